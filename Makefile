@@ -1,5 +1,5 @@
 # The two commands of the README:   make lab   ·   make test
-# Others:   make site (a folder with a landing page, saved explorations and the playground)
+# Others:   make site (a folder with a landing page, saved explorations, the playground, notebooks in the browser)
 #           make check (what CI checks beside the tests)   make notebooks (runs them anew)
 #           make torch (every operation against PyTorch, which it installs: 200 MB)
 #           make models (published weights for examples/minilm.py and ONNX models, 160 MB)
@@ -16,7 +16,7 @@ WORKERS ?= 2
 BIN      := $(VENV)/bin
 PY       := $(BIN)/python
 PIP      := $(PY) -m pip --disable-pip-version-check install --quiet
-NOTEBOOK ?= notebooks/00_quickstart.ipynb
+NOTEBOOK ?= notebooks/01_first_look.ipynb
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -41,6 +41,11 @@ $(VENV)/.stamp-lab: pyproject.toml | $(VENV)/.stamp-venv
 	@$(PIP) --editable '.[lab]'
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@cp notebooks/lab-settings.json $(VENV)/share/jupyter/lab/settings/overrides.json
+	@touch $@
+
+$(VENV)/.stamp-site: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "Installing what the site needs (about a minute, once) ..."
+	@$(PIP) --editable '.[site]'
 	@touch $@
 
 $(VENV)/.stamp-test: pyproject.toml | $(VENV)/.stamp-venv
@@ -82,7 +87,7 @@ test: $(VENV)/.stamp-test
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # ARGS: the folder (default build/site) and options of docs/make_site.py.
-site: $(VENV)/.stamp-lab
+site: $(VENV)/.stamp-site
 	$(PY) docs/make_site.py $(ARGS)
 
 # Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
@@ -95,9 +100,9 @@ check: $(VENV)/.stamp-check
 
 models: $(VENV)/.stamp-models
 
-# Runs every notebook and writes its outputs into it: what is shown must be what is true.
+# Runs every notebook (or those in ARGS) and writes its outputs into it: what is shown must be what is true.
 notebooks: $(VENV)/.stamp-test
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+	$(PY) -m tests.support.notebooks $(ARGS)
 
 bundle:
 	cd widgets && npm ci --no-audit --no-fund && npm run build

@@ -22,11 +22,16 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("here" if os.environ.get("CI", "") in ("", "0") else "ci")
 
+LAST_FOLDER, LONGEST = "widgets", "test_story_pages.py"
 LEFT_OUT = pytest.StashKey[tuple[int, str]]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the browser tests out where they were declined or there is no Chromium; CI may demand them."""
+    """Leave the browser tests out where they were declined or there is no Chromium; CI may demand them.
+
+    The file that takes longest comes first in the last folder, so that no process works on it alone at the end.
+    """
+    items.sort(key=lambda item: (LAST_FOLDER in item.path.parts, item.path.name != LONGEST))
     browser_tests = [item for item in items if item.get_closest_marker("browser")]
     if not browser_tests:
         return

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,9 +26,9 @@ from typing import Any
 from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore import playground
-from tinyexplore.explore.analysis.byhand.lru import PlainSimulator
 from tinyexplore.explore.analysis.comparing.comparison import compare
 from tinyexplore.explore.analysis.comparing.comparison_page import comparison_html
+from tinyexplore.explore.analysis.models.lru import PlainSimulator
 from tinyexplore.explore.analysis.why.rules import Explainer
 from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
@@ -93,12 +93,14 @@ class Figure:
 
 
 def chain(nodes: int) -> Trace:
-    """About `nodes` LazyBuffers that nobody realises."""
-    with capture(title=f"{nodes} LazyBuffers") as session:
+    """About `nodes` LazyBuffers that nobody realises: an exception stops it, else the page would be one line."""
+    session = capture(title=f"{nodes} LazyBuffers")
+    with suppress(InterruptedError), session:
         x = Tensor.ones(8, 8).contiguous()
         y = x
         for _ in range(nodes // 2):
             y = (y * x).exp2()
+        raise InterruptedError("stopped before anything is computed")
     return session.trace
 
 

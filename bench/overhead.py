@@ -235,7 +235,7 @@ class _Compilers:
 
 
 def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
-    """The recorder off over code without hooks, and on over off: everything compiled anew, in turns."""
+    """The recorder off over code without hooks, and on over off: everything compiled anew, in turns, by CPU time."""
     with _Compilers(settings, "plain", "stripped") as compilers:
         for label, case in RECORDED:
             repeats = {"ew_add_1K": 10, "matmul_512": 3}.get(case, 1)  # quick ones vary more
@@ -248,7 +248,7 @@ def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
                 for way, recording in turns[number % 4 :] + turns[: number % 4]:
                     for _ in range(repeats):
                         reply = compilers.ask(way, do="cold", recording=recording)
-                        times.setdefault(f"{way} {recording}", []).append(reply["seconds"])
+                        times.setdefault(f"{way} {recording}", []).append(reply["cpu_seconds"])
                     events = reply["events"] if recording == "on" else events
             figures = {key: Figures.of(samples) for key, samples in times.items()}
             off = figures["plain off"]

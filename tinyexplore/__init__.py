@@ -44,7 +44,7 @@ _HOMES = {
     "Trace": "tinyexplore.explore",
 }
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Context",
     "ContextVar",
@@ -89,13 +89,13 @@ register_progress(_progress)  # for BEAM
 
 
 def __getattr__(name: str) -> Any:
-    # packages; `explore` can be called, whoever imported it first; `onnx` needs NumPy, so `import *` leaves it out
+    # packages; `explore` can be called, however it was imported; `onnx` needs NumPy, so `import *` leaves it out
     if name in ("nn", "explore", "onnx"):
         return importlib.import_module(f"tinyexplore.{name}")
-    home = _HOMES.get(name)
-    if home is None:
+    module_name = _HOMES.get(name)
+    if module_name is None:
         raise AttributeError(f"module 'tinyexplore' has no attribute {name!r}; known: {', '.join(__all__)}")
-    value = getattr(importlib.import_module(home), name)
+    value = getattr(importlib.import_module(module_name), name)
     globals()[name] = value
     return value
 

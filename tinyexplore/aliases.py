@@ -1,6 +1,6 @@
 """Import paths by which tinygrad programs reach things: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
 
-The modules of these paths are not files: they are made when somebody imports them, and each of their names is looked up
+The modules of these paths are not files: they are made when they are imported, and each of their names is looked up
 in its home when it is first requested. So they cost nothing, and a floor knows no floor above it. Where a function of
 that name stands already (`engine.realize`), it stays, and has the names as attributes: Python takes for a module what
 `sys.modules` has.
@@ -88,19 +88,19 @@ class _Maker:
 
         def find(name: str) -> Any:
             if name not in homes:
-                known = ", ".join(sorted(homes))
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; known: {known}")
+                names = ", ".join(sorted(homes))
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; known: {names}")
             value = _looked_up(homes, name)
             setattr(module, name, value)
             return value
 
-        module.__doc__ = "Names by which programs of this family import them: " + ", ".join(sorted(homes))
+        module.__doc__ = "Names by which tinygrad programs import them: " + ", ".join(sorted(homes))
         vars(module).update(__getattr__=find, __dir__=lambda: sorted(homes), __all__=sorted(homes))
 
 
 def _looked_up(homes: Mapping[str, str], name: str) -> Any:
-    home, _, other = homes[name].partition(":")
-    return getattr(importlib.import_module(f"{_PACKAGE}.{home}"), other or name)
+    module_name, _, other = homes[name].partition(":")
+    return getattr(importlib.import_module(f"{_PACKAGE}.{module_name}"), other or name)
 
 
 def register_aliases() -> None:
@@ -117,7 +117,7 @@ def create_schedule(outputs: Sequence[Any], seen: Any = None) -> list[Any]:
     from tinyexplore import engine
 
     if seen:
-        raise ValueError("create_schedule: what was scheduled before cannot be left out here; run that first")
+        raise ValueError("create_schedule: `seen` is not supported; realize the earlier schedule first")
     return list(engine.schedule(outputs))
 
 
@@ -146,10 +146,10 @@ def run_schedule(
 
     for item in schedule:
         for variable, value in item.bound.items():
-            if (given := (var_vals or {}).get(variable, value)) != value:
+            if (passed := (var_vals or {}).get(variable, value)) != value:
                 raise ValueError(
-                    f"run_schedule with {variable.expr}={given}: it was scheduled with {variable.expr}={value}; bind "
-                    "the Variable anew and schedule again"
+                    f"run_schedule with {variable.expr}={passed}: it was scheduled with {variable.expr}={value}; bind "
+                    "the Variable again and schedule again"
                 )
     with nullcontext() if do_update_stats else GlobalCounters.paused():
         engine.run_each(engine.compile_many(list(schedule)))

@@ -9,14 +9,17 @@ import json
 import os
 import runpy
 import sys
+import tempfile
 import textwrap
 import traceback
+import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tinyexplore.course import DOCUMENTS, copy_course, course_folder
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.comparing.comparison import compare
@@ -24,14 +27,15 @@ from tinyexplore.explore.analysis.machine.table import ceilings
 from tinyexplore.explore.exports.export import summary_text
 from tinyexplore.explore.exports.live_pages.page import write_playground
 from tinyexplore.explore.exports.live_pages.pyodide import PyodideMissing
-from tinyexplore.explore.exports.scripts import reproducer
-from tinyexplore.explore.exports.timeline import save_chrome_trace
+from tinyexplore.explore.notebook.foreign import open as open_file
 from tinyexplore.explore.notebook.frontends import onnx as explore_onnx
 from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.explore.notebook.session import Explorer, capture
+from tinyexplore.explore.tracefile.chrome import save_chrome_trace
 from tinyexplore.explore.tracefile.interchange import NoDotProgram
 from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
+from tinyexplore.explore.tracefile.scripts import reproducer
 from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
@@ -41,17 +45,21 @@ from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
 OK, FAILED, MISUSED = 0, 1, 2
+HELP_WIDTH = 100  # of the list of commands, one line each
 
 
 class UsageError(Exception):
-    """What the command was given does not do; the text says what would."""
+    """Invalid arguments of the command. The message says which would be valid."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 done, 1 failed (a script that raised, say), 2 misused."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
-    # `bench` has a parser of its own, in the checkout: every word after the command is for that one
+    if not words:
+        parser.print_help()
+        return OK
+    # `bench` has its own parser in the checkout, which gets all arguments after the command
     options = parser.parse_args(words[:1] if words[:1] == ["bench"] else words)
     try:
         if options.name == "bench":
@@ -64,16 +72,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(text: object, *, to_errors: bool = False, in_colour: bool = False) -> None:
-    """Prints a line to standard output or error; U+FFFD stands for what a file name has that is not UTF-8.
+    """Prints a line to standard output or error. Bytes of a file name that are not UTF-8 become U+FFFD.
 
-    Control characters are escaped, unless the text carries colours of our own (`in_colour`)."""
+    Control characters are escaped, unless the text carries colours of our own (`in_colour`).
+    """
     words = well_formed(str(text))
     print(words if in_colour else for_terminal(words), file=sys.stderr if to_errors else sys.stdout)
 
 
+class _CommandList(argparse.HelpFormatter):
+    """A line for each command."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if isinstance(action, argparse._SubParsersAction):
+            return "".join(map(self._format_action, action._get_subactions()))
+        return super()._format_action(action)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tinyexplore", description="See, step and time what tensors turn into.")
-    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    parser = argparse.ArgumentParser(
+        prog="tinyexplore",
+        description="See, step and time what tensors turn into.",
+        epilog="`tinyexplore COMMAND --help` explains one command.",
+        formatter_class=_CommandList,
+    )
+    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND", title="commands")
     _add_running(commands)
     _add_pages(commands)
     _add_tables(commands)
@@ -84,8 +110,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Commands that run something: notebooks, a script."""
-    lab = commands.add_parser("lab", help="open the notebooks in JupyterLab")
-    lab.add_argument("folder", nargs="?", help="where the notebooks are (default: ./notebooks, else here)")
+    lab = commands.add_parser("lab", help="open the course in JupyterLab")
+    lab.add_argument(
+        "folder",
+        nargs="?",
+        help="your copy of the course; it is made if it does not exist, and notebooks that you edited stay "
+        "(default: ./tinyexplore-course, in a checkout ./notebooks)",
+    )
     lab.set_defaults(command=run_lab)
 
     run = commands.add_parser(
@@ -119,11 +150,23 @@ def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     html.add_argument(
         "--live",
         action="store_true",
-        help="the page carries the engine (9 MB), and answers by itself what takes Python: why not, the tuner, the "
+        help="the page carries the engine (9 MB), and answers what takes Python: why not, the tuner, the "
         "debugger, the caches",
     )
     _add_pyodide(html)
     html.set_defaults(command=run_html)
+
+    opened = commands.add_parser(
+        "open",
+        help="open a trace, or a dump of another compiler, as a page",
+        description="Open a trace file, or what tinygrad, JAX/XLA, Numba, Triton and other users of MLIR, or "
+        "TorchInductor wrote: docs/foreign.md says how to record it. Without --html or --trace the page opens in "
+        "the browser.",
+    )
+    opened.add_argument("file", metavar="FILE", help="a file, or a folder that a compiler filled")
+    opened.add_argument("--html", metavar="OUT", help="write the page there, and open no browser")
+    opened.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
+    opened.set_defaults(command=run_open)
 
     playground = commands.add_parser(
         "playground",
@@ -229,7 +272,7 @@ def _add_pyodide(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pyodide",
         metavar="PATH",
-        help="the Python for browsers that a live page carries: the npm package pyodide, as a folder or a .tgz "
+        help="the Python for browsers that a page with engine carries: the npm package pyodide, as a folder or a .tgz "
         "(default: $PYODIDE, else it is fetched, once)",
     )
 
@@ -238,16 +281,22 @@ def _add_pyodide(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lab(options: argparse.Namespace) -> int:
-    """Replaces this process by JupyterLab."""
+    """Put the course into the folder, and replace this process by JupyterLab on its table of contents."""
     if find_spec("jupyterlab") is None:
         raise UsageError("JupyterLab is not installed; install it with: pip install 'tinyexplore[lab]'")
-    folder = Path(options.folder) if options.folder else Path("notebooks")
-    if not folder.is_dir():
-        if options.folder:
-            raise UsageError(f"{folder} is not a folder")
-        folder = Path(".")
+    source = course_folder()
+    default = Path("notebooks") if source == Path("notebooks").resolve() else Path("tinyexplore-course")
+    folder = Path(options.folder) if options.folder else default
+    if folder.is_file() or not folder.resolve().parent.is_dir():
+        raise UsageError(f"{folder} is not a folder")
+    for name in copy_course(source, folder):
+        print(f"kept {folder / name}: you edited it; delete or rename it to get the new version")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder)])
+    is_checkout = folder.resolve() == source.resolve() and (folder.resolve().parent / DOCUMENTS).is_dir()
+    root = folder.resolve().parent if is_checkout else folder  # JupyterLab opens nothing outside its root
+    path = f"{folder.resolve().name}/README.md" if is_checkout else "README.md"
+    place = f"--LabApp.default_url=/lab/tree/{path}?factory=Markdown%20Preview"
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", f"--notebook-dir={root}", place])
 
 
 def run_script(options: argparse.Namespace) -> int:
@@ -257,8 +306,8 @@ def run_script(options: argparse.Namespace) -> int:
         raise UsageError(f"{script} is not a file")
     outputs, arguments = _split_outputs(options)
     settings = {"repeat": options.repeat, "title": script.name}
-    given = ("device", "target", "beam", "kernels")
-    settings.update({name: getattr(options, name) for name in given if getattr(options, name) is not None})
+    names = ("device", "target", "beam", "kernels")
+    settings.update({name: getattr(options, name) for name in names if getattr(options, name) is not None})
     if options.noopt:
         settings["noopt"] = 1
     for path in outputs.values():
@@ -283,7 +332,7 @@ def run_script(options: argparse.Namespace) -> int:
 
 
 def _summary(trace: Trace) -> dict[str, Any]:
-    """What a script may want of a capture."""
+    """A capture as plain data for scripts: title, options, kernels and messages."""
     messages = [{"level": message.level, "text": message.text} for message in trace.messages]
     return {
         "title": trace.title,
@@ -304,10 +353,10 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
         return _exit_status(stop)
     except BaseException as error:
         # the frames of runpy and of this module are not the reader's business
-        shown = error.__traceback__
-        while shown is not None and shown.tb_frame.f_code.co_filename != str(script):
-            shown = shown.tb_next
-        traceback.print_exception(type(error), error, shown or error.__traceback__)
+        traceback_left = error.__traceback__
+        while traceback_left is not None and traceback_left.tb_frame.f_code.co_filename != str(script):
+            traceback_left = traceback_left.tb_next
+        traceback.print_exception(type(error), error, traceback_left or error.__traceback__)
         _say(f"{script} raised; the trace holds what was recorded until then.", to_errors=True)
         return FAILED
     finally:
@@ -365,7 +414,7 @@ def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[s
 
 
 def _check_writable(path: Path) -> None:
-    """Before the script runs: afterwards it would be too late."""
+    """Raise UsageError if a file cannot be written at this path. Called before the script runs."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give a file to write")
     if not path.parent.is_dir():
@@ -378,6 +427,29 @@ def run_html(options: argparse.Namespace) -> int:
     explorer = Explorer(_loaded(options.trace))
     explorer.to_html(options.out, live=options.live, pyodide=options.pyodide)
     _say(f"wrote {options.out}")
+    return OK
+
+
+def run_open(options: argparse.Namespace) -> int:
+    """A page of a trace file or of a foreign dump."""
+    for out in (options.html, options.trace):
+        if out:
+            _check_writable(Path(out))
+    if not Path(options.file).exists():
+        raise UsageError(f"{options.file} is no file or folder")
+    view = open_file(options.file)
+    for message in view.trace.messages:
+        _say(f"{message.level}: {message.text}", to_errors=True)
+    if options.trace:
+        _say(f"wrote {view.save(options.trace)}")
+    if options.html:
+        view.to_html(options.html)
+        _say(f"wrote {options.html}")
+    if not options.html and not options.trace:
+        page = Path(tempfile.mkdtemp(prefix="tinyexplore_")) / "page.html"
+        view.to_html(page)
+        _say(f"wrote {page}")
+        webbrowser.open(page.as_uri())
     return OK
 
 
@@ -438,7 +510,7 @@ def run_ask(options: argparse.Namespace) -> int:
     trace = _loaded(options.trace)
     if options.request is None:
         for name, cls in REQUESTS.items():
-            names = ", ".join(one.name for one in fields(cls))  # type: ignore[arg-type]
+            names = ", ".join(field.name for field in fields(cls))  # type: ignore[arg-type]
             _say(f"{name}({names}): {(cls.__doc__ or '').strip().splitlines()[0]}")
         return OK
     try:
@@ -467,7 +539,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula: such texts get an apostrophe in front.
+    """A cell of a CSV file. A text that a spreadsheet would read as a formula gets an apostrophe in front.
 
     NUL becomes U+FFFD: Python's csv module neither writes nor reads it before 3.11.
     """
@@ -478,7 +550,7 @@ def _csv_cell(value: Any) -> Any:
     return well_formed(f"'{text}" if text.startswith(tuple("=+-@\t\r\n")) else text)
 
 
-# suffix → what it is, and what writes it; the longer suffixes first
+# suffix → the format and its writer; longer suffixes first
 EXPORTS: dict[str, tuple[str, Callable[[Trace, Path], Any]]] = {
     ".chrome.json": ("the timeline for Chrome and Perfetto", save_chrome_trace),
     ".perfetto-trace": ("the timeline in Perfetto's own format", to_perfetto),
@@ -493,18 +565,18 @@ EXPORTS: dict[str, tuple[str, Callable[[Trace, Path], Any]]] = {
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    """What differs between two trace files; FAILED where a kernel changed."""
+    """Print the differences between two trace files. FAILED if a kernel changed."""
     for path in (options.a, options.b):
         if not Path(path).is_file():
             raise UsageError(f"{path} is not a file")
     if options.html:
         _check_writable(Path(options.html))
-    found = compare(options.a, options.b)
-    _say(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if options.json else found)
+    comparison = compare(options.a, options.b)
+    _say(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False) if options.json else comparison)
     if options.html:
-        found.to_html(options.html)
+        comparison.to_html(options.html)
         _say(f"wrote {options.html}", to_errors=options.json)
-    return OK if found.same else FAILED
+    return OK if comparison.same else FAILED
 
 
 def run_reproduce(options: argparse.Namespace) -> int:
@@ -534,26 +606,26 @@ def run_bench(arguments: list[str]) -> int:
 
 
 def run_devices(options: argparse.Namespace) -> int:
-    """Each known device: what it is, or why it does not work here."""
+    """List each known device with its description, or with the reason why it is not available."""
     with Context(TARGET=config().TARGET if options.target is None else options.target):
         return _show_devices(options.json)
 
 
 def run_front_ends(options: argparse.Namespace) -> int:
     """Each front end: the installed version, or how to get it."""
-    found = front_ends()
+    reports = front_ends()
     if options.json:
-        print(json.dumps([one.as_data() for one in found], indent=2, ensure_ascii=False))
+        print(json.dumps([one.as_data() for one in reports], indent=2, ensure_ascii=False))
         return OK
-    for one in found:
-        print(one)
+    for report in reports:
+        print(report)
         if options.operators:
-            print(textwrap.fill(", ".join(one.operators), 120, initial_indent="  ", subsequent_indent="  "))
+            print(textwrap.fill(", ".join(report.operators), 120, initial_indent="  ", subsequent_indent="  "))
     return OK
 
 
 def _show_devices(as_json: bool) -> int:
-    found = []
+    rows = []
     for name in Device.names():
         row = {"name": name, "default": name == Device.DEFAULT, "target": None, "refusal": None, "unavailable": None}
         try:
@@ -562,14 +634,14 @@ def _show_devices(as_json: bool) -> int:
             row["refusal"] = opened.refusal or None
         except DeviceUnavailable as error:
             row["unavailable"] = str(error)
-        found.append(row)
+        rows.append(row)
     if as_json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
         return OK
-    for row in found:
-        what = str(row["target"] or f"not available: {row['unavailable']}")
-        what += " · compiles, and does not run here" if row["refusal"] else ""
-        print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
+    for row in rows:
+        text = str(row["target"] or f"not available: {row['unavailable']}")
+        text += " · compiles, and does not run here" if row["refusal"] else ""
+        print(f"{'*' if row['default'] else ' '} {row['name']:8} {text}")
     print("(* the default)")
     print(f"ceilings: {ceilings('LLVM', measure=False)}")
     print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
@@ -578,22 +650,22 @@ def _show_devices(as_json: bool) -> int:
 
 
 def _target_text() -> str:
-    """For which CPU code is generated, and the levels that run on this machine."""
+    """The CPU for which code is generated and the instruction-set levels that this machine can run, as text."""
     try:
         chosen = Device["LLVM"].target
         refusal = Device["LLVM"].refusal
         with Context(TARGET=NATIVE):
-            here = Device["LLVM"].target
+            native = Device["LLVM"].target
     except DeviceUnavailable as error:
         return f"target: not known without the LLVM device ({error})"
     if chosen.has_local:
         return f"target: {chosen.describe()}; {refusal}"
     cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
-    told = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
+    text = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
     if refusal:
-        told = f"{told}; {refusal}"
-    if here.arch != "x86_64":
-        return f"{told}; this machine is {here.cpu} ({here.arch})"
-    level = nearest_level(frozenset(feature[1:] for feature in here.features.split(",") if feature[:1] == "+"))
+        text = f"{text}; {refusal}"
+    if native.arch != "x86_64":
+        return f"{text}; this machine is {native.cpu} ({native.arch})"
+    level = nearest_level(frozenset(feature[1:] for feature in native.features.split(",") if feature[:1] == "+"))
     lesser = ", ".join(LEVELS[: LEVELS.index(level) + 1])
-    return f"{told}; this machine is {here.cpu}, nearest level {level} (levels that run here: {lesser})"
+    return f"{text}; this machine is {native.cpu}, nearest level {level} (levels that run here: {lesser})"

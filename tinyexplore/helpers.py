@@ -210,13 +210,13 @@ def cpu_time_execution(call: Callable[[], object], enable: bool) -> float | None
 
 def get_child(root: Any, path: str) -> Any:
     """What the dotted `path` leads to: attributes, keys of dicts, places of lists."""
-    here = root
+    child = root
     for name in path.split("."):
-        if isinstance(here, dict):
-            here = here[name]
+        if isinstance(child, dict):
+            child = child[name]
         else:
-            here = here[int(name)] if name.isdigit() else getattr(here, name)
-    return here
+            child = child[int(name)] if name.isdigit() else getattr(child, name)
+    return child
 
 
 def unwrap(value: T | None) -> T:
@@ -236,8 +236,8 @@ def from_mv(view: memoryview, to_type: Any = ctypes.c_char) -> Any:
 
 def to_mv(address: Any, size: int) -> memoryview:
     """`size` bytes at `address`, which must stay theirs for as long as the view is used."""
-    found = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size)).contents
-    return memoryview(found).cast("B")
+    array = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size)).contents
+    return memoryview(array).cast("B")
 
 
 def flat_mv(view: memoryview) -> memoryview:
@@ -257,16 +257,16 @@ def diskcache(function: Callable[..., T]) -> Callable[..., T]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> T:
         key = sha256(pickle.dumps((args, sorted(kwargs.items())))).hexdigest()
-        found = _found(table, key)
-        return diskcache_put(table, key, function(*args, **kwargs)) if found is _MISSING else found
+        cached = _found(table, key)
+        return diskcache_put(table, key, function(*args, **kwargs)) if cached is _MISSING else cached
 
     return call
 
 
 def diskcache_get(table: str, key: dict[str, Any] | str | int) -> Any:
     """What was put there by this user, in this process or an earlier one; None if nothing was, or no longer is."""
-    found = _found(table, key)
-    return None if found is _MISSING else found
+    cached = _found(table, key)
+    return None if cached is _MISSING else cached
 
 
 def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:

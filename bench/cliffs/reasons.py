@@ -4,7 +4,6 @@ from __future__ import annotations
 
 CALL = "Python builds and matches the graph in each lazy call; the kernels alone take less (see `--short`)"
 PRODUCT = "one core reaches 0.8 to 1 of the rate of PyTorch's product (MKL)"
-TRANSPOSED = "a stride of 2 is computed by parity: rows of 17 fill lanes of 16 badly, and a pass orders the results"
 
 REASONS: dict[str, str] = {
     "(x - mean) @ w": PRODUCT,
@@ -18,19 +17,15 @@ REASONS: dict[str, str] = {
     "four exps of 64 Ki": "AVX2 has neither SCALE nor TABLE: exp takes a longer polynomial and two factors",
     "grad of a maximum": PRODUCT,
     "grad of a norm": PRODUCT,
-    "grad of bilinear upsampling": "a scatter is done in order, on one core, and half of its reads are strided",
-    "grad of conv, stride 2": "the gradient of the picture has a zero between two values, and is computed by parity",
     "grad of gru cell": CALL,
     "grad of linear cross entropy": PRODUCT,
     "grad of lstm": CALL,
     "grad of rnn": CALL,
-    "grad of transposed conv": TRANSPOSED,
     "gru cell": CALL,
     "lstm, 4 steps": CALL,
     "rnn, 8 steps": CALL,
     "sums by class": "16 classes are one vector of results: each row of 128 is read for them in strides",
     "top 8 of rows": CALL,
-    "transposed conv": TRANSPOSED,
     "x @ eye": PRODUCT,
     "x @ w": PRODUCT,
     "x @ w @ v": PRODUCT,

@@ -102,7 +102,7 @@ def test_a_schedule_is_made_lowered_and_run() -> None:
         run_schedule(items, {v: 4})
     run_schedule(items, values)
     np.testing.assert_allclose(part.item(), x[:3].sum(), rtol=1e-5)
-    with pytest.raises(ValueError, match="create_schedule: what was scheduled before"):
+    with pytest.raises(ValueError, match="create_schedule: `seen` is not supported"):
         create_schedule([total.lazydata], {total.lazydata})
 
 

@@ -28,7 +28,6 @@ PROGRAMS = {
     "architecture/test_imports.py",  # import statements
     "engine/test_one_way.py",  # lines of Python
     "explore/test_build.py",  # rules of the trace, as Python
-    "notebooks/test_guess_first.py",  # a cell of a notebook
     "ops/test_ordering.py",  # patterns of rearrange
     "unit/renderer/test_text.py",  # kernels in each language
 }

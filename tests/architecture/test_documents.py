@@ -122,11 +122,17 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
         ("the timing of kernels", "execute/sampling.py"),
         ("loop-invariant code motion", "schedule/hoisting.py"),
         ("a click in the explorer", "widgets/explorer.py"),
-        ("the panels", "howto.md#a-view"),
+        ("the panels", "howto.md#a-panel"),
         ("devices", "tinyexplore/devices.py"),
         ("a rewrite rule", "howto.md#a-rule"),
         ("golden files", "tests/golden/"),
         ("saving a page", "explorer/pages.md"),
+        ("dead code elimination", "schedule/writes.py"),
+        ("register allocation", "product_tile.py"),
+        ("the number of threads", "execute/threads.py"),
+        ("writing and reading a trace", "tracefile/codec.py"),
+        ("the machine's measured ceilings", "explore/analysis/machine/"),
+        ("a graph of PyTorch as Tensors", "frontends/torch/program.py"),
     ],
 )
 def test_a_newcomer_finds_it_in_two_look_ups(repository: Path, subject: str, file: str) -> None:

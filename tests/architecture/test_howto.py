@@ -64,7 +64,7 @@ def test_the_opt_reverses_an_axis_and_its_decision_proposes_it(repository: Path)
     kernel = kernel_of(from_numpy(numbers(5, 37)).alu(Ops.EXP))
     made = run(kind, {})["KIND"]
     axis = kernel.output_axes[0]
-    assert made.obstacle(kernel, axis, 0) is None
+    assert made.legality_error(kernel, axis, 0) is None
     ast = made.apply(kernel, axis, Opt(OptOps.NOLOCALS, 0))
     (before,), (after,) = ([node for node in graph.toposort() if node.op is Ops.STORE] for graph in (kernel.ast, ast))
     assert before is not after and axis in after.toposort()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +42,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 
 def run(command: list[str], cwd: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds(600))
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=seconds(600))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -53,6 +56,11 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path, reposit
         for path in (repository / "tinyexplore").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    notebooks = repository / "notebooks"
+    course = (path.relative_to(notebooks).as_posix() for path in notebooks.rglob("*") if path.is_file())
+    wanted |= {f"tinyexplore/static/notebooks/{name}" for name in course}
+    linked = (re.findall(r"\]\(\.\./(docs/[^)#]+)", page.read_text("utf-8")) for page in notebooks.glob("*.*"))
+    wanted |= {f"tinyexplore/static/notebooks/{name}" for names in linked for name in names}
     assert packed == wanted
 
 

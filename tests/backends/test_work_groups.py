@@ -181,7 +181,7 @@ def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
             "transpose",
             [Opt(OptOps.LOCAL, 0, 19)],
             Opt(OptOps.LOCAL, 1, 16),
-            "would have 304 work-items; PYTHON has 256",
+            "304 work-items; PYTHON .* 256",
         ),
     ],
 )
@@ -343,7 +343,7 @@ def test_double_buffering_changes_no_bit(block: int, on: str) -> None:
     """Steps are added in the same order; 16, 4, 3 and 2 blocks, with a step left over or none."""
     item = item_of("matmul")
     staged = applied(kernel_on(item, on), *STAGED[:3], Opt(OptOps.STAGE, 2, block))
-    piped = apply_opt(staged, Opt(OptOps.PIPE, 2, 2))
+    piped = apply_opt(staged, Opt(OptOps.PIPELINE, 2, 2))
     assert undo_opt(piped).ast is staged.ast
     before = result(item, staged, on).copy()
     np.testing.assert_array_equal(result(item, piped, on), before)
@@ -351,7 +351,7 @@ def test_double_buffering_changes_no_bit(block: int, on: str) -> None:
 
 
 def test_a_double_buffered_step_waits_once_and_loads_the_next_block_before_it_computes() -> None:
-    kernel = apply_opt(applied(kernel_on(item_of("matmul")), *STAGED), Opt(OptOps.PIPE, 2, 2))
+    kernel = apply_opt(applied(kernel_on(item_of("matmul")), *STAGED), Opt(OptOps.PIPELINE, 2, 2))
     assert [node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)] == [2 * 4 * 8, 2 * 5 * 2 * 8]
     program = lower(kernel)
     barriers = [place for place, node in enumerate(program) if is_group_barrier(node)]
@@ -374,7 +374,7 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
     kernel = kernel_on(item)
     rows, columns, _, steps = (axis.arg.id for axis in kernel.axes)
     opts = (Opt(OptOps.LOCAL, rows, 6), Opt(OptOps.LOCAL, columns, 7), Opt(OptOps.STAGE, steps, 4))
-    piped = applied(kernel, *opts, Opt(OptOps.PIPE, steps, 2))
+    piped = applied(kernel, *opts, Opt(OptOps.PIPELINE, steps, 2))
     np.testing.assert_allclose(result(item, piped), expected_of(item), rtol=1e-4)
     program = lower(piped)
     ends = [place for place, node in enumerate(program) if node.op is Ops.ENDRANGE and node.src[0].arg.ahead]
@@ -384,16 +384,16 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
 @pytest.mark.parametrize(
     "done, tried, words",
     [
-        ([], Opt(OptOps.PIPE, 2, 2), "STAGE does that"),
-        ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPE, 6, 2), "in two blocks or more"),
-        (STAGED, Opt(OptOps.PIPE, 0, 2), "only reduce axes do this"),
-        (STAGED, Opt(OptOps.PIPE, 2, 3), "two halves"),
+        ([], Opt(OptOps.PIPELINE, 2, 2), "STAGE does that"),
+        ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPELINE, 6, 2), "in two blocks or more"),
+        (STAGED, Opt(OptOps.PIPELINE, 0, 2), "only reduce axes do this"),
+        (STAGED, Opt(OptOps.PIPELINE, 2, 3), "two halves"),
         (
             [*STAGED[:1], Opt(OptOps.UPCAST, 1, 10), Opt(OptOps.STAGE, 2, 16)],
-            Opt(OptOps.PIPE, 2, 2),
+            Opt(OptOps.PIPELINE, 2, 2),
             "160 bytes of the next block",
         ),
-        ([*STAGED, Opt(OptOps.PIPE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "PIPE comes last"),
+        ([*STAGED, Opt(OptOps.PIPELINE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "PIPELINE comes last"),
     ],
 )
 def test_what_stands_against_double_buffering_is_said(done: list[Opt], tried: Opt, words: str) -> None:
@@ -406,7 +406,7 @@ def test_a_block_held_in_vectors_is_held_one_by_one_where_memory_starts_anywhere
     with Context(TARGET=TARGET):
         *_, item = create_schedule([matmul(from_numpy(numbers(16, 32)), from_numpy(numbers(32, 16, seed=1)))])
     sides = [Opt(op, axis, 4) for op in (OptOps.UPCAST, OptOps.LOCAL) for axis in (0, 1)]
-    kernel = applied(kernel_on(item), *sides, Opt(OptOps.STAGE, 2, 8), Opt(OptOps.PIPE, 2, 2))
+    kernel = applied(kernel_on(item), *sides, Opt(OptOps.STAGE, 2, 8), Opt(OptOps.PIPELINE, 2, 2))
     target = device("PYTHON for opencl").target
     single = GPURenderer(target, "", aligned=False).render("k", lower(kernel))
     held = [node.dtype.count for node in lower(kernel) if node.op is Ops.DEFINE_ACC]
@@ -419,11 +419,11 @@ def test_a_block_held_in_vectors_is_held_one_by_one_where_memory_starts_anywhere
 
 def test_two_halves_must_fit_into_shared_memory() -> None:
     kernel = applied(kernel_on(item_of("matmul")), *STAGED)
-    assert Opt(OptOps.PIPE, 2, 2) in available_opts(kernel)
+    assert Opt(OptOps.PIPELINE, 2, 2) in available_opts(kernel)
     small = replace(kernel, target=replace(kernel.target, shared_bytes=600))
-    assert Opt(OptOps.PIPE, 2, 2) not in available_opts(small)
+    assert Opt(OptOps.PIPELINE, 2, 2) not in available_opts(small)
     with pytest.raises(OptError, match="of shared memory"):
-        apply_opt(small, Opt(OptOps.PIPE, 2, 2))
+        apply_opt(small, Opt(OptOps.PIPELINE, 2, 2))
 
 
 def reaches_tile(node: UOp) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from bench import explorer
 from bench.explorer import Figure, chain, firing_bytes, table
 from tinyexplore import Tensor, explore
+from tinyexplore.explore.exports.export import export_html
 from tinyexplore.util import Context
 
 
@@ -15,6 +16,7 @@ def test_a_chain_has_as_many_nodes_as_it_says(nodes):
     trace = chain(nodes)
     assert abs(sum(node.kind == "lazybuffer" for node in trace.nodes) - nodes) <= 5
     assert not trace.kernels
+    assert 'id="explorer"' in export_html(trace)  # the graph is shown, though nothing was computed
 
 
 def test_a_figure_stands_beside_its_aim():

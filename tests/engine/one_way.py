@@ -105,7 +105,7 @@ def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, A
     told = Counter(event.rule.name for event in events if isinstance(event, Rewrote))
     rewrites = ("merge", "split")  # decided before fusion
     decisions = (event for event in events if isinstance(event, Decided) and event.decision not in rewrites)
-    heard = sorted((event.decision, event.reason, event.obstacle) for event in decisions)
+    heard = sorted((event.decision, event.reason, event.legality_error) for event in decisions)
     return {
         "asts": [None if one.item.ast is None else one.item.ast.digest for one in ready],
         "decisions": decided,

@@ -32,6 +32,13 @@ LACKING = {
     "the library of the process": [True, False],
     "windows": [False, False],
 }
+# of the others several at once: a process each would take a minute more, and a failure names the few that it can be
+TOGETHER = (
+    ("affinity", "users", "links", "unloading"),
+    ("forks", "file locks", "replacing", "modes of opening"),
+    ("cores of threads", "flags of mmap"),
+    ("mmap",),
+)
 
 
 def outcome(folder: Path, *hidden: str, flags: tuple[str, ...] = (), cache: Path | None = None) -> dict[str, Any]:
@@ -59,13 +66,19 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hidden", [*HIDES, "windows"])
-def test_without_it_all_is_computed_and_shown_as_with_it(hidden: str, expected: dict[str, Any], tmp_path: Path) -> None:
-    found = outcome(tmp_path, hidden)
-    assert found.pop("found") == LACKING.get(hidden, [True, True])
+@pytest.mark.parametrize("hidden", [*((name,) for name in LACKING), *TOGETHER], ids=", ".join)
+def test_without_it_all_is_computed_and_shown_as_with_it(
+    hidden: tuple[str, ...], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    found = outcome(tmp_path, *hidden)
+    assert found.pop("found") == LACKING.get(hidden[0], [True, True])
     assert found == {name: value for name, value in expected.items() if name != "found"}
     kept = [entry for entry in (tmp_path / "cache").rglob("*") if entry.is_file()]
     assert len(kept) > 5  # the disk cache works, too
+
+
+def test_everything_that_can_be_hidden_is_hidden_once() -> None:
+    assert sorted([*LACKING, *(name for names in TOGETHER for name in names)]) == sorted([*HIDES, "windows"])
 
 
 def test_windows_finds_on_disk_what_it_kept_there(expected: dict[str, Any], tmp_path: Path) -> None:

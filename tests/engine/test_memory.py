@@ -195,7 +195,7 @@ def test_the_plan_of_a_schedule() -> None:
     x = Tensor(np.ones(1 << 16, dtype=np.float32)).realize()
     y = ((x.flip(0) + 1).contiguous().flip(0) * 2).contiguous().flip(0) + 1
     items = y.contiguous().schedule()
-    plan = plan_memory(items, kept=[items[-1].buffers[0]])
+    plan = plan_memory(items, live=[items[-1].buffers[0]])
     assert (plan.total_bytes, plan.bound_bytes, plan.peak_bytes) == (1 << 19, 1 << 19, 1 << 19)
 
 

@@ -57,7 +57,7 @@ def test_who_asks_for_a_recorder_does_nothing_but_record() -> None:
                 asked.append(f"{file.relative_to(ROOT)}: {line.strip()}")
     assert asked == [
         "tinyexplore/compile/compiler.py: if (recorder := active_recorder()) and scope.plans is None:",
-        "tinyexplore/compile/search.py: heard = SearchRecorder(active_recorder())",
+        "tinyexplore/compile/search.py: recorder = SearchRecorder(active_recorder())",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.pages import responses_in, stored_in
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.analysis.byhand import caches
+from tinyexplore.explore.analysis.models import caches
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.explore.notebook.session import Explorer
@@ -23,17 +23,17 @@ def view() -> Explorer:
 
 def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
     stored = stored_in(view.to_html())
-    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"lines", "shape", "verdicts"}
+    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"lines", "passes", "shape", "verdicts"}
     assert stored["runnable"] == []
-    assert 'data-chunk="byhand"' not in view.to_html()
+    assert 'data-chunk="models"' not in view.to_html()
 
 
 def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
     model = view.kernels[0].caches()
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["after"]["total"] == to_data(model.total)
-    assert found["before"]["opts"] == [] and sum(found["before"]["total"]["found"]) == 2 * 8 * 12 * 16 + 8 * 16
-    assert 'data-chunk="byhand"' in view.to_html()
+    assert found["before"]["opts"] == [] and sum(found["before"]["total"]["served"]) == 2 * 8 * 12 * 16 + 8 * 16
+    assert 'data-chunk="models"' in view.to_html()
 
 
 def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:

@@ -12,10 +12,10 @@ from tests.fuzz.stepping import contents_of, drawn, lowered, steps_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import CaptureError
-from tinyexplore.explore.analysis.byhand import streams
-from tinyexplore.explore.analysis.byhand.caches import TooLong, model_caches
-from tinyexplore.explore.analysis.byhand.lru import Cache, NativeSimulator, PlainSimulator, caches_of
-from tinyexplore.explore.analysis.byhand.streams import AddressStream, DataDependentAddress
+from tinyexplore.explore.analysis.models import streams
+from tinyexplore.explore.analysis.models.caches import TooLong, model_caches
+from tinyexplore.explore.analysis.models.lru import Cache, NativeSimulator, PlainSimulator, caches_of
+from tinyexplore.explore.analysis.models.streams import AddressStream, DataDependentAddress
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 
@@ -91,7 +91,7 @@ def test_machine_code_counts_as_the_plain_simulator_does(seed: int) -> None:
         columns = random.permutation(width).astype(np.int32)
         plain.run(touched, columns)
         native.run(touched, columns)
-    assert np.array_equal(plain.found, native.found)
+    assert np.array_equal(plain.served, native.served)
     assert np.array_equal(plain.reuse, native.reuse)
 
 
@@ -121,11 +121,11 @@ def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> N
     view = explore(lambda: x @ w, repeat=1)
     before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
     assert before.total.touches > 2 * N**3 and after.total.touches < before.total.touches / 4
-    assert before.total.found[-1] == after.total.found[-1] == 3 * N * N // LINE, "each line comes from memory once"
+    assert before.total.served[-1] == after.total.served[-1] == 3 * N * N // LINE, "each line comes from memory once"
     text = repr(before.compare(after))
     assert "no opts" in text and "÷" in text
     assert set(after.levels) == {"L1", "L2", "L3", "memory"} and after.caches == caches_of(
-        view.capture.analyses.kept(0).spec.target
+        view.capture.analyses.captured(0).spec.target
     )
     assert sum(traffic.touches for traffic in after.by_line().values()) == after.total.touches
 
@@ -159,7 +159,7 @@ def test_what_would_take_minutes_is_refused() -> None:
     source, out = pointer(1, F32, 1 << 20), pointer(0, F32, 1 << 20)
     again, step = loop(1 << 20, 0), loop(1 << 20, 1)
     uops = linear(out, source, again, step, store(out, step, load(source, step)), end(step), end(again))
-    with pytest.raises(TooLong, match="touches memory about 2,199,023,255,552 times"):
+    with pytest.raises(TooLong, match="accesses memory about 2,199,023,255,552 times"):
         model_caches("long", uops, MACHINE)
     view = explore(Tensor.ones(3) + 1)
     view.close()
@@ -206,8 +206,8 @@ def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeyp
     expected = view.kernels[0].caches()
     counters = dict.fromkeys(list(expected.stream.loop_names.values())[:1], 1)
     touched = expected.lines_of(**counters)
-    monkeypatch.setattr("tinyexplore.explore.analysis.byhand.streams.has_numpy", lambda: False)
-    monkeypatch.setattr("tinyexplore.explore.analysis.byhand.caches.simulator", PlainSimulator)
+    monkeypatch.setattr("tinyexplore.explore.analysis.models.streams.has_numpy", lambda: False)
+    monkeypatch.setattr("tinyexplore.explore.analysis.models.caches.simulator", PlainSimulator)
     found = view.kernels[0].caches()
     assert [one.traffic for one in found.accesses] == [one.traffic for one in expected.accesses]
     assert found.lines_of(**counters) == touched and found.total == expected.total
@@ -218,11 +218,11 @@ def test_misses_and_bytes_stand_before_shares() -> None:
     x, w = (Tensor.ones(64, 64).contiguous().realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
     before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
-    lines = [model.total.found[-1] for model in (before, after)]
+    lines = [model.total.served[-1] for model in (before, after)]
     line_bytes = after.caches[0].line_bytes
     for text in (repr(after), after._repr_html_()):
         assert text.index(f"{lines[1]:,} lines, {lines[1] * line_bytes:,} bytes") < text.index("%")
     told = before.compare(after)
     for text in (repr(told), told._repr_html_()):
         first = f"{lines[0]:,} lines, {lines[0] * line_bytes:,} bytes → {lines[1]:,} lines"
-        assert text.index(first) < text.index("touches" if "touches" in text else after.name)
+        assert text.index(first) < text.index("accesses" if "accesses" in text else after.name)

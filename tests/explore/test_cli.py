@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.explore import toy
 from tinyexplore import cli
+from tinyexplore.course import copy_course, course_folder
 from tinyexplore.explore import Trace
 from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.util import Context
@@ -136,11 +139,77 @@ def test_lab_without_jupyterlab_says_how_to_get_it(monkeypatch, capsys):
     assert "pip install 'tinyexplore[lab]'" in capsys.readouterr().err
 
 
-def test_lab_becomes_jupyterlab_in_the_folder(monkeypatch, tmp_path):
+def test_lab_becomes_jupyterlab_on_the_contents_of_the_course(monkeypatch, tmp_path):
     started = []
     monkeypatch.setattr(cli.os, "execv", lambda program, arguments: started.append(arguments))
-    cli.main(["lab", str(tmp_path)])
-    assert started == [[sys.executable, "-m", "jupyterlab", str(tmp_path)]]
+    folder = tmp_path / "mine"
+    cli.main(["lab", str(folder)])
+    ((_, *arguments),) = started
+    assert arguments[:3] == ["-m", "jupyterlab", f"--notebook-dir={folder}"]
+    (place,) = [one.partition("/lab/tree/")[2] for one in arguments if one.startswith("--LabApp.default_url=")]
+    assert (folder / place.partition("?")[0]).is_file() and "factory=Markdown%20Preview" in place
+    assert {path.name for path in folder.glob("*.ipynb")} == {path.name for path in course_folder().glob("*.ipynb")}
+
+
+def test_lab_keeps_a_notebook_that_its_reader_edited(monkeypatch, tmp_path, capsys):
+    source, mine = tmp_path / "source", tmp_path / "mine"
+    source.mkdir()
+    for name in ("README.md", "01_a.ipynb", "02_b.ipynb"):
+        (source / name).write_text(f"{name}, first edition")
+    assert copy_course(source, mine) == []
+    (mine / "01_a.ipynb").write_text("my answers")
+    assert copy_course(source, mine) == []  # nothing new, nothing to report
+    for name in ("01_a.ipynb", "02_b.ipynb"):
+        (source / name).write_text(f"{name}, second edition")
+    assert copy_course(source, mine) == ["01_a.ipynb"]
+    assert (mine / "01_a.ipynb").read_text() == "my answers"
+    assert (mine / "02_b.ipynb").read_text() == "02_b.ipynb, second edition"
+    assert copy_course(source, source) == []
+    monkeypatch.setattr(cli, "course_folder", lambda: source)
+    monkeypatch.setattr(cli.os, "execv", lambda program, arguments: None)
+    cli.main(["lab", str(mine)])
+    assert str(mine / "01_a.ipynb") in capsys.readouterr().out
+
+
+def pages_of(folder):
+    """The notebooks and documents of a folder, with the text of their cells."""
+    for page in sorted(folder.rglob("*")):
+        if page.suffix == ".md":
+            yield page, page.read_text("utf-8")
+        elif page.suffix == ".ipynb":
+            yield page, "\n".join("".join(cell["source"]) for cell in json.loads(page.read_text("utf-8"))["cells"])
+
+
+def lost_links(root, pages):
+    """The links and images of pages that do not lead to a file below `root` with that heading."""
+    lost = []
+    for page, text in pages:
+        for link in re.findall(r"""(?:\]\(|href=["']|src=["'])(?!https?:|#|data:|mailto:)([^)"'\s]+)""", text):
+            path, _, heading = link.partition("#")
+            file = (page.parent / path).resolve()
+            headings = re.findall(r"^#+ (.*)$", file.read_text("utf-8"), re.M) if file.suffix == ".md" else []
+            anchors = {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
+            if not file.is_file() or root.resolve() not in file.parents or (heading and heading not in anchors):
+                lost.append(f"{page.name}: {link}")
+    return lost
+
+
+def test_links_of_a_copied_course_lead_to_files_of_the_copy(tmp_path):
+    copy_course(course_folder(), tmp_path / "mine")
+    assert lost_links(tmp_path / "mine", pages_of(tmp_path / "mine")) == []
+    assert "Ops" in (tmp_path / "mine" / "docs" / "howto.md").read_text("utf-8")
+
+
+def test_jupyterlab_on_the_courses_own_folder_can_open_the_documents_that_lessons_link(monkeypatch):
+    """JupyterLab opens no file outside its root: in a checkout the documents lie beside the notebooks."""
+    started = []
+    monkeypatch.setattr(cli.os, "execv", lambda program, arguments: started.append(arguments))
+    cli.main(["lab", str(course_folder())])
+    options = dict(one.split("=", 1) for one in started[0] if one.startswith("--"))
+    root = Path(options["--notebook-dir"])
+    place = options["--LabApp.default_url"].removeprefix("/lab/tree/").partition("?")[0]
+    assert (root / place).samefile(course_folder() / "README.md")
+    assert lost_links(root, pages_of(course_folder())) == []
 
 
 def test_the_command_shows_its_usage():
@@ -148,6 +217,14 @@ def test_the_command_shows_its_usage():
     assert done.returncode == 0
     for command in ("lab", "run", "html", "devices"):
         assert command in done.stdout
+
+
+def test_the_command_alone_lists_its_commands_one_line_each(capsys):
+    assert cli.main([]) == 0
+    rows = capsys.readouterr().out.partition("\ncommands:\n")[2].partition("\n\n")[0].splitlines()
+    commands = {line.split()[0] for line in rows}
+    assert {"lab", "run", "html", "bench", "devices"} <= commands
+    assert len(commands) == len(rows) and all(len(line.split()) > 2 for line in rows)
 
 
 def test_an_option_that_cannot_be_is_said_before_anything_runs(script, capsys):

@@ -10,7 +10,7 @@ import pytest
 
 from tinyexplore import Tensor, capture, explore
 from tinyexplore.explore import CaptureError, Debugger, DebuggerError, Explorer
-from tinyexplore.explore.analysis.byhand.conditions import ConditionError
+from tinyexplore.explore.analysis.models.conditions import ConditionError
 from tinyexplore.uop import Ops
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -121,7 +121,7 @@ def test_inputs_that_were_not_kept_can_be_given_or_generated() -> None:
         15,
     ]
     generated = view.kernels[0].debug(inputs="generated").finish()
-    assert generated.read("data0", 1, 2) == [3.0, 6.0] and "not kept" in repr(generated)
+    assert generated.read("data0", 1, 2) == [3.0, 6.0] and "keep_inputs" in repr(generated)
     few = explore(lambda: x * 3, keep_inputs=10, noopt=1, repeat=1)
     assert any("limit of 10 bytes" in message.text for message in few.trace.messages)
     few.close()

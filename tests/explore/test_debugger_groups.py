@@ -89,7 +89,7 @@ def test_a_staged_product_is_stepped_with_the_tiles_of_its_group(piped: bool) ->
         (item,) = create_schedule([(Tensor(A) @ Tensor(B)).lazydata])
         assert item.ast is not None
         kernel = Kernel.of(item.ast, Device["LLVM"].target)
-        for opt in [*opts, *([Opt(OptOps.PIPE, 2, 2)] if piped else [])]:
+        for opt in [*opts, *([Opt(OptOps.PIPELINE, 2, 2)] if piped else [])]:
             kernel = apply_opt(kernel, opt)
         uops = lower(kernel)
     last = {"gidx0": 3, "gidx1": 3, "lidx0": 3, "lidx1": 2}

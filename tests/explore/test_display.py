@@ -87,6 +87,9 @@ def test_what_the_last_line_assigns_is_realised(shell):
         ("view", ("view", {})),
         ("--device CLANG --beam 2 --noopt", (None, {"device": "CLANG", "beam": 2, "noopt": 1})),
         ("v --repeat 9 --title 'two words'", ("v", {"repeat": 9, "title": "two words"})),
+        ("noopt=1", (None, {"noopt": 1})),
+        ("v target=x86-64-v3 keep_inputs=True", ("v", {"target": "x86-64-v3", "keep_inputs": True})),
+        ("--repeat=9 beam=2 title='two words'", (None, {"repeat": 9, "beam": 2, "title": "two words"})),
     ],
 )
 def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
@@ -111,6 +114,7 @@ def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
         ("--repeat 0", "--repeat 0: the number is too small"),
         ("--kernels -3", "--kernels -3: the number is too small"),
         ("--beam -1", "--beam -1: the number is too small"),
+        ("beam=two", "--beam two: expected a whole number"),
     ],
 )
 def test_what_the_magic_does_not_know_it_says_with_its_usage(line, complaint):

@@ -26,6 +26,19 @@ def test_the_code_on_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         exec(compile(text, name, "exec"), names)
 
 
+def test_the_code_for_teachers_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (FOLDER.parent / "teaching.md").read_text(encoding="utf-8")
+    names = {"__name__": "page"}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "<docs/teaching.md>", "exec"), names)
+    lesson = names["without_solutions"](FOLDER.parents[1] / "notebooks" / "01_first_look.ipynb")
+    texts = ["".join(cell["source"]) for cell in lesson["cells"]]
+    assert [text for text in texts if "Solution" in text] == []
+    assert sum('check("1.' in text for text in texts) == 2
+    assert (tmp_path / "softmax_slides.html").stat().st_size > 100_000
+
+
 def pages() -> list[str]:
     """The pages in the order of the index."""
     return re.findall(

@@ -100,7 +100,7 @@ def test_an_edit_of_an_edit_goes_on_from_it(view):
     assert second.parent == first.id and second.edited.verdict == "same bits"
     assert view.kernels[0].edit("c", view.kernels[0].edit_text("c")) == second  # nothing was changed
     refused = view.kernels[0].apply("UNROLL(2, 4)")
-    assert refused.status == "failed" and "undo that first" in refused.reason
+    assert refused.status == "failed" and "undo the edit" in refused.reason
 
 
 def test_what_was_edited_stays_out_of_the_way_of_opts(view):
@@ -193,9 +193,9 @@ CRASHES = {
     "writes an input": ("*(float*)(data1 + 5) = 2;", "it wrote data1 (a), which it may only read (element 5)"),
     "reads NULL": ("data0[0] = *(volatile float*)0;", "it read a null pointer (address 0x0, SIGSEGV)"),
     "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "it wrote memory that is not its own, at 0x123456789a8"),
-    "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "it divided a whole number by zero (SIGFPE)"),
+    "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "it divided an integer by zero (SIGFPE)"),
     "aborts": ("extern void abort(void); abort();", "it called abort() (SIGABRT)"),
-    "exits": ("extern void exit(int); exit(0);", "its process ended too early, and says that all was well"),
+    "exits": ("extern void exit(int); exit(0);", "its process ended too early, with status 0"),
     "exits with 3": ("extern void _exit(int); _exit(3);", "it ended its process with status 3"),
     "takes 100 GB": (f"{MALLOC} ((volatile char*)malloc(100L << 30))[start] = 1;", f"it {REFUSED}"),
     "takes 100 GB in pieces": (f"{MALLOC} for (;;) *(volatile char*)malloc(1L << 27) = 1;", f"it {REFUSED}"),

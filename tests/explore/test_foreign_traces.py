@@ -13,9 +13,9 @@ import pytest
 from tests.support.hostile_traces import changed, command, uses
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer, TraceFormatError
-from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
 from tinyexplore.explore.tracefile import codec
 from tinyexplore.explore.tracefile.codec import trace_to_json
+from tinyexplore.explore.tracefile.scripts import ReproducerError, reproducer
 from tinyexplore.explore.tracefile.trace import trace_from_json
 from tinyexplore.util.private import cache_folder
 

@@ -10,7 +10,7 @@ import pytest
 from tinyexplore import Tensor, Trace, explore, nn
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.analysis.why.fusions import Edge
+from tinyexplore.explore.tracefile.fusions import Edge
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.whatif import rescheduled
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave, from_json, to_json
@@ -174,7 +174,7 @@ def test_other_results_are_a_branch_that_failed(monkeypatch):
     view.fusion.branch()
     monkeypatch.setattr(rescheduled, "differ", lambda *values: True)
     branch = view.fusion.cut(edge_of(view, "EXP"))
-    assert branch.status == "failed" and "its results are others" in branch.reason
+    assert branch.status == "failed" and "its results differ" in branch.reason
     assert branch.schedule is not None and not branch.schedule.outputs[0].same
 
 

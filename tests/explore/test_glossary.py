@@ -9,7 +9,7 @@ import pytest
 
 import tinyexplore
 from tests.widgets.sample_traces import sample_trace
-from tinyexplore import Tensor, explore
+from tinyexplore import Device, Tensor, explore
 from tinyexplore.codegen.pipeline import PASSES
 from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
 from tinyexplore.explore.recording.describe import group_of
@@ -46,6 +46,13 @@ def test_what_a_trace_shows_is_explained() -> None:
     assert {"realize", "fuse", "view", "split"} <= decided <= words("decision")
     assert {name for name, _ in trace.options} <= words("option")
     assert {node.group for node in (*trace.nodes, *sample_trace().nodes)} <= words("role")
+
+
+def test_every_device_is_explained() -> None:
+    assert words("device") == set(Device.names())
+    for term in TERMS:
+        if term.group == "device":
+            assert ": " in term.meaning  # the chip of a capture shows what stands before
 
 
 def test_files_that_the_terms_of_compilers_name_exist() -> None:

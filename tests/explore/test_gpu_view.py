@@ -11,9 +11,9 @@ from tests.backends.programs import linear, load, pointer, store
 from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.analysis.byhand.gpu import GPUView
-from tinyexplore.explore.analysis.byhand.occupancy import live_registers, occupancy
-from tinyexplore.explore.analysis.byhand.warps import WarpRequest, Warps, loops_around
+from tinyexplore.explore.analysis.models.gpu import GPUView
+from tinyexplore.explore.analysis.models.occupancy import live_registers, occupancy
+from tinyexplore.explore.analysis.models.warps import WarpRequest, Warps, loops_around
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.target import GPUS
@@ -59,7 +59,7 @@ def test_a_transposed_read_takes_a_segment_for_each_lane() -> None:
 
 def test_one_address_for_all_is_one_segment() -> None:
     found = loaded(Y * 64)
-    assert (found.segments, found.least, found.wanted) == (1, 1, 4)
+    assert (found.segments, found.least, found.used_bytes) == (1, 1, 4)
     assert found.says == "broadcast: one address for all"
 
 
@@ -96,7 +96,7 @@ def test_narrow_elements_share_a_word_and_wide_ones_are_answered_in_halves() -> 
 def test_masked_lanes_ask_for_nothing() -> None:
     value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 5),))
     found = asked(store(pointer(0, F32, 1024), Y * N + X, value))[0]
-    assert found.addresses == (0, 4, 8, 12, 16, *[None] * 27) and (found.segments, found.wanted) == (1, 20)
+    assert found.addresses == (0, 4, 8, 12, 16, *[None] * 27) and (found.segments, found.used_bytes) == (1, 20)
 
 
 def test_one_lane_that_asks_is_no_broadcast() -> None:
@@ -131,7 +131,7 @@ def test_conflicts_and_segments_are_what_brute_force_finds(nbytes: int) -> None:
         for at in lanes:
             touched[at : at + nbytes] = True
         found = WarpRequest(tuple(lanes), nbytes)
-        assert found.wanted == touched.sum()
+        assert found.used_bytes == touched.sum()
         assert found.segments == sum(touched[at : at + 32].any() for at in range(0, len(touched), 32))
 
 

@@ -140,8 +140,33 @@ def test_a_former_name_says_what_replaced_it() -> None:
         assert name not in dir(Explorer())
         with pytest.raises(AttributeError, match=re.escape(replacement_of(name))):
             getattr(Explorer(), name)
-    with pytest.raises(AttributeError, match="similar: kernels"):
-        _ = Explorer().kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("kernel", "did you mean kernels"), ("why", "use view.verdict()"), ("verdct", "did you mean verdict")],
+)
+def test_a_wrong_name_of_a_view_says_which_is_meant(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"'Explorer' object has no attribute '{name}'; {re.escape(hint)}"):
+        getattr(Explorer(), name)
+
+
+def test_a_wrong_name_of_what_a_view_gives_says_which_is_meant(view: Explorer) -> None:
+    kernel = view.kernels[0]
+    for one, name, hint in (
+        (kernel, "verdit", "did you mean verdict"),
+        (kernel, "why", "use verdict()"),
+        (view.kernels, "widgets", "did you mean widget"),
+        (view.panels, "timelines", "did you mean timeline"),
+        (view.trace, "node", "did you mean nodes"),
+        (view.trace.nodes[0], "shapes", "did you mean shape"),
+        (view.fusion, "cuts", "did you mean cut"),
+        (view.rules, "match", "did you mean matches"),
+    ):
+        with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; {hint}")):
+            getattr(one, name)
+    with pytest.raises(AttributeError, match="'_nothing'$"):
+        _ = kernel._nothing
 
 
 def test_the_branches_of_a_view_are_a_table(view: Explorer) -> None:

@@ -21,14 +21,13 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.analysis.byhand.asked import Stored
+from tinyexplore.explore.analysis.models.asked import Stored
 from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
 from tinyexplore.explore.exports.live_pages import pyodide
 from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode
 from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of, target_from_data, target_to_data
 from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.exports.live_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.exports.live_pages.page import live_html
 from tinyexplore.explore.exports.live_pages.precompiled import precompiled
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
 from tinyexplore.explore.live.serving import Serving
@@ -58,7 +57,7 @@ def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, 
     told: list[tuple[str, Any]] = []
     serving = Serving(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace
-    serving.open(trace_to_bytes(trace), carried_of(trace, view.capture.kept, view.whatif.graphs).to_json())
+    serving.open(trace_to_bytes(trace), carried_of(trace, view.capture.captured_kernels, view.whatif.graphs).to_json())
     return serving, told
 
 
@@ -67,7 +66,7 @@ def asked(serving: Serving, **question: Any) -> Any:
 
 
 def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
-    carried = carried_of(view.trace, view.capture.kept)
+    carried = carried_of(view.trace, view.capture.captured_kernels)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
     assert Carried.from_json(carried.to_json()) == carried
 
@@ -82,8 +81,8 @@ def test_a_machine_is_carried_with_all_that_it_has(name: str) -> None:
 
 def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, served: Any) -> None:
     serving, _ = served
-    for number, kept in view.capture.kept.items():
-        again = serving.explorer.capture.kept[number]
+    for number, kept in view.capture.captured_kernels.items():
+        again = serving.explorer.capture.captured_kernels[number]
         assert again.uops == kept.uops and again.contents == kept.contents
         assert again.make_kernel().ast is kept.make_kernel().ast
 
@@ -125,7 +124,7 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     recorded = json.dumps([row for kind, data in told if kind == "branches" for row in data["rows"]])
     anew = Serving(lambda kind, data: None)
-    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view.capture.kept).to_json(), recorded)
+    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view.capture.captured_kernels).to_json(), recorded)
     assert anew.explorer is not None and anew.explorer.whatif.branches == serving.explorer.whatif.branches
 
 
@@ -162,7 +161,7 @@ def twice_as_much(x, c):
     wrong = asked(serving, ask="write", text=text.replace("(x * c)", "(x * q)"))
     assert wrong == {"error": "line 6: NameError: name 'q' is not defined"}
     assert asked(serving, ask="write", text="x = = 1")["error"].startswith("line 1: SyntaxError: ")
-    assert "writes no rule" in asked(serving, ask="write", text="x = 1")["error"]
+    assert "defines no rule" in asked(serving, ask="write", text="x = 1")["error"]
 
 
 def test_a_schedule_is_cut_in_a_page_compared_and_not_timed(view: Explorer, served: Any) -> None:
@@ -190,7 +189,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
     serving = Serving(lambda kind, data: None)
     serving.open(trace_to_bytes(trace), carried_of(trace, {}).to_json())
-    assert "were not kept" in asked(serving, ask="debug", kernel=0)["error"]
+    assert "keep_inputs" in asked(serving, ask="debug", kernel=0)["error"]
     assert asked(serving, ask="debug", kernel=0, do="generated")["note"]
 
 
@@ -203,7 +202,7 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
     assert len(page.encode()) < 10.5e6
     monkeypatch.setattr(precompiled_module, "_made", lambda *given: pytest.fail("compiled ahead, and not kept"))
     assert view.to_html().find("data-carried") == -1
-    assert page == live_html(view.trace, view.capture.kept, graphs=view.whatif.graphs)  # the same whenever it is made
+    assert page == view.to_html(live=True)  # the same whenever it is made
 
 
 def test_the_engine_is_packed_without_the_front_end() -> None:

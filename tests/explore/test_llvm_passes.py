@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
-from tinyexplore import Context, Device, Tensor, dtypes, explore
-from tinyexplore.explore import Explorer, LLVMPassesError
+from bench.verdict_programs import with_opts
+from tinyexplore import Context, Device, Tensor, explore
+from tinyexplore.explore import Explorer, LLVMPassesError, compare
+from tinyexplore.explore.analysis.passes.data import passes_data
+from tinyexplore.explore.analysis.passes.quoted import refusal_text, spills_text
 from tinyexplore.explore.analysis.passes.reading import read_remarks, read_runs, read_times
+from tinyexplore.explore.analysis.passes.sequence import LLVMPass, LLVMPasses, PassLine, Remark, Spill
+from tinyexplore.explore.analysis.passes.spills import spills_of
+from tinyexplore.explore.analysis.passes.stages import trace_of
+from tinyexplore.explore.tracefile.columns import _unpacked_texts
+from tinyexplore.explore.tracefile.valid import check_trace
 
 pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs llvmlite")
 
@@ -78,7 +88,7 @@ def test_a_line_leads_to_its_uop_and_to_the_line_of_python(view: Explorer) -> No
         line for line in kernel.passes("O3")["instcombine"].lines if "llvm.fma" in line.text and line.uop is not None
     ]
     assert fused
-    uops = view.capture.kept[0].uops
+    uops = view.capture.captured_kernels[0].uops
     for line in fused:
         assert line.uop is not None and uops[line.uop].op.name == "MULACC"
         assert any(view.trace.nodes[node].op == "MULACC" for node in line.nodes)
@@ -116,20 +126,98 @@ def test_displays_have_the_passes_and_their_diffs(view: Explorer) -> None:
     assert "UOp" in one._repr_html_() and "<script" not in html
 
 
-@pytest.mark.parametrize("dtype", [dtypes.float64, dtypes.int32, dtypes.float16])
-def test_kernels_of_other_types(dtype: object) -> None:
-    x = Tensor.ones(40, 30).cast(dtype).contiguous().realize()  # type: ignore[arg-type]
-    with Context(DEVICE="LLVM"):
-        made = explore(lambda: (x * 3 + x).sum(1), repeat=1)
-    found = made.kernels[0].passes()
-    assert found[-1].stage == "assembly" and found.linked > 0.9
-
-
 def test_a_kernel_that_llvm_does_not_compile_is_refused_with_the_reason() -> None:
     x = Tensor.ones(8, device="PYTHON").contiguous().realize()
     made = explore(lambda: x + 1, repeat=1)
     with pytest.raises(ValueError, match="PYTHON"):
         made.kernels[0].passes()
+
+
+def test_the_data_of_a_page_are_the_texts_again(view: Explorer) -> None:
+    for kernel in view.kernels:
+        found = kernel.passes("O3")
+        data = passes_data(found, kernel.number)
+        lines = _unpacked_texts(asdict(data.lines), 1 << 30)
+        uops = list(accumulate(data.line_uops))
+        now: list[int] = []
+        for one, row in zip(found, data.passes, strict=True):
+            after, at = [], 0
+            for first, removed, *added in row.edits:
+                after += [*now[at:first], *accumulate(added)]
+                at = first + removed
+            now = after + now[at:]
+            assert [lines[number] for number in now] == [line.text for line in one.lines]
+            assert [uops[number] for number in now] == [-1 if line.uop is None else line.uop for line in one.lines]
+
+
+# *** what a verdict says of them ***
+
+
+def mir(text: str, uop: int | None = None) -> PassLine:
+    return PassLine(text, uop, (), () if uop is None else (f"cell:{uop}",))
+
+
+def test_spilled_values_are_named_with_their_pass_and_line() -> None:
+    store = "  VMOVAPSZmr %stack.2, 1, $noreg, 0, $noreg, %7:vr512 :: (store (s512) into %stack.2)"
+    load = "  %9:vr512 = VMOVAPSZrm %stack.2, 1, $noreg, 0, $noreg :: (load (s512) from %stack.2)"
+    before = LLVMPass(0, "Register Coalescer", "", "machine IR", True, None, (mir("  %7:vr512 = LOAD", 3),))
+    after = LLVMPass(
+        1, "Greedy Register Allocator", "", "machine IR", True, None, (mir(store, 3), mir(load, 4), mir(load, 4))
+    )
+    name, found = spills_of([before, after], {4: "%a = load float"})
+    assert name == "Greedy Register Allocator"
+    assert found == [Spill(2, 64, 1, 2, 3, "%a = load float", ("cell:3",))]
+    passes = LLVMPasses("k", "cpu", "", [before, after], (), found, name)
+    assert "1 value: 1 of `%a = load float` (cell:3)." in spills_text(passes) and name in spills_text(passes)
+    assert spills_text(LLVMPasses("k", "cpu", "", [before])) == ""
+
+
+def test_a_spilled_accumulator_is_named_by_its_sum_and_not_by_the_zero_that_it_begins_with() -> None:
+    lines = [
+        mir("bb.1.outer:"),
+        mir("  %4:vr256 = AVX_SET0", 1),
+        mir("  VMOVUPSYmr %stack.0, 1, $noreg, 0, $noreg, %4:vr256 :: (store (s256) into %stack.0, align 16)", 1),
+        mir("bb.2.inner:"),
+        mir("  %6:vr256 = VMOVUPSYrm %stack.0, 1, $noreg, 0, $noreg :: (load (s256) from %stack.0, align 16)", 2),
+        mir("  %7:vr256 = COPY %6:vr256", 2),
+        mir("  %7:vr256 = nofpexcept VFMADD231PSYr %7:vr256(tied-def 0), %1:vr256, %2:vr256, implicit $mxcsr", 5),
+        mir("  %8:vr256 = COPY %7:vr256", 1),
+        mir("  VMOVUPSYmr %stack.0, 1, $noreg, 0, $noreg, %8:vr256 :: (store (s256) into %stack.0, align 16)", 1),
+        mir("bb.3.done:"),
+        mir("  %9:vr256 = VADDPSYrm %3:vr256, %stack.0, 1, $noreg, 0, $noreg :: (load (s256) from %stack.0)", 7),
+    ]
+    after = LLVMPass(1, "Greedy Register Allocator", "", "machine IR", True, None, tuple(lines))
+    _, (spill,) = spills_of([after], {6: "%sum = fma", 8: "%last = fadd"})
+    assert (spill.subject, spill.python, spill.uop) == ("%sum = fma", ("cell:5",), 5)
+    assert (spill.stores, spill.loads, spill.blocks) == (2, 2, ("outer", "inner", "done"))
+    assert spill.live_range == "from outer to done"
+
+
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "neoverse-n1"])
+def test_the_accumulators_of_a_tile_that_is_too_large_are_spilled(target: str) -> None:
+    """64 vector registers of sums for 16 or 32 that the CPU has; LLVM compiles for every target on every machine."""
+    a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
+
+    def captured() -> Explorer:
+        return explore(lambda: a @ b, repeat=1, target=target)
+
+    view = with_opts("VECTOR(1, {lanes}), UPCAST(1, 4), UPCAST(0, 16)", captured)
+    passes = view.kernels[0].passes()
+    uops = view.capture.captured_kernels[0].uops
+    products = [one for one in passes.spills if one.uop is not None and uops[one.uop].op.name == "MULACC"]
+    assert passes.spilled_by == "Greedy Register Allocator"
+    assert len(products) >= 24 and len(products) >= 0.8 * len(passes.spills)
+    for one in products:
+        assert one.stores and one.loads and one.live_range and "test_llvm_passes" in one.python[0]
+    fitting = with_opts("VECTOR(1, {lanes}), UPCAST(1, 2), UPCAST(0, 4)", captured).kernels[0].passes()
+    assert not fitting.spills and fitting.spilled_by == ""
+
+
+def test_llvms_reason_for_a_loop_without_vectors_is_quoted() -> None:
+    remarks = [Remark("loop not vectorized", 1, "br"), Remark("loop not vectorized: call in loop", 2, "%c = call")]
+    passes = LLVMPasses("k", "cpu", "", [], remarks)
+    assert refusal_text(passes) == "LLVM says of `%c = call`: “loop not vectorized: call in loop”."
+    assert refusal_text(LLVMPasses("k", "cpu", "", [], [Remark("33 spills", None)])) == ""
 
 
 # *** modules of others ***
@@ -138,14 +226,54 @@ def test_a_kernel_that_llvm_does_not_compile_is_refused_with_the_reason() -> Non
 def test_any_module_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "scale.ll"
     path.write_text(LOOP)
-    found = explore.llvm(path, "scale")
+    found = explore.llvm(path, "scale").passes
     assert found.kernel == "scale" and found["loop-vectorize"].changed
     assert any("vectorized loop" in remark.text for remark in found.remarks)
     assert "define" in found[0].text and "@other" not in found[0].text
-    plain = explore.llvm(LOOP, "scale", without=["loop-vectorize"])
+    plain = explore.llvm(LOOP, "scale", without=["loop-vectorize"]).passes
     assert not plain.find("loop-vectorize") and plain.assembly != found.assembly
-    assert len(explore.llvm(LOOP, "scale", level="O0").changed) < len(found.changed)
-    assert explore.llvm(LOOP).kernel == "other"
+    assert len(explore.llvm(LOOP, "scale", level="O0").passes.changed) < len(found.changed)
+    assert explore.llvm(LOOP).passes.kernel == "other"
+
+
+def test_a_module_is_a_view_as_any_file_that_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "scale.ll"
+    path.write_text(LOOP)
+    view = explore.llvm(path, "scale")
+    assert isinstance(view, Explorer) and view.trace == trace_of(view.passes)
+    assert "of LLVM" in repr(view) and 'data-chunk="texts"' in view.to_html()
+    opened = explore.open(path)
+    assert [stage.name for stage in opened.trace.stages][-1] == "assembly" and opened.trace.title == "other in LLVM"
+
+
+def test_passes_on_other_functions_of_the_module_are_left_out() -> None:
+    """LLVM runs and prints the passes of code generation function by function."""
+    others = LOOP.replace("@other", "@before").replace("@scale", "@after").replace("2.0", "3.0")
+    alone, among = (explore.llvm(text, "scale").passes for text in (LOOP, LOOP + others))
+    for one in (alone, among):
+        assert sum(line.text.startswith("define") for each in one if each.stage == "IR" for line in each.lines) == sum(
+            each.stage == "IR" for each in one
+        )
+    assert [(one.name, one.text) for one in alone] == [(one.name, one.text) for one in among]
+    runs = read_runs("OptDisable: running pass licm on loop %i in function f\n", "f")
+    assert runs[0].functions == ("f",)
+    for on, functions in (("(f, g)", ("f", "g")), ("function (g)", ("g",)), ("[module]", ()), ("g", ("g",))):
+        assert read_runs(f"OptDisable: running pass inline on {on}\n", "f")[0].functions == functions
+
+
+def test_any_module_is_a_trace_whose_lines_lead_to_its_own() -> None:
+    found = explore.llvm(LOOP, "scale").passes
+    assert found.linked > 0.95
+    trace = trace_of(found)
+    check_trace(trace)
+    assert len(trace.stages) == len(found) and len(trace.stage_texts) == len(found.changed)
+    multiply = next(at for at, line in enumerate(trace.sources[0].text.splitlines(), 1) if "fmul" in line)
+    vectors = [line for text in trace.stage_texts for line in text.lines if "fmul <" in line.text]
+    assert vectors
+    for line in vectors:
+        (node,) = line.nodes
+        user = trace.nodes[node].user
+        assert user is not None and trace.frames[user].line == multiply
 
 
 def test_what_is_no_module_is_refused(tmp_path: Path) -> None:
@@ -157,6 +285,42 @@ def test_what_is_no_module_is_refused(tmp_path: Path) -> None:
         explore.llvm("define void @f() {\n  %x = add i32 1, true\n  ret void\n}\n")
     with pytest.raises(FileNotFoundError):
         explore.llvm(str(tmp_path / "none.ll"))
+
+
+def test_two_pipelines_are_compared_stage_by_stage(view: Explorer, tmp_path: Path) -> None:
+    found = compare(explore.llvm(LOOP, "scale", level="O1"), explore.llvm(LOOP, "scale"))
+    assert not found.same and found.diff.first is not None and found.diff.first.name == "loop-vectorize"
+    assert [text.language for text in found.texts if not text.same] == ["llvm", "mir", "asm"]
+    ends = {text.language: text for text in found.texts}
+    assert any(line.startswith("+") and "fmul <" in line for line in ends["llvm"].diff().splitlines())
+    names = [pair.name for pair in found.stages]
+    assert "loop-vectorize" in names and "function-attrs" not in names  # both change the attributes in the same way
+    assert "fmul &lt;" not in found.to_html() and "loop-vectorize" in found.to_html(tmp_path / "c.html")
+    assert {"loop-vectorize"} <= {one["name"] for one in found.to_dict()["stages"]}
+    kernel = view.kernels[0]
+    assert compare(kernel.passes("O3"), kernel.passes("O3")).same
+    assert not compare(kernel.passes("O0"), kernel.passes("O3")).same
+
+
+def test_a_kernel_runs_as_another_pipeline_compiles_it(view: Explorer) -> None:
+    """Its results are compared, and it is timed in turns with the kernel as it was compiled."""
+    found = view.kernels[0].passes("O0", timed=True)
+    assert found.times is not None and found.times.reason == ""
+    assert len(found.times.times_us) >= 5 and len(found.times.base_times_us) >= 5
+    assert "same bits" in found.times.results and "runs in" in str(found) and "runs in" in found._repr_html_()
+    assert view.kernels[0].passes("O0").times is None
+    elsewhere = view.kernels[0].passes(cpu="neoverse-n1" if _is_x86() else "x86-64-v3", timed=True).times
+    assert elsewhere is not None and elsewhere.median_us is None and "cannot run" in elsewhere.reason
+
+
+def test_a_line_of_assembly_leads_back_to_the_ir_that_was_given() -> None:
+    trace = explore.llvm(LOOP.replace("2.0", "3.0"), "scale").trace
+    place = trace.find_lines("mulps|fmul", "asm")[0]
+    history = trace.line_history(place.text, place.number)
+    assert history[-1] == place and history[0].line.text.strip() == "%b = fmul float %a, 3.0"
+    assert [one.text.id for one in history] == sorted({one.text.id for one in history})
+    assert {one.text.language for one in history} == {"llvm", "mir", "asm"}
+    assert any("fmul <" in one.line.text and one.stage.name == "loop-vectorize" for one in history)
 
 
 # *** reading ***

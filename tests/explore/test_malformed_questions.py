@@ -19,7 +19,7 @@ from tinyexplore.explore.notebook.requests import REQUESTS, Answers, answer
 FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch", "do", "count", "line", "condition")
 FIELDS += ("counters", "lane", "before", "after", "targets", "other")
 KINDS = tuple(kind for kind in REQUESTS if kind != "rosetta")
-BY_HAND = ("debug", "caches", "gpu", "throughput", "rosetta")
+BY_HAND = ("debug", "caches", "gpu", "throughput", "rosetta", "passes")
 ACTIONS = ("step", "back", "run to", "run until", "iteration", "restart", "finish", "generated", "no action")
 VALUES: tuple[Any, ...] = (None, True, False, -1, 0, 1, 3, 10**6, 2**31, 2**63, 10**40, 1.5, float("nan"), float("inf"))
 VALUES += ("", "x", "0", "a" * 5000, "\ud800", "__class__", [], {}, [0], [[0]], {"a": 1}, [[[[[[[]]]]]]], "(" * 300)

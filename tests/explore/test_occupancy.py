@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyexplore.explore.analysis.byhand.occupancy import held
+from tinyexplore.explore.analysis.models.occupancy import held
 from tinyexplore.target import GPUS
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "occupancy"

@@ -63,7 +63,7 @@ def test_which_kernel_is_slowest_and_which_capture_is_faster():
     )
     assert right(question(TRACE, "faster", half)) == "half"
     assert "2.0 times as fast" in question(TRACE, "faster", half).reveal
-    assert right(question(TRACE, "faster", TRACE)) == "no difference beyond the noise"
+    assert right(question(TRACE, "faster", TRACE)) == "no difference above the noise"
     with pytest.raises(ValueError, match="0 of this trace ran"):
         question(replace(TRACE, runs=()), "slowest")
 

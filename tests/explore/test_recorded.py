@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, Trace, explore
-from tinyexplore.explore.analysis.byhand import recorded
-from tinyexplore.explore.analysis.byhand.debugger import value_text
+from tinyexplore.explore.analysis.models import recorded
+from tinyexplore.explore.analysis.models.debugger import value_text
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
@@ -53,7 +53,7 @@ def test_inputs_that_were_not_kept_are_generated_and_it_says_so() -> None:
     view = explore(lambda: Tensor(X).realize() + 1, repeat=1)
     page = view.to_html(iterations=30)
     assert "tinyexplore" in page and view.trace.recordings == (), "the page has them, not the trace"
-    found = recorded.with_recordings(view.trace, {0: view.capture.analyses.kept(0)}, 30)
+    found = recorded.with_recordings(view.trace, {0: view.capture.analyses.captured(0)}, 30)
     assert "keep_inputs=True" in found.recordings[0].note
     with pytest.raises(ValueError, match="record_iterations=-1: how many steps"):
         explore(lambda: Tensor(X) + 1, record_iterations=-1)

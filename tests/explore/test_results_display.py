@@ -75,7 +75,7 @@ def passes_of(kernel: KernelView) -> Any:
 
 KernelCall = Callable[[KernelView], Any]
 KERNEL: dict[str, KernelCall] = {
-    "apply": lambda kernel: kernel.apply(next(iter(kernel.available_opts()))),
+    "apply": lambda kernel: [kernel.set_opts(""), kernel.apply(next(iter(kernel.available_opts())))],
     "available_opts": lambda kernel: [kernel.available_opts(), kernel.available_opts().offers],
     "beam": lambda kernel: kernel.beam,
     "branch": lambda kernel: kernel.branch,
@@ -98,7 +98,7 @@ KERNEL: dict[str, KernelCall] = {
     "search": lambda kernel: kernel.search(1),
     "set_opts": lambda kernel: kernel.set_opts(""),
     "table": lambda kernel: kernel.table(),
-    "throughput": lambda kernel: kernel.throughput(),
+    "throughput": lambda kernel: kernel.throughput(kernel.set_opts("")),
     "translate": lambda kernel: kernel.translate("c"),
     "undo": lambda kernel: kernel.undo(),
     "use_heuristics": lambda kernel: kernel.use_heuristics(),

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.widgets.sample_traces import sample_trace
-from tinyexplore import Tensor, explore
+from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
-from tinyexplore.explore.analysis.machine.probes import better, disturbed
+from tinyexplore.explore.analysis.machine.probes import better, disturbed, slow_arithmetic
 from tinyexplore.explore.analysis.machine.roofs import beaten, with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, Run
@@ -45,7 +45,7 @@ def test_a_point_stands_where_the_figures_of_its_kernel_say() -> None:
     # 26 752 bytes are too many for the cache, 16 384 are not
     assert (first.limit, first.attainable) == ("memory", pytest.approx(first.flops_per_byte))
     assert (second.limit, second.attainable) == ("memory", pytest.approx(50 * second.flops_per_byte))
-    assert second.text == "kernel 1 · softmax_64_32: 0.53 GFLOP/s at 0.88 FLOP/B, 1.22 % of L2 bandwidth"
+    assert second.text == "kernel 1 · softmax_64_32: 2.31 GFLOP/s at 0.88 FLOP/B, 5.29 % of L2 bandwidth"
 
 
 def test_without_ceilings_there_is_no_roof_and_no_share() -> None:
@@ -121,6 +121,55 @@ def test_a_rate_that_another_row_contradicts_counts_as_that_and_is_measured_agai
     assert better([launch], [replace(launch, rate=3.2)])[0].rate == 2.0
 
 
+def test_arithmetic_that_is_too_low_for_the_clock_was_measured_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 3 GHz, one FMA of 8 lanes a cycle is 48 G op/s."""
+    clock = Ceiling("clock", "clock", 3.0, 0, "", 1)
+    peak = Ceiling("float32 arithmetic", "arithmetic", 96.0, 0, "float32", 1)
+    slow, double = replace(peak, rate=20.0), replace(peak, what="float64", rate=5.0)
+    assert (
+        slow_arithmetic([clock, peak, double], 8)
+        == slow_arithmetic([slow], 8)
+        == slow_arithmetic([clock, slow], 0)
+        == []
+    )
+    assert slow_arithmetic([clock, slow, double], 8) == [slow]
+    calm = Ceilings("CPU", "znver3, 256-bit vectors, 2 threads", (clock, peak))
+    busy = replace(calm, rows=(clock, slow))
+    assert calm.load_notes == () and "under load" not in str(calm) + calm._repr_html_()
+    assert "measured under load" in str(busy) and "0.42 vectors" in busy._repr_html_()
+    assert Ceilings("CPU", "", (clock, slow)).load_notes == ()
+
+
+def test_a_stored_rate_that_is_too_low_for_the_clock_is_measured_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    from tinyexplore.explore.analysis.machine import table
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(table, "_known", {})
+    rows = (
+        Ceiling("clock", "clock", 100.0, 0, "", 1, (100.0,)),
+        Ceiling("float32 arithmetic", "arithmetic", 0.5, 0, "float32", 1, (0.5,)),
+    )
+    described = Device["LLVM"].target
+    target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
+    table._keep(table.key_of(table.cpu_name(), target, described.features), Ceilings("", target, rows))
+    found = ceilings()
+    (peak,) = (one for one in found.rows if one.kind == "arithmetic")
+    assert peak.rate > 0.5
+    assert found.load_notes  # at 100 GHz it would be far more
+
+
+def test_the_roofline_names_kernels_above_their_ceiling() -> None:
+    trace = with_ceilings(sample_trace(), CEILINGS)
+    trace = replace(trace, roofs=tuple(replace(one, gflops=1e9, gb_per_s=1e9) for one in trace.roofs))
+    assert "under load" not in roofline(trace).note
+    (point, *_) = roofline(trace).points
+    low = replace(trace.roofs[0], gflops=point.gflops / 2, gb_per_s=1e6)
+    above = roofline(replace(trace, roofs=(low, *trace.roofs[1:])))
+    assert f"kernel {low.kernel} above" in above.note and "under load" in above.note
+
+
 def test_a_kernel_is_held_against_the_fastest_of_its_types() -> None:
     rows = [Ceiling(what, "arithmetic", rate, 0, what, 1) for what, rate in (("float32", 9.0), ("float64", 4.0))]
     known = Ceilings("CPU", "target", tuple(rows))
@@ -137,7 +186,7 @@ def test_pictures_name_every_kernel_and_say_where_there_is_nothing_to_show() -> 
     assert any(text.startswith("ceilings measured on") for text in shown)
     nothing = replace(trace, runs=(), stages=())
     assert any("was timed" in text for text in words_of(roofline_picture(nothing)))
-    assert any("took time" in text for text in words_of(timeline_picture(nothing)))
+    assert any("has a time" in text for text in words_of(timeline_picture(nothing)))
 
 
 def test_ceilings_travel_with_the_trace_and_older_files_have_none() -> None:

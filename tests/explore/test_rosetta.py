@@ -109,9 +109,9 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("fortran", "'fortran' is neither a language"),
+        ("fortran", "'fortran' is not a language"),
         ("fortran:sm_80", "no language 'fortran'"),
-        ("cuda:gfx1100", "gfx1100 .* CUDA C\\+\\+; .*hip"),
+        ("cuda:gfx1100", "CUDA C\\+\\+ .* gfx1100; hip"),
         ("cuda:sm_8", "close to it: sm_89, sm_86, sm_80"),
     ],
 )
@@ -160,5 +160,5 @@ def test_a_view_is_answered_with_data(sum_of_two):
     answers = Answers(lambda: sum_of_two.trace, sum_of_two.capture)
     found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"
-    assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is neither")
+    assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is not")
     assert "kernel 7: " in answers({"ask": "rosetta", "kernel": 7})["error"]

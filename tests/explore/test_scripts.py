@@ -13,7 +13,7 @@ import pytest
 from tests.support.patience import seconds
 from tinyexplore import Tensor, Variable, cli, explore
 from tinyexplore.explore import ReproducerError, reproducer
-from tinyexplore.explore.exports import script_body
+from tinyexplore.explore.tracefile import script_body
 from tinyexplore.renderer import Effort
 from tinyexplore.runtime.clang import FLAGS
 from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level

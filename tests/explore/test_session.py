@@ -422,7 +422,7 @@ def test_the_trace_is_there_after_the_block_and_not_before():
             session.trace  # noqa: B018
     assert session.trace.kernels == ()
     assert [message.level for message in session.trace.messages] == ["warning"]
-    with pytest.raises(CaptureError, match="holds a capture already"):
+    with pytest.raises(CaptureError, match="has a capture already"):
         session.__enter__()
 
 

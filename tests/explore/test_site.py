@@ -33,27 +33,107 @@ def site(repository: Path) -> ModuleType:
 @pytest.fixture(scope="module")
 def built(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The landing page of a site with two explorations."""
-    return site.build(tmp_path_factory.mktemp("site"), ["softmax", "training"], playground=False)
+    return site.build(tmp_path_factory.mktemp("site"), ["softmax", "training"], playground=False, documentation=False)
 
 
-def test_there_are_eight_explorations_with_pages_and_titles_of_their_own(site: ModuleType) -> None:
-    assert len(site.EXPLORATIONS) == 8
-    assert len({one.name for one in site.EXPLORATIONS}) == len({one.title for one in site.EXPLORATIONS}) == 8
+def test_there_are_sixteen_explorations_that_need_no_other_framework(site: ModuleType) -> None:
+    explorations = site.EXPLORATIONS
+    assert len([one for one in explorations if not one.needs]) >= 16
+    for field in ("name", "title", "question", "first"):
+        assert len({getattr(one, field) for one in explorations} - {""}) >= len(explorations) - 1
 
 
 def test_the_links_of_the_landing_page_lead_to_its_pages(built: Path) -> None:
-    links = re.findall(r'href="([^"]+)"', built.read_text("utf-8"))
-    assert links == ["softmax.html", "training.html"]
-    assert [link for link in links if not (built.parent / link).is_file()] == []
+    links = re.findall(r'(?:href|src)="([^"]+)"', built.read_text("utf-8"))
+    local = [link.partition("#")[0] for link in links if not link.startswith("data:")]
+    assert [link for link in local if link.endswith(".html")] == ["gallery/softmax.html", "gallery/training.html"]
+    assert [link for link in local if not (built.parent / link).is_file()] == []
 
 
-def test_with_a_playground_there_is_a_link_to_it(site: ModuleType) -> None:
-    assert re.findall(r'href="([^"]+)"', site.landing_page([], playground=True)) == ["playground/index.html"]
+def test_the_landing_page_links_the_playground_and_the_documentation(site: ModuleType) -> None:
+    links = re.findall(r'href="([^"]+)"', site.landing_page([]))
+    assert {"playground/index.html", "docs/index.html#the-course", "docs/reference.html"} <= set(links)
+
+
+@pytest.fixture(scope="module")
+def sources(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Markdown from which MkDocs makes the documentation."""
+    folder = tmp_path_factory.mktemp("sources")
+    site.write_documents(folder)
+    course = site.write_course(folder)
+    site.write_tables(folder)
+    (folder / "index.md").write_text(site.home_page(course), encoding="utf-8")
+    return folder
+
+
+def test_links_between_pages_of_the_documentation_lead_somewhere(sources: Path) -> None:
+    """What MkDocs checks in strict mode, without MkDocs; it also checks anchors."""
+    lost = []
+    for page in sources.rglob("*.md"):
+        text = re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", text):
+            if (
+                "://" not in link
+                and not (page.parent / link).exists()
+                and not link.startswith(("images", "performance"))
+            ):
+                lost.append(f"{page.relative_to(sources)}: {link}")
+    assert [one for one in lost if ".svg" not in one and ".png" not in one] == []
+
+
+def test_lessons_link_explorations_that_exist_for_everybody(site: ModuleType, sources: Path) -> None:
+    names = {one.name for one in site.EXPLORATIONS if not one.needs}
+    links = {}
+    for page in (sources / "course").glob("*.md"):
+        links |= dict.fromkeys(re.findall(r'href="\.\./\.\./gallery/(\w+)\.html', page.read_text("utf-8")), page.name)
+    assert len(links) >= 15
+    assert set(links) <= names
+
+
+def test_every_page_of_the_navigation_exists(site: ModuleType, sources: Path, repository: Path) -> None:
+    settings = (repository / "docs" / "site" / "mkdocs.yml").read_text("utf-8")
+    pages = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", settings, re.MULTILINE)
+    assert len(pages) > 30
+    assert [page for page in pages if not (sources / page).is_file()] == []
+
+
+def test_tables_of_the_reference_have_every_opt_rule_and_setting(site: ModuleType, sources: Path) -> None:
+    from tinyexplore.kernel.opts import KINDS
+    from tinyexplore.uop.algebra import SIMPLIFY
+    from tinyexplore.util.config import Config
+
+    opts, rules, settings = (
+        (sources / "generated" / f"{name}.md").read_text() for name in ("opts", "rules", "settings")
+    )
+    assert re.findall(r"^## (\w+)$", opts, re.MULTILINE) == [op.name for op in KINDS]
+    assert [rule.name for rule in SIMPLIFY.rules if f"`{rule.name}`" not in rules] == []
+    assert [name for name in Config.__dataclass_fields__ if f"| `{name}` |" not in settings] == []
+
+
+def test_every_public_name_is_in_the_reference(sources: Path) -> None:
+    import tinyexplore
+    from docs.site.tables import public_names
+    from tinyexplore import explore, nn
+    from tinyexplore.nn import optim, state
+
+    pages = "\n".join(page.read_text("utf-8") for page in (sources / "generated").glob("*.md"))
+    headings = set(re.findall(r"^##? (\w+)$", pages, re.MULTILINE))
+    names = {name for module in (tinyexplore, explore, nn, optim, state) for name, _ in public_names(module)}
+    assert len(names) > 80
+    assert sorted(names - headings) == []
+
+
+def test_a_lesson_is_a_page_with_its_pictures_and_outputs(sources: Path) -> None:
+    page = (sources / "course" / "01_first_look.md").read_text("utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\((pictures/\S+\.svg)\)", page)
+    assert len(pictures) >= 2
+    assert [one for one in pictures if not (sources / "course" / one).read_text().startswith("<svg")] == []
+    assert '<details markdown="1">' in page and "](02_tensors_are_lazy.md)" in page
 
 
 def test_an_unknown_exploration_is_an_error_before_anything_is_written(site: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="softmaxx"):
-        site.build(tmp_path / "none", ["softmaxx"], playground=False)
+        site.build(tmp_path / "none", ["softmaxx"], playground=False, documentation=False)
     assert not (tmp_path / "none").exists()
 
 

@@ -10,7 +10,7 @@ from tests.backends.programs import elementwise
 from tests.backends.test_arithmetic import SIZE, apply, operations
 from tests.fuzz.stepping import check, contents_of, one_nan, plain, stepped
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.analysis.byhand.stepping import SteppingProgram, element_view
+from tinyexplore.explore.analysis.models.stepping import SteppingProgram, element_view
 from tinyexplore.uop import OpGroups, Ops, UOp
 
 

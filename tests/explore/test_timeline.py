@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.exports.timeline import save_chrome_trace, to_chrome_trace
+from tinyexplore.explore.tracefile.chrome import save_chrome_trace, to_chrome_trace
 from tinyexplore.explore.tracefile.timeline import timeline
 
 
@@ -31,6 +33,17 @@ def test_memory_begins_with_what_was_there_before():
     levels = [level for _, level in timeline(trace).memory]
     assert levels[0] == earlier.bytes
     assert max(levels) == sum(buffer.bytes for buffer in trace.buffers)  # as the panel Memory says
+
+
+def test_memory_counts_each_buffer_from_its_allocation_until_it_is_freed():
+    (buffer,) = [one for one in sample_trace().buffers if one.id == 0]
+    lives = [(100, 1.0, 5.0), (30, 5.0, None), (7, None, None)]
+    buffers = [
+        replace(buffer, id=number, bytes=nbytes, allocated_us=allocated_us, freed_us=freed_us)
+        for number, (nbytes, allocated_us, freed_us) in enumerate(lives)
+    ]
+    memory = timeline(replace(sample_trace(), buffers=tuple(buffers))).memory
+    assert memory == ((0.0, 7), (1.0, 107), (5.0, 7), (5.0, 37))
 
 
 def test_memory_is_never_negative():

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.patience import seconds
 from tinyexplore import Tensor, cli
-from tinyexplore.explore import Explorer, Trace, explore, reproducer
+from tinyexplore.explore import Explorer, Trace, compare, explore, reproducer
 from tinyexplore.explore.tracefile.wellformed import well_formed
 
 LONE = "caf\udce9"
@@ -109,3 +109,10 @@ def test_a_script_whose_name_is_not_utf_8_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     assert f"Explorer('{WHOLE}.py')" in done.stdout.decode()
     assert f"<title>{WHOLE}.py</title>" in (tmp_path / "o.html").read_text(encoding="utf-8")
+
+
+def test_a_page_at_the_end_of_a_cell_is_shown_by_its_size() -> None:
+    before = explore(lambda: Tensor([1.0, 2.0]).realize() + 1)
+    after = explore(lambda: Tensor([1.0, 2.0]).realize() * 3)
+    for page in (before.to_html(), compare(before, after).to_html()):
+        assert page.startswith("<!") and len(repr(page)) < 80

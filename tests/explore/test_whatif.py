@@ -14,7 +14,7 @@ from tinyexplore import Tensor, Trace, explore
 from tinyexplore.compile import lowering, workers
 from tinyexplore.compile.candidate import Workbench
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.traffic import touched_bytes
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.tracefile.model import Search as SearchData
@@ -33,6 +33,7 @@ from tinyexplore.explore.whatif.commands import (
 )
 from tinyexplore.explore.whatif.nest import cache_of
 from tinyexplore.kernel import Opt, OptOps, apply_opt, available_opts
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.llvm import LLVMCompiler
 from tinyexplore.target import Target
@@ -71,7 +72,7 @@ def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_onl
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "this is no command"),
+        ("{", "this is not a command"),
         ("[]", "a command is an object"),
         (
             '{"kind": "Explode"}',
@@ -119,7 +120,7 @@ def test_the_root_is_the_kernel_as_it_was_captured(view):
     assert root.kernels[0].opts == view.trace.kernels[0].opts == ()
 
 
-def test_an_illegal_opt_is_a_branch_that_failed_with_the_obstacle_and_nobody_goes_there(view):
+def test_an_illegal_opt_is_a_branch_that_failed_with_the_legality_error_and_nobody_goes_there(view):
     here = view.kernels[0].branch
     branch = view.kernels[0].apply("UPCAST(7, 4)")
     assert branch.status == "failed" and "no axis 7" in branch.reason
@@ -160,9 +161,9 @@ def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_wh
     legal = view.kernels[0].available_opts()
     assert legal == tuple(map(str, available_opts(kernel)))
     offers = view.kernels[0].branch.kernels[0].offers
-    words = {(offer.op, offer.axis): offer.obstacle for offer in offers if offer.obstacle}
+    words = {(offer.op, offer.axis): offer.legality_error for offer in offers if offer.legality_error}
     assert "the axis is global" in words["UNROLL", 0]
-    assert {offer.op for offer in offers} == set(OptOps.__members__)
+    assert {offer.op for offer in offers} == {op.name for op in OptOps}
 
 
 def test_the_heuristics_choice_has_its_reasons_and_is_named(view):
@@ -183,7 +184,7 @@ def test_a_kernel_captured_with_the_heuristics_opts_has_their_reasons():
 
 
 def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
-    with pytest.raises(WhatIfError, match="is no opt: write NAME"):
+    with pytest.raises(WhatIfError, match="is not an opt; write NAME"):
         view.kernels[0].apply("EXPLODE(0)")
     with pytest.raises(IndexError, match="kernel 5: .*1 kernel"):
         view.kernels[5].apply("UPCAST(0, 4)")
@@ -199,7 +200,7 @@ def test_branches_are_kept_with_the_trace_and_its_laws(view, tmp_path):
     path = view.save(tmp_path / "trace.json.gz")
     trace = Trace.load(path)
     assert trace == view.trace and trace.branches == view.whatif.branches
-    assert {law.name for law in trace.laws} == set(OptOps.__members__)
+    assert {law.name for law in trace.laws} == {op.name for op in OptOps}
 
 
 def test_a_trace_without_branches_loads_as_before(view, tmp_path):
@@ -490,3 +491,17 @@ def test_the_cache_that_holds_a_working_set(view):
     sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     assert [cache_of(size, target) for size in sizes] == ["L1", "L2", "L3"]
     assert cache_of(target.l3_bytes + 1, target) == "memory"
+
+
+def test_spellings_of_earlier_versions_name_the_same_opts() -> None:
+    renamed = {
+        "MERGE": "COLLAPSE",
+        "COLLECT": "TRANSPOSE_STORE",
+        "CUT": "TRIM",
+        "AHEAD": "PREFETCH",
+        "PIPE": "PIPELINE",
+    }
+    for earlier, name in renamed.items():
+        assert to_opt(f"{earlier}(0, 4)") == to_opt(f"{name}(0, 4)") == Opt(OptOps[name], 0, 4)
+        assert str(to_opt(f"{earlier}(0, 4)")) == f"{name}(0, 4)"
+    assert set(KINDS) == set(OptOps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from threading import Event
 from typing import Any
 
@@ -14,6 +15,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data
 from tinyexplore.explore.tracefile.model import Branch
+from tinyexplore.explore.whatif import channel
 from tinyexplore.explore.whatif.background import Background
 from tinyexplore.explore.whatif.channel import unpacked_row
 from tinyexplore.explore.whatif.outcome import Cancelled
@@ -117,6 +119,29 @@ def test_a_command_does_not_block_and_others_wait_for_it(view: View, held: tuple
     assert numbers == [root + 1, root + 2]
     opts = [view.explorer.whatif.branches[number].kernels[0].opts for number in numbers]
     assert opts == [("UPCAST(0, 2)",), ("UPCAST(0, 4)",)]
+
+
+@pytest.mark.parametrize("outcome", ["done", "fails"])
+def test_the_progress_of_a_command_of_python_is_gone_when_the_command_ends(
+    view: View, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    from tinyexplore.explore.whatif.commands import apply_opt
+
+    made = apply_opt.try_out
+
+    def slow(place: Any, *rest: Any) -> Any:
+        place.step("waiting")
+        if outcome == "fails":
+            raise KeyError("an error of any kind")
+        return made(place, *rest)
+
+    monkeypatch.setattr(channel, "AT_MOST_EVERY_S", 0)
+    view.explorer.kernels[0].set_opts("")
+    monkeypatch.setattr(apply_opt, "try_out", slow)
+    with nullcontext() if outcome == "done" else pytest.raises(KeyError):
+        view.explorer.kernels[0].apply("UPCAST(0, 2)")
+    assert "waiting" in [state.get("text") for state in view.states]
+    assert view.widget.working == {}
 
 
 def test_a_command_that_is_cancelled_leaves_no_branch_and_what_waits_is_dropped(

@@ -6,8 +6,8 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore, why_kernels
-from tinyexplore.explore.analysis.why.fusions import Fusions, compared_text
 from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
 from tinyexplore.explore.tracefile.model import Compared, Decision
 from tinyexplore.schedule.fusion import COMPUTED, REPEAT_LIGHT, REPEAT_REDUCE
 
@@ -86,7 +86,7 @@ def test_neither_from_the_other_and_what_several_kernels_compute():
     view = explore(both, repeat=1)
     total, _, columns = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")[-3:]
     found = view.why_kernels(total, columns)
-    assert found.edges == () and "neither is made from" in found.text
+    assert found.edges == () and "neither depends on" in found.text
     light = view.trace.where(op="ADD", kind="lazybuffer")[0]
     marks = {edge.mark for edge in Fusions(view.trace).edges() if edge.src == light.id}
     told = decision_on(view.trace, light.id)

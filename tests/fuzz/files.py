@@ -39,7 +39,7 @@ from tests.support.less_memory import set_limit
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, diff, related, rewrite_history, trace_to_json, where
 from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.exports.timeline import to_chrome_trace
+from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg

@@ -11,6 +11,7 @@ buffer are failures as a wrong result is.
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import time
@@ -89,7 +90,7 @@ def in_halves(random: Random, kernel: Kernel) -> Kernel:
     """`kernel`, most times with what it stages double-buffered, which is the last opt."""
     loops = [loop for loop in kernel.axes if loop.arg.kind is AxisKind.REDUCE and random.random() < 0.7]
     for loop in loops:
-        kernel = where_legal(kernel, Opt(OptOps.PIPE, loop.arg.id, 2))
+        kernel = where_legal(kernel, Opt(OptOps.PIPELINE, loop.arg.id, 2))
     return kernel
 
 
@@ -113,22 +114,23 @@ def is_too_long(kernel: Kernel) -> bool:
     return kernel.steps > MOST_STEPS or kernel.steps * group_items(kernel.ast) > 40 * MOST_RUNS
 
 
-def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] = ()) -> None:
+def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] = (), *, device: str = "PYTHON") -> None:
     """The GPU, the program (of `names`, or any) and the opts with this number; Mismatch where NumPy says otherwise, or
-    the emulator finds what must not be."""
+    the emulator finds what must not be. `device`: one that is a GPU itself has a target of its own."""
     random = Random(number)
-    target = target or TARGETS[number % len(TARGETS)]
+    emulated = device == "PYTHON"
+    target = target or (TARGETS[number % len(TARGETS)] if emulated else "")
     name = random.choice([*names] or NAMES)
     with Context(SPEC=1, CACHELEVEL=0, TARGET=target), np.errstate(all="ignore"):
-        node = EVERY[name](random, "PYTHON").lazydata
+        node = EVERY[name](random, device).lazydata
 
         def draw(plain: Kernel) -> Kernel:
             return in_halves(random, random_opts(random, in_groups(random, start_of(random, plain))))
 
-        for one in drawn(node, draw, SEQUENCES, MOST_STEPS):
-            if is_too_long(one.kernel):
+        for one in drawn(node, draw, SEQUENCES, MOST_STEPS if emulated else math.inf):
+            if emulated and is_too_long(one.kernel):
                 continue
-            where = f"case {number}, {name} on {target}: {one.opts}"
+            where = f"case {number}, {name} on {target or device}: {one.opts}"
             try:
                 results = run_emulated(one.item, one.kernel, one.memory)
             except RenderError as error:
@@ -141,7 +143,7 @@ def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] =
                 raise Mismatch(f"{where}: {words}")
             tried.sequences += 1
             tried.programs[name] += 1
-            tried.targets[target] += 1
+            tried.targets[target or device] += 1
             tried.kinds.update(opt.op.name for opt in one.kernel.applied)
 
 

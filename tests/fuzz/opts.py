@@ -40,9 +40,9 @@ from tinyexplore.util import Context
 SEQUENCES = 4  # of opts for each kernel of a program
 MOST_OPTS = 6
 MOST_COPIES = 64
-RARE = (OptOps.CUT, OptOps.PIPE)  # few kernels allow them
+RARE = (OptOps.TRIM, OptOps.PIPELINE)  # few kernels allow them
 SHARES = (OptOps.GROUP, OptOps.GROUPTOP, OptOps.STAGE)
-UNUSUAL = (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.PIPE, OptOps.PADTO, *SHARES)
+UNUSUAL = (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.PIPELINE, OptOps.PADTO, *SHARES)
 PIECE = 50
 PAGE = mmap.PAGESIZE
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 6e-2, dtypes.float64: 1e-7}

@@ -22,11 +22,11 @@ def test_opts_of_gpus_change_no_result_and_let_no_work_items_race() -> None:
     assert tried.sequences >= SEQUENCES
     assert set(tried.targets) == set(TARGETS)
     for_gpus = {op.name for op in OptOps if KINDS[op].machine != "cpu"} - {
-        "CUT",
-        "AHEAD",
+        "TRIM",
+        "PREFETCH",
         "VECTOR",
         "THREAD",
-        "COLLECT",
+        "TRANSPOSE_STORE",
     }
     assert len(for_gpus & set(tried.kinds)) >= len(for_gpus) - 2, for_gpus - set(tried.kinds)
     assert len(tried.programs) > len(PROGRAMS) // 3

@@ -16,7 +16,7 @@ from tinyexplore.util import Context
 
 MB = 1 << 20
 # how often each is done before the first look (caches are full then, and what is made once is made) and until the last
-COUNTS = {"captures": (100, 300), "kernels": (100, 300), "listings": (20, 100), "explorers": (20, 50)}
+COUNTS = {"captures": (80, 160), "kernels": (100, 200), "listings": (20, 60), "explorers": (16, 24)}
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,7 @@ OPTS = {
         *((OptOps.UPCAST, axis, 4) for axis in (0, 1)),
         *((OptOps.LOCAL, axis, 8) for axis in (0, 1)),
         (OptOps.STAGE, 2, 16),
-        (OptOps.PIPE, 2, 2),
+        (OptOps.PIPELINE, 2, 2),
     ],
     "matmul": [(OptOps.UPCAST, 0, 4), (OptOps.UPCAST, 1, 4), (OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16)],
 }

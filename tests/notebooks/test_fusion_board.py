@@ -9,7 +9,7 @@ import pytest
 from tests.support.lab import LabPage
 from tests.support.patience import milliseconds
 
-NOTEBOOK = "05_fusion_board.ipynb"
+NOTEBOOK = "04_what_is_fused.ipynb"
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 

@@ -11,7 +11,7 @@ from tests.support.lab import LabPage
 from tests.support.panels import open_panel
 from tests.support.patience import milliseconds
 
-NOTEBOOK = "07_hunt_a_nan.ipynb"
+NOTEBOOK = "18_dtypes_and_numerics.ipynb"
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.lab import LabPage
 from tests.support.patience import milliseconds
 
-NOTEBOOK = "06_write_a_rule.ipynb"
+NOTEBOOK = "21_write_a_rule.ipynb"
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 

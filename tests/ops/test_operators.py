@@ -136,6 +136,18 @@ def test_names_of_operations_on_bits(how: str) -> None:
     np.testing.assert_array_equal(computed(~truths, how), [False, True])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("how", HOW)
+def test_a_shift_past_the_width_or_by_a_negative_count_leaves_zero_or_the_sign(how: str, dtype: str) -> None:
+    width, signed = 8 * np.dtype(dtype).itemsize, np.dtype(dtype).kind == "i"
+    values = [5, 1, -8, -1, np.iinfo(dtype).min] if signed else [5, 1, np.iinfo(dtype).max]
+    counts = [0, 1, width - 1, width, width + 1, 100] + ([-1, -width, np.iinfo(dtype).min] if signed else [])
+    x, y = (part.astype(dtype).ravel() for part in np.meshgrid(values, counts))
+    up, down = all_computed([tensor_on(how, x) << tensor_on(how, y), tensor_on(how, x) >> tensor_on(how, y)], how)
+    np.testing.assert_array_equal(up, x << y)
+    np.testing.assert_array_equal(down, x >> y)
+
+
 @pytest.mark.parametrize("how", HOW)
 def test_limits_and_closeness(how: str) -> None:
     x = random_array((5,))

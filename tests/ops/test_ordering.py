@@ -15,8 +15,9 @@ from tinyexplore import Tensor
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import schedule
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor import ordering, radix
-from tinyexplore.tensor.radix import digit_size, run_size
+from tinyexplore.tensor import ordering, radix, selection
+from tinyexplore.tensor.radix import are_few, digit_size, run_size
+from tinyexplore.tensor.selection import nth_index
 from tinyexplore.uop import Ops
 
 
@@ -162,6 +163,58 @@ def test_the_first_of_long_axes_are_those_of_a_sort(dim: int, largest: bool) -> 
     np.testing.assert_array_equal(values.numpy(), sorted_values.numpy().take(range(7), dim))
     kernels = len(schedule([Tensor(x).realize().topk(7, dim, largest)[1].lazydata]))
     assert kernels == {0: 9, 1: 17}[dim]  # no sort; of the longer rows, first the runs that have them
+
+
+def test_few_of_a_long_row_are_found_without_sorting() -> None:
+    """As often as each element is looked at, not as many as are wanted."""
+    assert are_few(1024, 8) and are_few(1024, 50) and are_few(50_000, 100)
+    assert not are_few(1024, 100) and not are_few(1 << 20, 129)
+    x = random_array((2, 20_000)).round(2)
+    order = np.argsort(-x, axis=1, kind="stable")[:, :40]
+    values, places = Tensor(x).topk(40)
+    np.testing.assert_array_equal(places.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order, 1))
+
+
+@pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
+def test_selected_elements_are_the_first_of_a_sort(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "SHORT", 1)
+    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "are_few", lambda length, count: False)
+
+    @(thorough if device == "LLVM" else quick)
+    @given(long_arrays(200 if device == "LLVM" else 12), st.data(), st.booleans())
+    def check(x: np.ndarray, data: st.DataObject, descending: bool) -> None:
+        axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+        count = data.draw(st.integers(0, x.shape[axis] // 2))
+        expected = in_order(x, axis, descending).take(range(count), axis)
+        values, places = Tensor(x, device=device).topk(count, axis, descending)
+        np.testing.assert_array_equal(places.numpy(), expected)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, expected, axis))
+        if x.size:
+            rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+            nth = data.draw(st.integers(1, x.shape[axis]))
+            found = nth_index(Tensor(rows, device=device), nth)
+            np.testing.assert_array_equal(found.numpy(), in_order(rows, 1, False)[:, nth - 1 : nth])
+
+    check()
+
+
+def test_counts_of_rows_of_any_length_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two counts share an integer: of 32 bits in short rows, of 64 bits in long ones."""
+    x = tied_array((2, 3000), "float32", 3)
+    expected = in_order(x, 1, True)[:, :1200]
+    for short in (1 << 15, 1):
+        monkeypatch.setattr(selection, "SHORT_COUNTS", short)
+        np.testing.assert_array_equal(Tensor(x).topk(1200)[1].numpy(), expected)
+
+
+def test_selecting_takes_few_programs() -> None:
+    """The kernels of every other group of bits are the same."""
+    items = schedule([Tensor(random_array((64, 1024))).realize().topk(100)[1].lazydata])
+    reductions = [sum(node.op is Ops.REDUCE for node in item.ast.toposort()) for item in items]
+    sums = [item.ast for item, number in zip(items, reductions) if number == selection.BITS_OF_KERNEL]
+    assert len(sums) == 32 // selection.BITS_OF_KERNEL and len(set(sums)) == 2
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
-from tinyexplore import Context, Tensor, dtypes, nn
+from tinyexplore import Context, Device, Tensor, dtypes, nn
+from tinyexplore.engine import create_schedule
+from tinyexplore.kernel import Kernel
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor.winograd import minimal_filters
@@ -185,6 +187,54 @@ def test_transposed_convolution_is_the_gradient_of_convolution(options: dict[str
     left = computed((back * tensor_on(how, y)).sum(), how)
     right = computed((found * x).sum(), how)
     np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "kernel, stride, padding, extra, groups",
+    [(1, 2, 0, 1, 1), (2, 2, 0, 0, 1), (3, 2, 1, 1, 2), (5, 2, 0, 1, 1), (4, 3, 1, 0, 2), (1, 3, 0, 0, 1)],
+)
+def test_transposed_convolution_adds_what_each_element_spreads(
+    kernel: int, stride: int, padding: int, extra: int, groups: int
+) -> None:
+    """y[out] = Σ x[in] · w[out - stride · in], and its gradients, element by element."""
+    x, w = random_array((2, 4, 5)), random_array((4, 3, kernel), seed=1)
+    end = 4 * stride + kernel + extra
+    expected = np.zeros((2, groups * 3, end))
+    for place, tap in np.ndindex(5, kernel):
+        for group in range(groups):
+            part = slice(group * 4 // groups, (group + 1) * 4 // groups)
+            product = x[:, part, place] @ w[part, :, tap]
+            expected[:, 3 * group : 3 * group + 3, place * stride + tap] += product
+    inside = slice(padding, end - padding)
+    xs, ws = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "output_padding": extra, "groups": groups}
+    found = xs.conv_transpose2d(ws, **options)
+    np.testing.assert_allclose(found.numpy(), expected[..., inside], rtol=1e-4, atol=1e-5)
+    given = random_array(found.shape, seed=2)
+    (found * Tensor(given)).sum().backward()
+    whole = np.zeros((2, groups * 3, end))
+    whole[..., inside] = given
+    dx, dw = np.zeros(x.shape), np.zeros(w.shape)
+    for place, tap in np.ndindex(5, kernel):
+        for group in range(groups):
+            part = slice(group * 4 // groups, (group + 1) * 4 // groups)
+            above = whole[:, 3 * group : 3 * group + 3, place * stride + tap]
+            dx[:, part, place] += above @ w[part, :, tap].T
+            dw[part, :, tap] += x[:, part, place].T @ above
+    for tensor, gradient in ((xs, dx), (ws, dw)):
+        assert tensor.grad is not None
+        np.testing.assert_allclose(tensor.grad.numpy(), gradient, rtol=1e-4, atol=1e-4)
+
+
+def test_transposed_convolution_multiplies_nothing_by_zero() -> None:
+    """Places between steps without a weight are 0 beside an infinite element; 3 × 3 weights are 9 multiplications."""
+    x = Tensor([[[math.inf, 1.0]]])
+    assert x.conv_transpose2d(Tensor([[[2.0]]]), stride=2).tolist() == [[[math.inf, 0.0, 2.0]]]
+    found = Tensor.rand(2, 8, 16, 16).realize().conv_transpose2d(Tensor.rand(8, 8, 3, 3).realize(), stride=2)
+    items = [item for item in create_schedule([found.lazydata]) if item.ast is not None]
+    kernels = [Kernel.of(item.ast, Device[item.device].target) for item in items]
+    steps = sum(kernel.steps for kernel in kernels if kernel.reduces)
+    assert 2 * 8 * 8 * 9 * 16 * 16 <= steps <= 2 * 8 * 8 * 9 * 17 * 17
 
 
 def test_convolutions_in_one_and_three_dimensions() -> None:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on
 from tinyexplore import Tensor
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.uop import Ops
+from tinyexplore.util import toposort
 
 MODES = ("linear", "bicubic", "nearest", "nearest-exact", "area")
 
@@ -66,6 +68,37 @@ def test_places_are_sampled_as_defined(mode: str, how: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_sampling_has_gradients(mode: str) -> None:
     check_gradient(lambda t: t.interpolate((5, 2), mode=mode), random_array((3, 4)))
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_are_the_weights_transposed(mode: str, corners: bool) -> None:
+    """Each element adds up its samples: nothing is scattered, by the tape and by the graph."""
+    if corners and mode not in ("linear", "bicubic"):
+        pytest.skip("this mode has no corners")
+    sizes = ((4, 8), (8, 4), (5, 7), (7, 5), (1, 6), (6, 1), (3, 17), (17, 3), (2, 2), (1, 1))
+    inputs, results, expected = [], [], []
+    for have, wanted in sizes:
+        x, g = Tensor(random_array((2, have)), requires_grad=True), random_array((2, wanted), seed=1)
+        results.append((x.interpolate((wanted,), mode, corners) * Tensor(g)).sum())
+        expected.append(g.astype(np.float64) @ weights(have, wanted, mode, corners))
+        inputs.append(x)
+    total = sum(results[1:], results[0])
+    graph = total.gradient(*inputs)
+    total.backward()
+    for x, found, wanted_gradient in zip(inputs, graph, expected):
+        assert x.grad is not None
+        for one in (x.grad, found):
+            assert not any(node.op is Ops.SCATTER for node in toposort([one.lazydata], lambda node: node.src))
+            np.testing.assert_allclose(one.numpy(), wanted_gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_places_past_32_bits() -> None:
+    """4 · 70 000 · 70 000 is no int32: places are computed with 64 bits."""
+    x = Tensor(np.zeros((1, 70_000), np.float32), requires_grad=True)
+    (found,) = x.interpolate((70_001,)).sum().gradient(x)
+    np.testing.assert_allclose(found.numpy().sum(), 70_001, rtol=1e-5)
+    assert abs(found.numpy()[0, 1:-1] - 1).max() < 0.6
 
 
 def test_one_and_three_axes_and_other_names() -> None:

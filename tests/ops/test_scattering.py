@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on
-from tinyexplore import Tensor
+from tinyexplore import GlobalCounters, Tensor
+from tinyexplore.engine import create_schedule
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor import scattering
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -47,6 +49,63 @@ def test_what_meets_in_one_place_is_reduced(reduce: str, include_self: bool, how
         )
         expected = reduced(x, axis, index, source, reduce, include_self)
         np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+def test_an_index_that_is_repeated_is_counted_once(include_self: bool) -> None:
+    """Rows that are named whole: of the mean, each row has one count."""
+    x, source = random_array((6, 5)), random_array((4, 5), seed=1)
+    rows = np.array([[1], [4], [1], [0]], np.int32)
+    index = np.broadcast_to(rows, (4, 5))
+    for axis, flip in ((0, lambda a: a), (1, np.transpose)):
+        one, values = (Tensor(np.ascontiguousarray(flip(part))).realize() for part in (x, source))
+        named = Tensor(np.ascontiguousarray(flip(rows))).realize().expand(*flip(index).shape)
+        found = one.scatter_reduce(axis, named, values, "mean", include_self=include_self)
+        expected = reduced(flip(x), axis, flip(index), flip(source), "mean", include_self)
+        sizes = {item.outputs[0].size for item in create_schedule([found.lazydata]) if item.ast is not None}
+        assert sizes == {30, 6}
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize(("shape", "axis"), [((60, 5), 0), ((5, 60), 1), ((3, 60, 2), 1), ((60,), 0)])
+def test_a_mean_divides_only_the_rows_that_are_named(
+    device: str, include_self: bool, dtype: str, shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bits are those of a division of all rows; rows that an index outside names are nowhere."""
+    named = np.array([7, 50, 7, 7, 60, -1, 0, 59, 0], np.int32)
+    x = random_array(shape, -9, 9, dtype)
+    source = random_array((*shape[:axis], len(named), *shape[axis + 1 :]), -9, 9, dtype, seed=1)
+    index = named.reshape([len(named) if i == axis else 1 for i in range(len(shape))])
+
+    def mean() -> np.ndarray:
+        one, places, values = (Tensor(part, device=device).realize() for part in (x, index, source))
+        places = places.expand(*source.shape)
+        found = one.scatter_reduce(axis, places, values, "mean", include_self=include_self).numpy()
+        np.testing.assert_array_equal(one.numpy(), x)
+        return found
+
+    monkeypatch.setattr(scattering, "FEW_PARTS", 1)
+    in_part = mean()
+    monkeypatch.setattr(scattering, "FEW_PARTS", 1 << 30)
+    np.testing.assert_array_equal(in_part, mean())
+    inside = [i for i, row in enumerate(named) if 0 <= row < 60]
+    kept, places = source.take(inside, axis), np.broadcast_to(index, source.shape).take(inside, axis)
+    expected = reduced(x, axis, places, kept, "mean", include_self)
+    np.testing.assert_allclose(in_part, expected, rtol=2e-3 if dtype == "float16" else 1e-5, atol=1e-5)
+
+
+def test_a_mean_of_few_rows_is_divided_in_place() -> None:
+    x, source = Tensor(random_array((6000, 64))).realize(), Tensor(random_array((20, 64))).realize()
+    index = Tensor(random_array((20, 1), 0, 5999, "int32")).realize().expand(20, 64)
+    mean = x.scatter_reduce(0, index, source, "mean")
+    GlobalCounters.reset()
+    mean.realize()
+    assert (
+        GlobalCounters.kernel_count == 6
+    )  # sum, counts, counts + 1, the last index of each row, means, a write; no copy
 
 
 @pytest.mark.parametrize("reduce", REDUCTIONS)

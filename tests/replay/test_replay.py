@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.support.typescript import missing, run_typescript
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, Rule, Stage, Step
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, RuleInfo, Stage, Step
 from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import Rebuilt, Recorder, Rewrote, recording
@@ -117,7 +117,7 @@ def as_trace(live: tuple[UOp, ...], rules: Iterable[str], stage: Stage) -> Trace
         )
         for i, node in enumerate(live)
     )
-    made = tuple(Rule(i, name, "", "", "", 1, "") for i, name in enumerate(rules))
+    made = tuple(RuleInfo(i, name, "", "", "", 1, "") for i, name in enumerate(rules))
     return Trace(TRACE_VERSION, "toy", (), (), (), nodes, made, (stage,), (), (), (), (), (), ())
 
 

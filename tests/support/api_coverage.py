@@ -194,6 +194,8 @@ def mentions(section: str, name: str) -> Calls:
 HEADER = """\
 # Coverage of the public API
 
+This page answers: which public calls do the tests make, and with what do they compare the results?
+
 Written by `python -m tests.support.api_coverage`, which runs the tests and notes the calls that they make; do not edit.
 *against*: what the named tests compare with. *devices*: where tensors of such a call were.
 """

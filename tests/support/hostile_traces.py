@@ -13,8 +13,8 @@ from typing import Any
 from tinyexplore.cli import main
 from tinyexplore.explore import Explorer, Trace, compare
 from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.exports.timeline import to_chrome_trace
 from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
 from tinyexplore.explore.tracefile.pictures.rooflines import roofline

@@ -1,4 +1,4 @@
-"""Runs functions of the front end in node, on JSON, so that tests can hold them against their Python twins."""
+"""Runs functions of the front end in node, on JSON, so that tests can compare them with Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def run_typescript(folder: Path, script: str, cases: Sequence[Any]) -> list[Any]
         + "const cases = JSON.parse(readFileSync(process.argv[2], 'utf8'));\n"
         + "console.log(JSON.stringify(cases.map(run)));\n"
     )
-    command = [str(ESBUILD), str(entry), "--bundle", "--platform=node", "--format=esm", f"--outfile={bundle}"]
+    command = [str(ESBUILD), str(entry), "--bundle", "--platform=node", "--format=esm"]
+    command += ["--loader:.py=text", f"--outfile={bundle}"]
     subprocess.run(command, check=True, capture_output=True, text=True)
     done = subprocess.run(["node", str(bundle), str(folder / "cases.json")], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

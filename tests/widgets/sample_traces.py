@@ -29,7 +29,7 @@ from tinyexplore.explore.tracefile.model import (
     OptLaw,
     OptStep,
     Program,
-    Rule,
+    RuleInfo,
     Run,
     Source,
     Stage,
@@ -93,7 +93,7 @@ class Builder:
         self.nodes: list[Node] = []
         self.stages: list[Stage] = []
         self.links: list[Link] = []
-        self.rules: list[Rule] = []
+        self.rules: list[RuleInfo] = []
         self.clock = 0.0
         self._uops: dict[tuple, int] = {}
 
@@ -120,7 +120,7 @@ class Builder:
         return len(self.nodes) - 1
 
     def rule(self, name: str, law: str, doc: str, file: str, line: int, text: str) -> int:
-        self.rules.append(Rule(len(self.rules), name, law, doc, file, line, text))
+        self.rules.append(RuleInfo(len(self.rules), name, law, doc, file, line, text))
         return len(self.rules) - 1
 
     def stage(
@@ -357,7 +357,7 @@ def sample_trace() -> Trace:
         programs=_programs(builder, linear),
         runs=(
             Run(0, 0, tuple(11.4 + 0.1 * (i % 9) for i in range(50)), 11.8, 11.5, 12.1),
-            Run(1, 1, tuple(26.0 + 0.4 * (i % 5) for i in range(50)), 26.8, 26.4, 27.4),
+            Run(1, 1, tuple(6.0 + 0.1 * (i % 5) for i in range(50)), 6.2, 6.1, 6.3),
         ),
         buffers=(
             BufferInfo(0, "LLVM", "float32", 3072, 12_288, 20.0, None),

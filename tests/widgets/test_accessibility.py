@@ -23,8 +23,7 @@ def findings(tab: Any) -> list[str]:
     return axe.findings(tab)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("selected", [False, True], ids=["nothing selected", "a selection"])
+@pytest.mark.parametrize(("scheme", "selected"), [("light", False), ("dark", True)])
 def test_every_panel_and_both_graphs_are_without_grave_findings(open_page: Open, scheme: str, selected: bool) -> None:
     tab = open_page(busy=False, scheme=scheme)
     if selected:

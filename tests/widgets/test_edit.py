@@ -46,7 +46,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     assert text == view.kernels[0].edit_text("c")
     name = view.trace.kernels[0].name
     run(tab, text.replace(f"void {name}_entry(void** buffers", f"void {name}_entry(int** buffers"))
-    tab.wait_for_selector('.edit-message:has-text("the signature of the kernel must stay as it is")')
+    tab.wait_for_selector('.edit-message:has-text("the signature of the kernel must not change")')
     lines = text.splitlines()
     number = next(number for number, line in enumerate(lines, 1) if line.startswith(f"void {name}("))
     lines.insert(number, "  floaty wrong;")

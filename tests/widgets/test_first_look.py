@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
-from tests.widgets.test_browser import Open, open_page  # noqa: F401
+from tests.widgets.test_browser import Open, meaning, open_page  # noqa: F401
 
 pytestmark = pytest.mark.browser
 
@@ -80,9 +80,18 @@ def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) ->
     assert tab.locator("header .chip:visible").count() == 4
 
 
+def test_a_device_says_what_makes_its_machine_code(open_page: Open) -> None:  # noqa: F811
+    """A device chip explains its device: the name CLANG alone does not."""
+    tab = open_page(replace(TRACE, options=(("DEVICE", "CLANG"),)), busy=False)
+    (chip,) = tab.query_selector_all("header .chip")
+    assert chip.inner_text().startswith("DEVICE CLANG CPU by clang") and meaning(
+        "device", "CLANG"
+    ) in chip.get_attribute("title")
+
+
 def test_make_lab_prints_the_address_of_the_notebook(repository: Path) -> None:
     done = subprocess.run(["make", "--dry-run", "lab"], cwd=repository, capture_output=True, text=True, check=True)
-    assert "default_url=/lab/tree/00_quickstart.ipynb" in done.stdout
+    assert "default_url=/lab/tree/01_first_look.ipynb" in done.stdout
 
 
 def test_in_a_cell_of_half_a_screen_nothing_lies_over_anything(open_page: Open) -> None:  # noqa: F811

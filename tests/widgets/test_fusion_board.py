@@ -139,7 +139,7 @@ def test_a_page_walks_what_was_recorded(
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto(f"{page.as_uri()}#panel=fusion")
     tab.wait_for_selector(".fusion .fusion-edge")
-    assert "tried can be walked" in tab.inner_text(".fusion .tuner-status")
+    assert "can be opened" in tab.inner_text(".fusion .tuner-status")
     assert frames(tab) == 2
     tab.click('.fusion .tuner-row:has-text("as captured")')
     assert at_hand(tab) == "as captured" and frames(tab) == 1

@@ -136,8 +136,7 @@ def test_the_button_opens_and_closes_it_and_a_click_beside_it_closes_it(open_pag
     assert state(tab)["cursor"]["panel"] == "memory"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [366, 1280])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 366)])
 def test_it_is_whole_legible_and_without_grave_findings(
     open_page: Open, screenshots: Any, scheme: str, width: int
 ) -> None:

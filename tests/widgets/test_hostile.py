@@ -10,12 +10,12 @@ import pytest
 from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page
-from tinyexplore.explore.tracefile.model import Rule, Source
+from tinyexplore.explore.tracefile.model import RuleInfo, Source
 from tinyexplore.explore.tracefile.trace import Trace
 
 pytestmark = pytest.mark.browser
 EVIL = """'"><img src="x:" onerror="pwned = 1"></script></style><script>pwned = 1</script>"""
-SHOWN = "title text function arg label detail law doc file reason obstacle note not_run says words".split()
+SHOWN = "title text function arg label detail law doc file reason legality_error note not_run says words".split()
 
 __all__ = ["open_page"]
 
@@ -29,7 +29,7 @@ def hostile(value: Any) -> Any:
     changed = {}
     for field in fields(value):
         found = getattr(value, field.name)
-        is_shown = field.name in SHOWN or (field.name == "name" and isinstance(value, (Rule, Source)))
+        is_shown = field.name in SHOWN or (field.name == "name" and isinstance(value, (RuleInfo, Source)))
         changed[field.name] = found + EVIL if is_shown and isinstance(found, str) else hostile(found)
     return replace(value, **changed)  # type: ignore[type-var]
 

@@ -66,7 +66,7 @@ def test_a_panel_asks_python_as_soon_as_it_is_said_to_answer(tab: Any, view: Exp
     assert late.asked == []
     late.tell(answers=True)
     until(tab, lambda: bool(late.asked))
-    kinds = {"debugger": "debug"}
+    kinds = {"debugger": "debug", "llvm": "passes"}
     assert [question["ask"] for question in late.asked] == [kinds.get(panel, panel)]
     assert tab.evaluate("document.querySelector('.panel-tabs [aria-selected=true]') !== null")
 

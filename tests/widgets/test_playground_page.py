@@ -99,3 +99,12 @@ def test_the_playground_is_without_grave_findings(page: Any, scheme: str) -> Non
     page.emulate_media(color_scheme=scheme)
     page.wait_for_timeout(300)
     assert findings(page, "#playground") == []
+
+
+@pytest.mark.parametrize("mode", ["story", "workbench"])
+def test_a_program_that_ran_leaves_a_page_without_any_finding(page: Any, mode: str) -> None:
+    """Of all impacts, in the whole page: its headings follow one another, too."""
+    run(page, PROGRAM)
+    page.evaluate(f"tinyexplore.handle.show('{mode}')")
+    page.wait_for_timeout(500)
+    assert findings(page, "html", impacts=None) == []

@@ -54,3 +54,23 @@ def test_the_card_docks_beside_the_graph_stays_and_is_remembered(open_page: Open
     tab.evaluate("tinyexplore.handle.select([])")
     tab.click(".card .dock")
     assert tab.locator(".card").is_hidden()
+
+
+def test_the_keyboard_reaches_the_card_stays_on_it_and_returns(open_page: Open) -> None:  # noqa: F811
+    """C goes to it, Tab to its buttons; it keeps the focus while the selection changes; Escape leads back."""
+    tab = open_page(busy=False, width=CELL, height=780)
+    tab.evaluate("tinyexplore.handle.select([0])")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("c")
+    on = "(where) => document.activeElement.matches(where)"
+    assert tab.evaluate(on, ".card")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate(on, ".card .dock")
+    tab.keyboard.press("Enter")
+    assert tab.is_visible(".card.is-docked") and tab.evaluate(on, ".card .dock")
+    tab.evaluate("tinyexplore.handle.select([1])")
+    assert tab.evaluate(on, ".card, .card *")
+    tab.keyboard.press("Escape")
+    assert tab.evaluate(on, ".tinyexplore") and "Select a node" in tab.inner_text(".card")
+    tab.keyboard.press("c")
+    assert tab.evaluate(on, ".card.is-docked")

@@ -66,7 +66,7 @@ def test_every_kernel_of_a_page_is_run_timed_and_compared(shown: Callable[[str],
 
 
 def test_a_result_that_differs_is_told(shown: Callable[[str], Any], view: Explorer) -> None:
-    given = runnable(view.trace, {**view.capture.kept}, all_devices=True)
+    given = runnable(view.trace, {**view.capture.captured_kernels}, all_devices=True)
     other = given[0]["results"][0]["sample"]
     given[0]["results"][0]["sample"] = ("A" if other[0] != "A" else "B") * 40 + other[40:]
     tab = shown(export_html(view.trace, runnable=given))
@@ -99,7 +99,10 @@ def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
     """All a page needs is in the trace, but for what should come out."""
     view = captured("WASM")
     assert isinstance(view.trace, Trace)
-    known = [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace, view.capture.kept)]
+    known = [
+        {key: one[key] for key in ("name", "wasm", "buffers")}
+        for one in runnable(view.trace, view.capture.captured_kernels)
+    ]
     assert [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace)] == known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(ope
         sentences.append(tab.inner_text(".sentence"))
         pictures.append(tab.inner_html(".picture"))
         tab.keyboard.press("Shift+ArrowRight")
-    assert sentences[0].startswith("These 4 lines build 20 tensor operations.")
+    assert re.match(r"These 4 lines build \d+ operations[.,]", sentences[0])
     assert len(set(sentences)) == len(set(pictures)) == len(TITLES)
     assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
     assert tab.locator(".pipeline").is_visible()
@@ -44,7 +45,7 @@ def test_the_story_goes_back_by_button_and_key(open_page: Open) -> None:  # noqa
     tab = open_page(busy=False, mode="story")
     tab.wait_for_selector(".story[data-step]")
     tab.click(".chapter >> nth=3")
-    assert tab.locator(".nest-row .axis-tag").count() == len(TRACE.kernels[1].axes)  # the slowest
+    assert tab.locator(".nest-row .axis-tag").count() == len(TRACE.kernels[0].axes)  # the slowest
     tab.keyboard.press("Shift+ArrowLeft")
     assert now(tab) == "Kernels"
     tab.click(".turn button >> nth=0")  # a step back: the last one of the page before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,44 @@ def test_a_product_is_shown_as_a_repeated_multiply_and_a_sum(opened: Open, captu
     assert tab.locator(".story-legend li").count() == 5
 
 
+def test_the_first_three_pages_count_the_same_operations(opened: Open) -> None:
+    tab = opened()
+    told = []
+    for page in ("python", "tensors", "kernels"):
+        turn_to(tab, page)
+        told.append(re.search(r"(\d+) operations?", tab.inner_text(".sentence"))[1])
+    assert len(set(told)) == 1
+    turn_to(tab, "tensors")
+    boxes = tab.locator(".story-tensors .story-node:is(.alu, .reduce)")
+    if tab.locator(".story-tensors .story-node.input").count():  # every operation has a box of its own
+        assert boxes.count() == int(told[0])
+
+
+CROSSED = """() => [...document.querySelectorAll('.story .edge-path')].flatMap((path) => {
+  const length = path.getTotalLength();
+  const boxes = [...document.querySelectorAll('.story-node .face')].map((face) => face.getBoundingClientRect());
+  const at = path.getScreenCTM();
+  for (let far = 4; far < length - 4; far += 3) {
+    const point = path.getPointAtLength(far).matrixTransform(at);
+    const hit = boxes.find(({ left, right, top, bottom }) =>
+      point.x > left + 1 && point.x < right - 1 && point.y > top + 1 && point.y < bottom - 1);
+    if (hit !== undefined) return [path.getAttribute('d')];
+  }
+  return [];
+})"""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
+def test_no_edge_runs_behind_a_box(opened: Open, size: tuple[int, int]) -> None:
+    tab = opened(size)
+    for page in ("tensors", "kernels"):
+        turn_to(tab, page)
+        for at in range(min(2, steps(tab))):
+            if tab.locator(".step-dot").count():
+                tab.click(f".step-dot >> nth={at}")
+            assert tab.evaluate(CROSSED) == [], (page, at)
+
+
 def test_kernels_have_names_from_the_python(opened: Open, captured: Any) -> None:
     titles = [kernel.title for kernel in captured[1].trace.kernels]
     expected = {
@@ -295,3 +334,13 @@ def test_kernels_have_names_from_the_python(opened: Open, captured: Any) -> None
     tab = opened(chapter="time")
     for shown in tab.locator(".time-card h3 span").all_inner_texts():
         assert any(title.startswith(shown.rstrip("…")) for title in titles)
+
+
+def test_numbers_and_links_of_the_verdict_lead_to_the_workbench(opened: Open) -> None:
+    for place, panel in ((".evidence >> nth=0", "timing"), (".verdict-card .link", "why")):
+        tab = opened(chapter="time")
+        tab.click(f".time-card >> nth=0 >> {place}")
+        wait_until(
+            tab, f"tinyexplore.handle.mode === 'workbench' && tinyexplore.handle.state.cursor.panel === '{panel}'"
+        )
+        tab.wait_for_selector(".low .verdict-card" if panel == "timing" else ".whys .tried")

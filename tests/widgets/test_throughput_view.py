@@ -14,7 +14,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.byhand.throughput import HOW_TO_GET_IT
+from tinyexplore.explore.analysis.models.throughput import HOW_TO_GET_IT
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.exports.export import chunk_scripts
 

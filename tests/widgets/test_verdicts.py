@@ -13,6 +13,8 @@ from tests.support.panels import open_panel
 from tests.support.patience import milliseconds
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
+from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.texts import duration_text
 
 pytestmark = pytest.mark.browser
 
@@ -131,3 +133,28 @@ def test_the_last_page_of_the_story_is_the_verdict(tab: Any, view: Explorer) -> 
     card.wait_for()
     kinds = {kernel.verdict().kind for kernel in view.kernels} | {view.verdict().kind}
     assert card.get_attribute("data-kind") in kinds
+
+
+def test_every_view_of_a_kernel_shows_its_median_and_says_so(tab: Any, view: Explorer) -> None:
+    """The verdict, Timing, the table, the graph's heading, the roofline and the story: one statistic."""
+    number = slowest(view)
+    run = next(run for run in view.trace.runs if run.kernel == number)
+    median = duration_text(run.median_us)
+    assert f"median {median}" in (tab.locator(".graph .canvas svg").first.text_content() or "")
+    tab.evaluate(f"tinyexplore.handle.go({{kernel: {number}}})")
+    open_panel(tab, "timing")
+    evidence = tab.locator(".timing .verdict-card .evidence").first.inner_text()
+    assert evidence.startswith(f"median {median}")
+    assert tab.inner_text(".timing .timed[aria-current] .strong") == median
+    open_panel(tab, "kernels")
+    assert "median" in tab.inner_text(".kernels thead")
+    assert median in tab.inner_text(f".kernels tr[data-kernel='{number}']")
+    open_panel(tab, "roofline")
+    assert "points are medians" in tab.inner_text(".roofline .note")
+    (point,) = (one for one in roofline(view.trace).points if one.kernel == number)
+    assert point.time_us == run.median_us
+    tab.evaluate("tinyexplore.handle.open('#story=time')")
+    card = tab.locator(f".time-card[data-kernel='{number}']")
+    card.wait_for()
+    assert median in card.locator("h3").inner_text() and "median of 3 samples" in card.inner_text()
+    assert "edian" in tab.locator(".time-picture svg text").first.text_content()

@@ -81,7 +81,7 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     tab.expose_function("askPython", Answers(lambda: cpu.trace, cpu.capture))
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
-    tab.wait_for_selector(".warps [role=alert]:has-text('compiled for a CPU')")
+    tab.wait_for_selector(".warps [role=alert]:has-text('is for a CPU')")
     tab.click(".warps button:has-text('an A100')")
     tab.wait_for_selector(".warps table")
     assert "compiled for this GPU, not run" in tab.inner_text(".warps-says")

@@ -1,4 +1,4 @@
-"""The Why panel in a real browser: asked of the engine, and what it says where there is none."""
+"""The panel of decisions in a real browser: asked of the engine, and what it says where there is none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.why.fusions import Fusions, compared_text
 from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
 
 pytestmark = pytest.mark.browser
 
@@ -96,21 +96,33 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
     stage = next(one for one in trace.stages if one.name == "simplify")
     for node in view.trace.where(op="ADD", kind="uop"):
         found = view.why_not(node, stage=stage.id, step=0)
-        deep = [one for one in found.stopped[:5] if one.obstacle.kind == "operation" and one.obstacle.path]
+        deep = [one for one in found.stopped[:5] if one.mismatch.kind == "operation" and one.mismatch.path]
         if deep and not found.note:
             break
     go(asking, stage.id, 0, node.id)
     row = asking.wait_for_selector(f".whys .tried:has(b:text-is('{deep[0].rule}'))")
-    assert f"wants {deep[0].obstacle.wanted}" in row.query_selector(".wants").inner_text()
-    assert f"is {deep[0].obstacle.found}" in row.query_selector(".is").inner_text()
+    assert f"wants {deep[0].mismatch.expected}" in row.query_selector(".wants").inner_text()
+    assert f"is {deep[0].mismatch.actual}" in row.query_selector(".is").inner_text()
     row.query_selector("summary").click()
     assert deep[0].law in row.query_selector(".law").inner_text()
     row.query_selector("button:text-is('show it')").click()
     assert asking.evaluate("tinyexplore.handle.state.selected") == [deep[0].at]
 
 
-@pytest.mark.parametrize("width", [1280, 600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_list_of_names_and_values_has_a_caption(asking: Any, view: Explorer):
+    """x = ADD … says nothing without: what are these names of?"""
+    go(asking, *firing(view)[:3])
+    asking.wait_for_selector(".whys .tried")
+    assert "counted from 0" in asking.inner_text(".whys")
+    for row in asking.query_selector_all(".whys .tried summary"):
+        row.click()
+    before = asking.eval_on_selector_all(
+        ".whys dl.values", "(all) => all.map((one) => one.previousElementSibling.textContent)"
+    )
+    assert before and all(text.endswith("here:") for text in before)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 600)])
 def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme: str, width: int):
     asking.emulate_media(color_scheme=scheme)
     asking.set_viewport_size({"width": width, "height": 900})

@@ -1,4 +1,4 @@
-"""The Why panel in a real JupyterLab: its questions reach the notebook's kernel, and the answers come back."""
+"""The panel of decisions in a real JupyterLab: its questions reach the notebook's kernel, and the answers come back."""
 
 from __future__ import annotations
 

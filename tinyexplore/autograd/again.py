@@ -1,7 +1,7 @@
-"""Gradients of gradients: the walk back over the tape is done once more, on the tape, when needed.
+"""Gradients of gradients: repeats the walk back over the tape when needed, and records the repetition on the tape.
 
 Until then a gradient remembers only which walk it comes from. So the first walk costs what it costs without this, and
-what nobody differentiates twice is never built twice.
+what is not differentiated twice is never built twice.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def _with_buffers(arg: Any) -> Any:
 
 
 class FoundStep(TapeEntry):
-    """What made a gradient: `walk`, of which it is the result for `target`. Asked for `inputs`, it repeats the walk."""
+    """What made a gradient: `walk`, of which it is the result for `target`.
+
+    For gradients of `inputs`, it repeats the walk.
+    """
 
     __slots__ = ("walk", "target")
 

@@ -1,4 +1,4 @@
-"""Gradients that nobody announced: a tape made afterwards, of the graph of LazyBuffers.
+"""Gradients without requires_grad: a tape built afterwards from the graph of LazyBuffers.
 
 Most operations are nodes of that graph, with a rule by their op; a function with a rule of its own leaves a note on its
 result. What was realised has forgotten its sources: where a gradient might have to go through it, nothing is guessed.
@@ -16,7 +16,7 @@ from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recu
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import Copied, Gathered, Known, LazyBuffer, Origin, ShardedBuffer, Since, sources_of
+from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer, Simplified, Since, sources_of
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -46,9 +46,9 @@ class OwnRule:
         return OwnRule, (self.rule, [one() for one in self.inputs], self.arg)
 
     def on(self, node: LazyBuffer) -> OwnRule:
-        """This note for `node`; of one that was known beforehand (`Known`), whose graph holds nothing, a note that
+        """This note for `node`; of one that was known beforehand (`Simplified`), whose graph holds nothing, a note that
         holds the inputs."""
-        if type(getattr(node, "note", None)) is not Known:
+        if type(getattr(node, "note", None)) is not Simplified:
             return self
         inputs = self.inputs_of(node)
         return self if inputs is None else HeldRule(self.rule, inputs, self.arg)
@@ -102,7 +102,7 @@ def _gone() -> None:
 
 
 class Forgotten(RuntimeError):
-    """A value on the way to a target lies in memory, and what it was computed from is forgotten."""
+    """Raised if a value on the path to a target is realized, so that its sources are forgotten."""
 
 
 def taped_graph(
@@ -139,7 +139,7 @@ def taped_graph(
 
 
 def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collection[int]) -> TapeEntry | None:
-    """What made `node`, with LazyBuffers for inputs; None where no gradient goes further."""
+    """The step that made `node`, with LazyBuffers as inputs; None where the gradient stops."""
     if not dtypes.is_float(node.dtype):
         return None
     note = node.noted
@@ -157,7 +157,7 @@ def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collec
         if inputs is None:
             return None
         return _step(node, note.rule, inputs, note.arg)
-    if type(note) is Known:
+    if type(note) is Simplified:
         return _step_by_op(node, note.op, note.src, note.arg)
     if node.op is Ops.BITCAST:
         return _step(node, bitcast_gradient, tuple(_floats_behind(node, target_numbers)))

@@ -1,4 +1,4 @@
-"""Gradients of what reads and writes at named places: gathers are undone by scatters, and scatters by gathers."""
+"""Gradients of gathers and scatters: the gradient of a gather is a scatter, and the reverse."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     (x,), axis, y = step.sources, step.arg, step.result
     shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
-    here = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
-    place = here.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
+    is_extreme = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
+    place = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
     return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, place)), g)
 
 
@@ -95,8 +95,8 @@ def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
     last = constant(-1, order, x.shape).scatter(None, axis, index, order)
     remaining = last.alu(Ops.CMPEQ, constant(-1, last)).alu(Ops.WHERE, g, constant(0, g))
-    there = taken(g, axis, index)
-    return (remaining, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, constant(0, there)))
+    gathered = taken(g, axis, index)
+    return (remaining, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, gathered, constant(0, gathered)))
 
 
 def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:

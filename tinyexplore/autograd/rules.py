@@ -22,7 +22,7 @@ GRADIENTS: dict[Ops, GradientRule] = {}
 
 
 def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
-    """Enters the decorated rule into the table."""
+    """Adds the decorated rule to the table."""
 
     def enter(rule: GradientRule) -> GradientRule:
         GRADIENTS[op] = rule
@@ -409,8 +409,8 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
     grid = whole.reshape((*outer, rows, columns))
     totals = grid.reduce(Ops.MUL, (last,)).reshape((*outer, columns))
     others = product_of_others(totals, (last,)).reshape((*outer, 1, columns)).expand(grid.shape)
-    found = _product_from_both_sides(grid, last).alu(Ops.MUL, others).reshape(whole.shape)
-    return found.shrink([*[(0, size) for size in outer], (0, count)])
+    gradient = _product_from_both_sides(grid, last).alu(Ops.MUL, others).reshape(whole.shape)
+    return gradient.shrink([*[(0, size) for size in outer], (0, count)])
 
 
 def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
@@ -472,12 +472,12 @@ def flip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x, z, … along an axis: each gets its part"""
-    axis, found, start = step.arg, [], 0
+    axis, gradients, start = step.arg, [], 0
     for source in step.sources:
         stop = start + source.shape[axis]
-        found.append(g.shrink(tuple((start, stop) if at == axis else (0, n) for at, n in enumerate(g.shape))))
+        gradients.append(g.shrink(tuple((start, stop) if at == axis else (0, n) for at, n in enumerate(g.shape))))
         start = stop
-    return tuple(found)
+    return tuple(gradients)
 
 
 def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:

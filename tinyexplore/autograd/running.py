@@ -1,4 +1,4 @@
-"""Gradients of running results: each is a running result from the other end."""
+"""Gradients of scans (running results): each is a scan from the other end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     As y never falls, no exponent is positive.
     """
     (x,), y, axis = step.sources, step.result, step.arg
-    here, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)
-    change = after.alu(Ops.CMPEQ, here).alu(Ops.WHERE, constant(0.0, here), here.alu(Ops.ADD, after.alu(Ops.NEG)))
+    first, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)
+    change = after.alu(Ops.CMPEQ, first).alu(Ops.WHERE, constant(0.0, first), first.alu(Ops.ADD, after.alu(Ops.NEG)))
     weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
     return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)

@@ -1,4 +1,4 @@
-"""The tape: what was computed from what, and the walk back over it.
+"""The tape: records the inputs of each operation, and is walked backwards to compute gradients.
 
 It hangs on the tensors themselves (`_ctx`), not on the LazyBuffers: those forget their sources when they are realised,
 so a loss may be read before it is differentiated.
@@ -14,7 +14,7 @@ from tinyexplore.uop import Ops
 
 
 class Taped(Protocol):
-    """What the tape asks of a tensor."""
+    """The attributes of a tensor that the tape uses."""
 
     lazydata: LazyBuffer
     requires_grad: bool | None
@@ -60,7 +60,7 @@ def beside(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
 
 
 GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
-"""(step, gradient of its result) → gradient of each input; None where there is none or nobody needs it."""
+"""(step, gradient of its result) → gradient of each input; None where there is none or it is not needed."""
 
 
 def taped_order(root: Taped) -> list[Taped]:

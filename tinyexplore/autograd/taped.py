@@ -17,7 +17,7 @@ from tinyexplore.util.interpreter import Findable
 
 
 class TapedBuffer(Findable):
-    """A LazyBuffer and, where somebody wants its gradient, the step that made it.
+    """A LazyBuffer and, where its gradient is needed, the step that made it.
 
     It has the methods of LazyBuffers that rules use, with the same arguments: a rule need not know which of the two it
     is given.

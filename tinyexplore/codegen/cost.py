@@ -1,4 +1,4 @@
-"""What a kernel costs at the least: arithmetic and bytes, read off its ast before any Opt."""
+"""The cost model of a kernel: the least arithmetic and bytes, counted on its ast before any Opt."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
 def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
-    """Arithmetic on values (not on indices), each operation once per run of the loops that it depends on.
+    """The number of arithmetic operations on values (not on indices), each counted once per iteration of its loops.
 
-    Like `bytes_moved`, arithmetic with the kernel's Variables where its loops are symbolic. `weight`: how much an
+    Like `bytes_moved`, it is an expression of the kernel's Variables if its loops are symbolic. `weight`: how much an
     operation counts; `multiplications_in` estimates the time that it takes.
     """
     total: sint = 0
@@ -37,7 +37,8 @@ def _is_index(node: UOp) -> bool:
 
 
 def bytes_moved(ast: UOp) -> sint:
-    """Every buffer that the kernel accesses, once; where it writes or its loops are symbolic, what they reach of it."""
+    """The bytes of every buffer that the kernel accesses, counted once. For written buffers, and for symbolic loops,
+    only the part that the kernel accesses counts."""
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
     written = {store.src[0].src[0] for store in ast.src}

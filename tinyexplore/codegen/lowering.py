@@ -1,4 +1,4 @@
-"""What the passes know of the kernel that they lower, beside its graph."""
+"""Lowering: the state that the passes share for one kernel, beside its graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
-ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # what a call gives
+ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # the values that a call supplies
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Lowering:
         return Lowering(kernel.target, tuple(arguments), has_groups=has_groups)
 
     @property
-    def functions(self) -> Target:
-        """The target with the functions of its own that TRANSCENDENTAL lets kernels use.
+    def function_target(self) -> Target:
+        """The target, with `native_dtypes` changed by TRANSCENDENTAL.
 
-        0: those of libm, lane by lane; 1: as the target says; 2: none of float32 and float64.
+        0: the functions of libm, lane by lane; 1: the target's own; 2: none for float32 and float64.
         """
         written_out = (dtypes.float32, dtypes.float64)
         match config().TRANSCENDENTAL:

@@ -12,17 +12,17 @@ from tinyexplore.trace import Transformed, active_recorder, staged
 from tinyexplore.uop import PatternMatcher, graph_rewrite
 from tinyexplore.uop.spec import Spec
 
-Form = Any  # a graph, by its root; once it is in order, the tuple of its nodes
+Form = Any  # a graph, given by its root; after linearization, the tuple of its nodes
 
 
 def whole(lowering: Lowering) -> Any:
-    """All that is known of the lowering."""
+    """The whole lowering, as the context of a pass."""
     return lowering
 
 
 def functions(lowering: Lowering) -> Any:
-    """The target, and which functions are its own."""
-    return lowering.functions
+    """The target with its native functions, as the context of a pass."""
+    return lowering.function_target
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Rewrite:
     context: Callable[[Lowering], Any] = whole
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """What comes of `form`, recorded as a stage, firing by firing."""
+        """Applies the pass to `form`. It is recorded as a stage, rule by rule."""
         return graph_rewrite(form, self.table, self.context(lowering), stage=self.name)
 
 
@@ -65,7 +65,7 @@ class GraphPass:
 
     @property
     def law(self) -> str:
-        """What it does, as text; where that says it, the loop nest before and after."""
+        """The effect of the pass as text, with the loop nest before and after if the docstring has one."""
         return inspect.getdoc(self.function) or ""
 
     @property
@@ -77,7 +77,7 @@ class GraphPass:
         return self.function.__code__.co_firstlineno
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """What comes of `form`, recorded as a stage, and that it was this transform."""
+        """Applies the pass to `form`. It is recorded as a stage with the name of this transform."""
 
         def transformed() -> Form:
             after = self.function(form, lowering)

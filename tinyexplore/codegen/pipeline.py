@@ -54,7 +54,7 @@ from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
 
 PASSES: tuple[Pass, ...] = (
-    # loops that opts have made become work-items, are unrolled, or become vectors
+    # loops made by opts become work-items, are unrolled, or become vectors
     GraphPass("work items", place_work_items, AST_SPEC, AST_SPEC),
     GraphPass("tiles", place_tiles, AST_SPEC, LOADED_SPEC),
     Rewrite("simplify", ALWAYS, LOADED_SPEC, LOADED_SPEC),
@@ -96,9 +96,9 @@ PASSES: tuple[Pass, ...] = (
 
 
 def lower(kernel: Kernel, passes: Sequence[Pass] = PASSES) -> tuple[UOp, ...]:
-    """The program of `kernel`: every pass in turn. Where SPEC=1, what each makes is checked against its spec.
+    """The linear program of `kernel`, by every pass in order. With SPEC=1, each result is checked against its spec.
 
-    passes: others are an experiment; what they make is never kept.
+    passes: other passes, for an experiment; the result is never cached.
     """
     check = config().SPEC > 0
     lowering = Lowering.of(kernel)

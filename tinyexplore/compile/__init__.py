@@ -1,1 +1,1 @@
-"""From a ScheduleItem to a compiled kernel: opts chosen or searched for, lowered, compiled by several threads, kept."""
+"""Compiles a ScheduleItem: chooses or searches its opts, lowers it, compiles it on several threads, and caches it."""

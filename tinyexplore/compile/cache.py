@@ -1,4 +1,4 @@
-"""Compiled kernels that are available: those used last, up to `KERNEL_MB`, and any that somebody holds."""
+"""The cache of compiled kernels: the most recently used, up to `KERNEL_MB`, and all that are referenced."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.recent import Recent
 
-RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # device, ast, options that choose opts, threads
+RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # device, ast, options that affect opts, threads
 
 
 class RunnerCache:
-    """Runners by what they were compiled of. Any thread may ask.
+    """A cache of Runners, by device, ast and options. Any thread may use it.
 
-    One that makes room for others is found all the same as long as a plan, a TinyJit or anybody else holds it, so that
-    no kernel is in memory twice. When the last lets go of it, its machine code is unloaded.
+    An evicted Runner is still found as long as a plan, a TinyJit or other code refers to it, so that no kernel is in
+    memory twice. Without references, its machine code is unloaded.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class RunnerCache:
         self._recent.keep(key, runner, runner.nbytes, config().KERNEL_MB << 20)
 
     def cache_clear(self) -> None:
-        """Forgets all, those that somebody holds as well."""
+        """Removes all kernels, also those that are referenced."""
         self._recent.clear()
         self._held.clear()
 
@@ -48,7 +48,7 @@ class RunnerCache:
 
 
 class OwnKernels(dict[RunnerKey, Runner]):
-    """Those of one recording, which begins with none and keeps all; they are available for others, too."""
+    """The kernels of one recording, which starts without any and keeps all. Other computations can use them too."""
 
     def find(self, key: RunnerKey) -> Runner | None:
         return self.get(key)

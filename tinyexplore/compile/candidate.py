@@ -1,7 +1,8 @@
-"""What a worker process does with one candidate of a search: compile it, check its results, time it.
+"""The program of a worker process of a search: it compiles a candidate, checks its results, and times it.
 
-Started by `compile/workers.py`; reads requests from standard input, one a line, and writes one line for each. On one
-machine, whatever process asks, any number compile at a time, but one alone is timed, and then none compiles.
+`compile/workers.py` starts it. It reads requests from standard input, one per line, and writes one line for each. On
+one machine, across all processes, any number of candidates compile at a time. Only one is timed at a time, and none
+compiles meanwhile.
 """
 
 from __future__ import annotations
@@ -39,25 +40,25 @@ from tinyexplore.util.private import is_private, user
 try:
     import fcntl
     import resource
-except ImportError:  # a system without them: nothing keeps two timings apart, and no one tells of interruptions
+except ImportError:  # a system without them: timings are not exclusive, and interruptions are not counted
     fcntl = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
 
 HOPELESS = 3.0  # a first run this many times slower than the best so far ends the measurement
-BEHIND = 1.3  # so does being this many times slower after a few more
+BEHIND = 1.3  # so does a time this many times slower after a few more runs
 ENOUGH = 8  # undisturbed samples
-SAMPLE_S = 100e-6  # a sample is as many runs as take this long: the clock is no finer
-SAMPLING_S, DUEL_S = 0.3, 1.5  # for one candidate; for a duel
-FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, as long as they do not take longer
+SAMPLE_S = 100e-6  # a sample has enough runs to take this long, because of the resolution of the clock
+SAMPLING_S, DUEL_S = 0.3, 1.5  # time for one candidate, and for a duel
+FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, unless they take longer than this
 REMEMBERED = 256  # compiled programs
-IDLE_S = 20.0  # without a request, until memory is given back
+IDLE_S = 20.0  # time without a request after which memory is freed
 COMPARED = 1 << 18  # elements of a result that are compared
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
-DIFFERING = 1e-3  # the part of a result that may differ: a comparison decides by the last bit of a float now and then
+DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
 
 
 class CandidateFailed(Exception):
-    """Why a candidate is out, as text."""
+    """Raised for a candidate that leaves the search; the message is the reason."""
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Sampled:
     note: str
 
 
-# *** requests (`request_of` is called by who asks, the rest by who answers) ***
+# *** requests (the search calls `request_of`, the worker the rest) ***
 
 
 def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_level: int = 0, **more: Any) -> str:
@@ -90,7 +91,7 @@ def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_leve
 
 
 def machine_of(device: str) -> str:
-    """What must be equal for a time to mean the same."""
+    """The properties of the machine that must be equal for times to be comparable."""
     interface = Device[device]
     target = interface.target
     lanes, threads = target.vector_bytes, target.threads
@@ -98,19 +99,19 @@ def machine_of(device: str) -> str:
     return f"{target.arch} {target.cpu} {target.features}, {lanes} bytes, {threads} threads, {compiler}"
 
 
-# *** the machine, shared by everybody who measures on it ***
+# *** the machine, shared by all processes that measure on it ***
 
 
 @contextmanager
 def among_compilers() -> Iterator[None]:
-    """For compiling: not while something is timed."""
+    """A lock for compiling: held while nothing is timed."""
     with _lock(lambda: fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """For timing: not while anything else is timed or compiled for a search on this machine."""
+    """A lock for timing: held while nothing else is timed or compiled for a search on this machine."""
     with _lock(lambda: fcntl.LOCK_EX):
         yield
 
@@ -128,7 +129,7 @@ def _lock(kind: Callable[[], int]) -> Iterator[None]:
 
 
 def _lock_file() -> int | None:
-    """The file that this user's searches on this machine lock; None where there can be none."""
+    """The file that this user's searches on this machine lock; None if it cannot be created."""
     if fcntl is None:
         return None
     try:
@@ -138,17 +139,17 @@ def _lock_file() -> int | None:
         return None
     if is_private(os.fstat(handle)):
         return handle
-    os.close(handle)  # anybody may make a file of that name, and hold its lock for ever
+    os.close(handle)  # any user may create a file with that name and hold its lock forever
     return None
 
 
 def interruptions() -> int:
-    """How often the system has taken a core from this process."""
+    """The number of times that the system has taken a core from this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
 
 
 def is_crowded() -> bool:
-    """True where, at this moment, other programs want cores that a kernel on all its threads would use."""
+    """Whether other programs presently want cores that a kernel on all its threads would use."""
     try:
         with open("/proc/loadavg", encoding="utf-8") as file:
             running = int(file.read().split()[3].partition("/")[0])
@@ -161,14 +162,14 @@ def is_crowded() -> bool:
 
 
 class Workbench:
-    """What one worker remembers: compiled programs, and the memory and right results of the kernel in question."""
+    """The state of one worker: compiled programs, and the memory and correct results of the current kernel."""
 
     def __init__(self) -> None:
         self.busy = threading.Lock()
         self.forget()
 
     def forget(self) -> None:
-        """Lets all memory go, unless there is something to do."""
+        """Frees all memory and programs, unless the worker is busy."""
         if not self.busy.acquire(blocking=False):
             return
         self.runners: OrderedDict[tuple[UOp, str], Runner] = OrderedDict()  # by ast and TARGET
@@ -179,7 +180,7 @@ class Workbench:
         self.busy.release()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; CandidateFailed where the candidate is out."""
+        """The reply to a request; raises CandidateFailed if the candidate leaves the search."""
         with self.busy:
             return self.answered(request)
 
@@ -188,7 +189,7 @@ class Workbench:
             return self.answered_as_set(request)
 
     def answered_as_set(self, request: dict[str, Any]) -> dict[str, Any]:
-        """As `answered`, under the settings of the request."""
+        """`answered` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
             raise CandidateFailed(f"this worker is another machine: {machine_of(device)}")
@@ -205,7 +206,7 @@ class Workbench:
         if request["do"] == "duel":
             return {"seconds": self.duel(*runners)}
         if request["do"] == "sample":
-            compared = runners[:1] + runners[2:]  # the kernel, and the one that it is compared with, if there is one
+            compared = runners[:1] + runners[2:]  # the kernel, and the other kernel of a comparison, if any
             seconds = self.samples(compared, runners[1], request["samples"])
             return {"seconds": seconds[0], "base_seconds": [] if len(seconds) < 2 else seconds[1]}
         return vars(self.time(runners[0], runners[1], request["limit"]))
@@ -219,20 +220,21 @@ class Workbench:
         return runner
 
     def prepare(self, device: str, original: UOp) -> None:
-        """Memory of the kernel's own sizes, which nothing else uses."""
+        """Allocates separate memory with the sizes of the kernel."""
         if original is not self.original:
             self.original, self.expected, self.buffers = original, {}, ()
             self.buffers = scratch_buffers(device, original)
 
     def run_of(self, runner: Runner) -> Callable[[], object]:
-        """A function that runs it once. One of a device with a clock of its own gives the seconds by that clock."""
-        values = [variable.arg[2] for variable in runner.spec.variables]  # at their greatest: the most work
+        """A function that runs the program once. On a device with its own clock it returns the seconds by that
+        clock."""
+        values = [variable.arg[2] for variable in runner.spec.variables]  # their greatest values: the most work
         bound = runner.program.bind(self.buffers, values)
         timed: Callable[[], float] | None = getattr(bound, "timed", None)
         return timed or (lambda: runner.run(bound, values))
 
     def results(self, runner: Runner) -> list[Any]:
-        """What one run writes, from every bit set."""
+        """The results of one run, whose output memory starts with every bit set."""
         places = sorted(runner.spec.writes)
         for place in places:
             self.buffers[place].copyin(b"\xff" * self.buffers[place].nbytes)
@@ -240,7 +242,7 @@ class Workbench:
         return [sampled(self.buffers[place]) for place in places]
 
     def check(self, runner: Runner, reference: Runner) -> None:
-        """Raises where `runner` computes something else than `reference`."""
+        """Raises if the results of `runner` differ from `reference`."""
         expected = self.expected.get(reference.kernel.ast)
         if expected is None:
             with alone():
@@ -254,7 +256,7 @@ class Workbench:
                 raise CandidateFailed(f"its results are wrong (buffer {place})")
 
     def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
-        """The best run. `limit`: the seconds of the best candidate so far, if there is one."""
+        """The best run. `limit`: the seconds of the best candidate so far, if any."""
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with alone():
@@ -275,14 +277,14 @@ class Workbench:
         return Sampled(fastest, False, "")
 
     def samples(self, runners: Sequence[Runner], reference: Runner, most: int) -> list[list[float]]:
-        """Seconds of one run of each, taken interleaved (`in_turns`), after their results were checked."""
+        """Seconds of one run of each runner, measured alternately (`in_turns`), after their results were checked."""
         for runner in runners:
             self.check(runner, reference)
         with alone():
             return in_turns([self.run_of(runner) for runner in runners], most)
 
     def duel(self, *runners: Runner) -> list[float]:
-        """The best seconds of each, run interleaved."""
+        """The best seconds of each, measured alternately."""
         runs = [self.run_of(runner) for runner in runners]
         with alone():
             first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
@@ -302,7 +304,7 @@ def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
     seconds = (time.perf_counter() - start) / calls
     by_device = [elapsed for elapsed in times if isinstance(elapsed, float) and elapsed]
     if len(by_device) == calls:
-        seconds = sum(by_device) / calls  # what the host does around a kernel is not the kernel's
+        seconds = sum(by_device) / calls  # without the host's work around a kernel
     return seconds, not crowded and interruptions() == before
 
 
@@ -314,8 +316,9 @@ def in_turns(
 ) -> list[list[float]]:
     """Seconds of one run of each of `runs`: up to `most` samples each, in rounds of one sample of each.
 
-    Every second round goes backwards. A change of the machine's speed thus affects all alike. The first run of each
-    warms it up and is discarded. `FEWEST` rounds are taken if they take no longer than `PATIENCE_S`, one in any case.
+    Every second round runs in reverse order, so that a change of the machine's speed affects all equally. The first run
+    of each warms up and is discarded. `FEWEST` rounds are taken if they take no longer than `PATIENCE_S`, otherwise at
+    least one.
     """
     first = [seconds_of(run, 1)[0] for run in runs]
     calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
@@ -332,7 +335,7 @@ def in_turns(
 
 
 def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
-    """A sample; one that was disturbed and took longer than `enough` is taken again, a few times."""
+    """A sample. A sample that was disturbed and took longer than `enough` is repeated, a few times."""
     fastest, was_quiet = sample(run, calls)
     for _ in range(3):
         if was_quiet or fastest <= enough:
@@ -346,7 +349,7 @@ def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
 
 
 def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
-    """Memory for a kernel that nothing else uses, filled with numbers of a usual size, always the same."""
+    """Separate memory for a kernel, filled with numbers of ordinary magnitude, always the same ones."""
     pointers = sorted((node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
     buffers = []
     for pointer in pointers:
@@ -360,7 +363,7 @@ def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
 
 
 def numbers(dtype: DType, seed: int) -> bytes:
-    """A stretch of numbers: floats from a half to one and a half, whole numbers from 0 to 96, truths."""
+    """A stretch of numbers: floats from 0.5 to 1.5, ints from 0 to 96, or bools."""
     source = random.Random(seed)
     count = 4099  # a prime, so that rows differ
     if dtype is dtypes.bool:
@@ -379,8 +382,8 @@ def numbers(dtype: DType, seed: int) -> bytes:
 def sampled(buffer: Buffer) -> Any:
     """Elements of a buffer, evenly spread over all of it, as a NumPy array of numbers to compare.
 
-    The distance between two of them has no factor in common with the size, so that every column of every matrix and
-    every lane of a vector is examined.
+    The distance between two of them is coprime to the size, so that every column of every matrix and every lane of a
+    vector is examined.
     """
     import numpy
 
@@ -398,7 +401,7 @@ def sampled(buffer: Buffer) -> Any:
 
 
 def differ(actual: Any, expected: Any, dtype: DType) -> bool:
-    """True where more of `found` is off than rounding explains."""
+    """True if `actual` differs from `expected` by more than rounding explains."""
     import numpy
 
     if actual.size == 0:
@@ -417,7 +420,7 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
 
 
 def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
-    """The answer to one request; what goes wrong is an answer too."""
+    """The reply to one request; an error becomes a reply too."""
     try:
         return bench.answer(json.loads(line))
     except CandidateFailed as error:
@@ -430,9 +433,9 @@ def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Until nobody asks any more."""
+    """Answers requests until standard input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else is printed is no answer
+    os.dup2(2, 1)  # other output must not mix with replies
     expendable()
     bench = Workbench()
     idle = threading.Timer(0, bench.forget)
@@ -440,7 +443,7 @@ def main() -> None:
         idle.cancel()
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # also out of machine code
+            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # works inside machine code too
             reply = reply_to(bench, request)
             faulthandler.cancel_dump_traceback_later()
         idle = threading.Timer(IDLE_S, bench.forget)
@@ -451,7 +454,7 @@ def main() -> None:
 
 
 def expendable() -> None:
-    """Where memory runs out, this process is the one to go, not the one that it works for."""
+    """Marks this process as the first to end if memory runs out, instead of the process that it works for."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
             file.write("1000")

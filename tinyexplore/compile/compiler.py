@@ -1,4 +1,4 @@
-"""A schedule becomes ExecItems: every kernel found, or its opts chosen, lowered and compiled."""
+"""Compiles a schedule to ExecItems: each kernel comes from the cache, or is optimized, lowered and compiled."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _numbers = count()
 
 
 def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
-    """Each of `items`, ready to run: its kernel compiled now, or found among those compiled before.
+    """An ExecItem for each of `items`: its kernel is compiled now or comes from the cache.
 
-    Several are compiled by other threads while this one lowers the next; a search (BEAM) has the machine to itself.
+    Other threads compile kernels while this one lowers the next. A search (BEAM) has the machine to itself.
     """
     scope, is_searching = kept_here(), config().BEAM > 0
-    may_reuse = cache(is_as_written) if scope.plans is not None else lambda: False  # asked once for all of them
+    may_reuse = cache(is_as_written) if scope.plans is not None else lambda: False  # evaluated once for all items
     ready: list[ExecItem] = []
     waiting: dict[RunnerKey, Callable[[], Runner]] = {}
     keeping: list[Callable[[], None]] = []
@@ -74,7 +74,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
 
 
 def record_known(number: int, key: RunnerKey, scope: ReuseScope) -> None:
-    """Where a recorder is attached to what is done step by step: whether the kernel would have been found otherwise."""
+    """If a recorder is attached to a step-by-step run: records whether the cache would have had the kernel."""
     if (recorder := active_recorder()) and scope.plans is None:
         lowering = lowering_key(key[0], key[1])
         if runners.find(key) is not None:
@@ -90,8 +90,8 @@ def compile_item(item: ScheduleItem) -> ExecItem:
 
 
 def run_item(item: ExecItem) -> ExecItem:
-    """Runs `item`; where this machine cannot execute its program and native code may stand in for it, runs that, and
-    tells why. The ExecItem that ran."""
+    """Runs `item`. If this machine cannot execute its program and native code may replace it, runs that and records the
+    reason. Returns the ExecItem that ran."""
     refusal = "" if item.runner is None else item.runner.program.refusal
     if not refusal or not kept_here().stands_in:
         item.run()
@@ -106,7 +106,7 @@ def run_item(item: ExecItem) -> ExecItem:
 
 
 def choose_opts(device: str, ast: UOp) -> Kernel:
-    """The kernel of `ast` with the opts that it is to have: measured, by the heuristics, or none."""
+    """The kernel of `ast` with its opts: from a search, from the heuristics, or none."""
     kernel = Kernel.of(ast, Device[device].target)
     settings = config()
     if settings.NOOPT:

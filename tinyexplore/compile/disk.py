@@ -1,10 +1,10 @@
-"""What lowering came to, kept on disk: a second process neither chooses opts nor lowers nor renders what the first did.
+"""The disk cache of lowering results: a second process need not choose opts, lower or render the same kernels.
 
-Kept is what a call needs to know of a program and the key of its machine code, which lies beside it
-(`runtime/cache.py`). The key of an entry is what the result depends on: the ast node by node, the target, the
+An entry has the facts of a program that a call needs, and the key of its machine code, which is stored beside it
+(`runtime/cache.py`). The key of an entry is the inputs of the result: the ast node by node, the target, the
 compiler, every option and the number of threads; the entry itself names the text of the modules that did the work.
-Change one rule of one pass, and nothing kept before counts; change one in the running process, as a notebook may, and
-nothing is looked for or kept. The program's UOps and source are made when needed.
+A change of one rule of one pass invalidates all entries. A change in the running process, as in a notebook, switches
+the cache off. The program's UOps and source are made when needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
 FORMAT = 2
-NOT_KEPT = ("python", "opencl")  # languages of devices that run the UOps themselves, or need them for a launch
+NOT_KEPT = ("python", "opencl")  # languages of devices that execute the UOps, or need them for a launch
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
 # where the floors are put to work
 ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
@@ -82,7 +82,7 @@ class ProgramFacts:
         )
 
     def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:
-        """The program, whose text `again` makes when needed."""
+        """The program, whose text the function `again` rebuilds when needed."""
         interface = Device[device]
         return StoredSpec(
             again,
@@ -99,8 +99,9 @@ class ProgramFacts:
 
 
 def lowering_key(device: str, ast: UOp) -> str | None:
-    """The name under which the lowering of `ast` is kept; None where it is not: no disk cache, or opts by measurement,
-    which are kept on their own, or a device that runs the UOps themselves, or needs them to launch its programs."""
+    """The key under which the lowering of `ast` is stored. None if it is not stored: without a disk cache, with
+    measured opts, which are stored separately, and for a device that executes the UOps, or needs them to launch its
+    programs."""
     settings = config()
     renderer = Device[device].renderer
     if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
@@ -108,20 +109,20 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
     try:
         text = json.dumps([*parts, settings.values, to_plain([ast])])
-    except TypeError:  # an arg that has no plain form
+    except TypeError:  # an arg that cannot be converted to plain data
         return None
     return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 @cache
 def _plain_target(target: Target) -> list[str]:
-    """Every field; sets in an order that is the same in every process."""
+    """All fields; sets in an order that is the same in every process."""
     values = [getattr(target, field.name) for field in fields(target)]
     return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
 
 
 def find_facts(key: str) -> ProgramFacts | None:
-    """What was kept under `key`, by the engine as it is."""
+    """The facts stored under `key` by this version of the engine."""
     stored = disk.find(key)
     if stored is None:
         return None
@@ -133,13 +134,13 @@ def find_facts(key: str) -> ProgramFacts | None:
 
 
 def keep_facts(key: str, facts: ProgramFacts) -> None:
-    """Keeps `facts` for `find_facts`. A later engine writes its own in their place."""
+    """Stores `facts` for `find_facts`. A later version of the engine overwrites them."""
     disk.keep(key, json.dumps(asdict(replace(facts, engine=engine_digest()))).encode())
 
 
 @cache
 def engine_digest() -> str:
-    """A name for the text of every module that lowering runs through."""
+    """A digest of the text of every module that lowering uses."""
     digest = blake2b(digest_size=16)
     for floor in FLOORS:
         for name, text in sorted(_modules(floor)):
@@ -148,7 +149,7 @@ def engine_digest() -> str:
 
 
 def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
-    """Name and text of each module of `floor`, with those of its folders."""
+    """The name and the text of each module of `floor`, including subfolders."""
     folder = os.path.join(os.path.dirname(__file__), os.pardir, floor)
     if not os.path.isdir(folder):  # the package is in an archive
         stack = [resources.files("tinyexplore").joinpath(floor)]
@@ -159,7 +160,7 @@ def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
             elif one.name.endswith(".py"):
                 yield one.name, one.read_bytes()
         return
-    for place, _, names in os.walk(folder):  # by way of `resources` it takes twice as long
+    for place, _, names in os.walk(folder):  # `resources` takes twice as long
         for name in names:
             if name.endswith(".py"):
                 with open(os.path.join(place, name), "rb", buffering=0) as file:
@@ -167,8 +168,8 @@ def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
 
 
 def is_as_written() -> bool:
-    """False where a module that lowering runs through has other functions, classes or constants than when it was first
-    seen here: its text does not say any more what it does."""
+    """False if a module that lowering uses has other functions, classes or constants than when it was first seen: its
+    text no longer describes its behaviour."""
     prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
     for name, module in list(sys.modules.items()):
         if name.startswith(prefixes) or name in ABOVE:
@@ -183,9 +184,9 @@ def is_as_written() -> bool:
     return not _foreign and rules == _tables.setdefault("rules", rules)
 
 
-_written: dict[str, list[tuple[Any, dict[str, Any]]]] = {}  # of each module: its names, and those of its classes
+_written: dict[str, list[tuple[Any, dict[str, Any]]]] = {}  # for each module: its names, and those of its classes
 _tables: dict[str, tuple[tuple[Rule, ...], ...]] = {}
-_foreign: set[str] = set()  # modules that had a function of somebody else's when they were first seen
+_foreign: set[str] = set()  # modules that had a foreign function when they were first seen
 
 
 def _is_class_of(value: Any, module: str) -> bool:
@@ -193,16 +194,16 @@ def _is_class_of(value: Any, module: str) -> bool:
 
 
 def _is_our_own(value: Any) -> bool:
-    """True for what this package or Python's library wrote; another's function stands in the place of one of ours."""
+    """Whether this package or Python's library defines the value; another function replaces one of this package."""
     if not isinstance(value, FunctionType):
         return True
-    home = (value.__module__ or "").split(".")[0]
-    return home == __name__.split(".")[0] or home in sys.stdlib_module_names
+    package = (value.__module__ or "").split(".")[0]
+    return package == __name__.split(".")[0] or package in sys.stdlib_module_names
 
 
 def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
-    """Whether anything was exchanged, added or taken away, but for modules, which are imported when they are needed,
-    counters (numbers whose names are not those of constants), and Python's note of which warnings were given."""
+    """Whether anything was replaced, added or removed. Modules, which are imported on demand, counters (numbers whose
+    names are not those of constants), and Python's registry of warnings do not count."""
     for name in (now.keys() | before.keys()) - {"__warningregistry__"}:
         old, new = before.get(name), now.get(name)
         if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):

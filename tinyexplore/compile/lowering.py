@@ -1,4 +1,4 @@
-"""From an ast or a Kernel to a Runner: lowered, rendered, compiled, or found."""
+"""Turns an ast or a Kernel into a Runner: lowers, renders and compiles it, or takes it from a cache."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Recipe:
         return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel), passes)
 
     def kernel(self) -> Kernel:
-        """The kernel, made again where nobody holds it."""
+        """The kernel; rebuilt if it is no longer referenced."""
         return self.made() or _alone(self.settings, self._again)
 
     def _again(self) -> Kernel:
@@ -71,7 +71,7 @@ class Recipe:
         return kernel
 
     def stored(self, spec: ProgramSpec) -> StoredSpec:
-        """`spec`, the kernel's program, whose text can be forgotten."""
+        """`spec`, the kernel's program, in a form whose text can be dropped and rebuilt."""
         return StoredSpec.of(spec, self._lowered_again)
 
     def _lowered_again(self) -> ProgramSpec:
@@ -118,7 +118,7 @@ class Prepared:
     keep: Callable[[], None] | None = None
 
     def compiled(self, number: int | None = None) -> Runner:
-        """The Runner, compiled here and now; `number`: that of the kernel."""
+        """The Runner, compiled now. `number`: the number of the kernel."""
         start = time.perf_counter()
         program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
         seconds = self.seconds + time.perf_counter() - start
@@ -136,16 +136,16 @@ class Prepared:
 
 
 def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Callable[[], bool]) -> Prepared:
-    """`ast` lowered, with the opts that `choose` finds: now, or in an earlier process, if it kept the result.
+    """Lowers `ast` with the opts that `choose` finds, or reuses the stored result of an earlier process.
 
-    may_reuse: whether what is kept on disk counts, and may be added to; it is asked when there is something to find,
-    or to add.
+    may_reuse: whether entries on disk are valid and new ones may be stored. It is called only if there is an entry to
+    read or to store.
     """
     start = time.perf_counter()
     key = lowering_key(device, ast)
     facts = find_facts(key) if key is not None else None
     if facts is not None and may_reuse():
-        settings = config()  # as they are here and now
+        settings = config()  # the present settings
         spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, choose())))
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
@@ -167,7 +167,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
 def prepare_optimised(
     device: str, kernel: Kernel, start: float | None = None, passes: Sequence[Pass] = PASSES
 ) -> Prepared:
-    """`kernel` lowered as it is, with the opts that it has."""
+    """`kernel` lowered with its present opts."""
     start = time.perf_counter() if start is None else start
     recipe = Recipe.of(device, kernel, passes)
     spec = recipe.stored(lowered(device, kernel, passes))
@@ -177,18 +177,18 @@ def prepare_optimised(
 
 
 def compile_optimised(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
-    """A Runner of `kernel` as it is, with the opts that it has. It is kept nowhere."""
+    """A Runner of `kernel` with its present opts. No cache stores it."""
     return prepare_optimised(device, kernel, passes=passes).compiled()
 
 
 def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
-    """A Runner of a linear program that somebody made for `kernel`."""
+    """A Runner of a given linear program for `kernel`."""
     spec: ProgramSpec = Device[device].renderer.render(kernel.name, tuple(uops))
     return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:
-    """`work()` under `settings`, with nobody listening. (A copied context would keep what a TinyJit captures alive.)"""
+    """`work()` under `settings`, without a recorder. (A copied context would keep what a TinyJit captures alive.)"""
 
     def under_settings() -> R:
         with Context(**dict(zip(Config.__dataclass_fields__, settings.values))):
@@ -198,10 +198,10 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
 
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """For display: the program as C, whatever the device's own language is, and what the device can show of it; of a
-    GPU's program, its assembly where LLVM knows the GPU, and the other languages of GPUs.
+    """For display: the program as C, for any device language, and the listings that the device can show of it; for a
+    GPU's program, its assembly if LLVM supports the GPU, and the other GPU languages.
 
-    Nothing of this happens while a program is recorded: who shows the recording asks for it.
+    A recording does not include these listings; they are made when the recording is shown.
     """
     interface = Device.made_for(spec.target)
     if spec.target.has_local:
@@ -213,8 +213,8 @@ def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...
 
 
 def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
-    """The machine code of `spec`, made now or found, if somebody holds it: equal content is there once. Its text is
-    forgotten where it can be made again."""
+    """The machine code of `spec`: compiled now, or reused if it is referenced, since equal content exists once. Its
+    text is dropped if it can be rebuilt."""
     key = (device, spec.key)
     start = time.perf_counter()
     program = _programs.get(key)

@@ -1,4 +1,4 @@
-"""What one realise leaves for the next: the process's plans and kernels, or, step by step, nothing from before."""
+"""The caches that successive realizes share: plans and kernels. Step-by-step recordings use empty caches."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _kept: ContextVar[ReuseScope | None] = ContextVar("tinyexplore_kept", default=No
 
 
 def kept_variable() -> ContextVar[ReuseScope | None]:
-    """Where `kept_here` looks; None stands for the process's."""
+    """The context variable that `kept_here` reads; None stands for the caches of the process."""
     return _kept
 
 
 def kept_here() -> ReuseScope:
-    """What is kept for whoever computes here."""
+    """The caches of the present context."""
     scope = _kept.get()
     if scope is not None:
         return scope
@@ -47,9 +47,9 @@ def kept_here() -> ReuseScope:
 
 @contextmanager
 def step_by_step(*, stand_in: bool = False) -> Iterator[None]:
-    """Inside the block nothing is found that was made before it: each graph is scheduled, each of its kernels lowered
-    and compiled, once, and kernels run one at a time. For who wants to see every stage, or time each kernel: what is
-    computed, and by which kernels, is the same.
+    """Inside the block no earlier cache is used: each graph is scheduled, each of its kernels is lowered and compiled
+    once, and kernels run one at a time. It serves recordings of every stage and timings of each kernel. The kernels
+    and their results are the same.
 
     stand_in: kernels for a TARGET that this machine cannot execute are compiled, and native ones compute their results;
     otherwise running one is an error."""

@@ -1,4 +1,4 @@
-"""BEAM: the choice of opts by measuring, in worker processes or on any executor, kept on disk."""
+"""BEAM: chooses opts by measurement, in worker processes or on any executor. The disk cache stores the results."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads
 from tinyexplore.util.workers import AtOnce
 
-COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that does other things as well
-RUN_LIMIT_S = 20.0  # and 50 times what the best takes
-QUEUE_LIMIT_S = 60.0  # what an executor may add to that
-FORMAT = 1  # of what is kept on disk
+COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that also runs other programs
+RUN_LIMIT_S = 20.0  # plus 50 times the time of the best candidate
+QUEUE_LIMIT_S = 60.0  # that an executor may add
+FORMAT = 1  # version of the entries on disk
 
 
 class Executor(Protocol):
-    """What measures for a search: a `concurrent.futures` executor, or what a cluster has in its place."""
+    """Runs the measurements of a search: a `concurrent.futures` executor, or a cluster's equivalent of one."""
 
     def submit(self, function: Any, /, *arguments: Any) -> Any:
         """A future of `function(*arguments)`: it has `result(timeout)` and `cancel()`."""
@@ -57,8 +57,9 @@ _executor: ContextVar[Executor | None] = ContextVar("tinyexplore_executor", defa
 def measuring_on(executor: Executor | None) -> Iterator[None]:
     """Searches (BEAM) inside the block compile and run their candidates through `executor`.
 
-    It must run functions of this package: threads or processes here, or the workers of a cluster whose machines are
-    like this one (a worker on another kind of machine loses its candidates, and says so). None: this process.
+    The executor must run functions of this package: threads or processes of this machine, or the workers of a cluster
+    of machines like this one. A worker on another kind of machine loses its candidates, and reports that. None: this
+    process.
     """
     token = _executor.set(executor)
     try:
@@ -70,8 +71,8 @@ def measuring_on(executor: Executor | None) -> Iterator[None]:
 def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     """`kernel` with the opts that a beam of `width` finds fastest; the default schedule is the one to beat.
 
-    What was found is kept on disk (`CACHELEVEL=0`: not), under the kernel, the machine, the compiler, the width and
-    the seed; found there, it is told like a new one.
+    The result is stored on disk (except with `CACHELEVEL=0`), under the kernel, the machine, the compiler, the width
+    and the seed. A stored result is recorded like a new one.
     """
     if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
         return unsearched(kernel, "its sizes are known only when it runs")
@@ -84,7 +85,7 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     with recording(None):
         starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
     key = search_key(device, starts, width)
-    result = find_kept(key, starts)
+    result = find_stored(key, starts)
     if result is None:
         result = search(device, starts, width, key)
     return recorded_again(kernel, starts, result)
@@ -96,19 +97,19 @@ def refusal_of(device: str) -> str:
 
 
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
-    """A new search, kept under `key` if anything could be measured, and whoever measured was there to the end."""
-    heard = SearchRecorder(active_recorder())
-    with CandidateTimer(device, starts[0]) as bench, recording(heard):
+    """A new search, stored under `key` if anything could be measured and the measuring process did not end early."""
+    recorder = SearchRecorder(active_recorder())
+    with CandidateTimer(device, starts[0]) as bench, recording(recorder):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
         if bench.progress is not None:
-            bench.progress.record(heard.log[-1].event)
+            bench.progress.record(recorder.log[-1].event)
     if not (result.why_lost or bench.gone):
-        keep(key, as_bytes(result, heard.events, starts))
+        keep(key, as_bytes(result, recorder.events, starts))
     return result
 
 
 def unsearched(kernel: Kernel, reason: str) -> Kernel:
-    """The heuristics, and why nothing was measured."""
+    """The result of the heuristics, with the reason why nothing was measured."""
     chosen = hand_coded(kernel)
     recorder = active_recorder()
     if recorder is not None:
@@ -118,7 +119,7 @@ def unsearched(kernel: Kernel, reason: str) -> Kernel:
 
 
 def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
-    """The kernel that was found, made opt by opt, so that each is told."""
+    """The kernel of the result, rebuilt opt by opt, so that each opt is recorded."""
     if result.kernel.ast is starts[0].ast:
         return hand_coded(kernel)
     step = with_merged_axes(with_split_axes(kernel))
@@ -130,12 +131,12 @@ def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResul
 
 
 def own_executor() -> concurrent.futures.Executor:
-    """Threads of this process, which wait for its workers; where none can start, the one that there is."""
+    """Threads that wait for this process's workers; the calling thread if no thread can start."""
     return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
 
 
 class SearchRecorder(Recorder):
-    """Keeps what a search tells, and passes it on."""
+    """Stores the events of a search, and passes them on."""
 
     def __init__(self, outer: Recorder | None) -> None:
         super().__init__()
@@ -173,12 +174,12 @@ class CandidateTimer:
         if kind is None:
             return
         if self.own is not None:
-            dismiss()  # interrupted: nothing goes on behind the user's back
+            dismiss()  # interrupted: no work continues in the background
         if self.progress is not None:
-            tried = len(self.programs)
-            self.progress.record(Searched(self.start, self.start, math.inf, math.inf, tried, "interrupted"))
+            count = len(self.programs)
+            self.progress.record(Searched(self.start, self.start, math.inf, math.inf, count, "interrupted"))
 
-    # *** what a search asks ***
+    # *** the interface of a search ***
 
     def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
         """See `kernel.search.Clock`."""
@@ -200,7 +201,7 @@ class CandidateTimer:
         self.show(len(kernels), len(kernels), len(kernels), best)
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
-        """See `kernel.search.Clock`; where it cannot be held, the times that were measured stand."""
+        """See `kernel.search.Clock`. If the duel cannot take place, the earlier times stand."""
         limit = run_limit(self.time_of(first))
         reply = self.reply(self.submit("duel", first, limit, second), limit)
         if "lost" in reply:
@@ -208,10 +209,10 @@ class CandidateTimer:
         one, other = reply["seconds"]
         return float(one), float(other)
 
-    # *** how it is answered ***
+    # *** its implementation ***
 
     def timing(self, kernel: Kernel, compiled: dict[str, Any], best: float, waiting: dict[str, Any]) -> CandidateTime:
-        """The time of one candidate, from what compiling it has given; `waiting`: timings that were handed over."""
+        """The time of one candidate, given the result of compiling it. `waiting`: timings that were submitted."""
         if "lost" in compiled:
             return CandidateTime(math.inf, compiled["lost"])
         program = compiled["program"]
@@ -236,18 +237,18 @@ class CandidateTimer:
         return self.submit("time", kernel, run_limit(best), self.start, limit=limit)
 
     def submit(self, do: str, kernel: Kernel, limit_s: float, *others: Kernel, **more: Any) -> Any:
-        """A future of the answer, for `reply`."""
+        """A future of the response, for `reply`."""
         if self.gone:
             return concurrent.futures.Future()
         request = request_of(do, kernel, self.device, *others, **more)
         try:
             return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
-        except Exception as error:  # a pool that broke, a client that was closed
+        except Exception as error:  # a broken pool, or a closed client
             self.gone = f"the executor takes no work: {type(error).__name__}: {error}"
             return concurrent.futures.Future()
 
     def reply(self, future: Any, limit_s: float) -> dict[str, Any]:
-        """What a worker says; {"lost": why} where the executor has no answer."""
+        """The reply of a worker; {"lost": why} if the executor has no reply."""
         if self.gone:
             future.cancel()
             return {"lost": self.gone}
@@ -270,7 +271,7 @@ class CandidateTimer:
 
 
 def run_limit(best: float) -> float:
-    """How long a candidate may take to be compiled, checked and timed."""
+    """The time limit, in seconds, to compile, check and time a candidate."""
     return COMPILE_LIMIT_S + RUN_LIMIT_S + (0.0 if math.isinf(best) else 50 * best)
 
 
@@ -278,7 +279,7 @@ def run_limit(best: float) -> float:
 
 
 def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
-    """A name for a search: equal where kernel, machine, compiler, version, width and seed are."""
+    """The cache key of a search: equal if kernel, machine, compiler, version, width and seed are equal."""
     settings = config()
     parts = [FORMAT, _version(), device, machine_of(device), width, settings.BEAM_SEED, settings.THREADS]
     parts.append(to_plain([starts[0].original, *(start.ast for start in starts)]))
@@ -291,12 +292,12 @@ def _version() -> str:
 
     try:
         return version("tinyexplore")
-    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still tell most changes
+    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still show most changes
         return ""
 
 
 def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Kernel]) -> bytes:
-    """What is kept of a search: the choice and every candidate, each as its start and its opts."""
+    """The cache entry of a search: the choice and every candidate, each as its start and its opts."""
 
     def place(kernel: Kernel) -> list[Any]:
         start = next(number for number, start in enumerate(starts) if start.start is kernel.start)
@@ -311,8 +312,8 @@ def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Ker
     return json.dumps({"chosen": chosen, "measured": measured}).encode()
 
 
-def find_kept(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
-    """The outcome of an earlier search, and its candidates told once more; None where there was none."""
+def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
+    """The outcome of an earlier search, whose candidates are recorded again; None if there is none."""
     content = find(key)
     if content is None:
         return None

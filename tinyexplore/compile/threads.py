@@ -1,4 +1,4 @@
-"""Threads that compile kernels while others are lowered; where no thread can start, everything is done by the one."""
+"""Threads that compile kernels while others are lowered. If no thread can start, the calling thread compiles."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ R = TypeVar("R")
 
 
 class Compilers:
-    """As a context manager: work that is submitted is done by other threads, each thing under the options and for the
-    recorder in force where it was submitted. When the block ends, all of it is done.
+    """A context manager: other threads do the work that is submitted. Each item runs with the options and the recorder
+    that were in force when it was submitted. When the block ends, all work is done.
 
-    While the block goes on, one core is left to the thread that submits.
+    Inside the block, one core is left to the submitting thread.
     """
 
     def __init__(self, *, at_once: bool) -> None:
         self.at_once = at_once or core_count() < 2 or not can_start_threads()
         self.running: list[Job[Any]] = []
-        self._cores: SimpleQueue[None] = SimpleQueue()  # one for each that may be used now
+        self._cores: SimpleQueue[None] = SimpleQueue()  # one entry for each core that may be used now
         for _ in range(max(1, core_count() - 1)):
             self._cores.put(None)
 
@@ -35,12 +35,12 @@ class Compilers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.running:
-            self._cores.put(None)  # who submitted only waits from here on
+            self._cores.put(None)  # the submitting thread only waits from here on
             wait_for_all(self.running)
 
     def submit(self, work: Callable[[], R]) -> Callable[[], R]:
-        """What waits for the result of `work`, or raises what went wrong. With `at_once` it is done before this
-        returns."""
+        """A function that waits for the result of `work`, or raises its exception. With `at_once`, `work` runs
+        before this returns."""
         if self.at_once:
             result = work()
             return lambda: result

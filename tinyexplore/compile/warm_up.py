@@ -1,4 +1,4 @@
-"""Devices are made ready when values are realised there: the first kernel finds all that no kernel goes without."""
+"""Opens a device before its first kernel, so that the kernel need not wait for the compiler to load."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _ready: set[str] = set()
 
 
 def make_ready(device: str) -> None:
-    """Opens `device`, once, unless it only stores: its compiler is loaded, its threads' code is there, and what says
-    whether a lowering kept on disk still counts is read. DeviceUnavailable where it cannot open."""
+    """Opens `device` once, unless it only stores: loads its compiler and its threads' code, and reads the data that
+    validates lowerings on disk. DeviceUnavailable if it cannot open."""
     if device in _ready:
         return
     if not Device.is_storage(device):

@@ -1,7 +1,7 @@
-"""Worker processes that may die: each does one request at a time, and only the request is lost with it.
+"""Worker processes that may crash: each handles one request at a time, so a crash loses only that request.
 
-`answer` is the one function that a search submits to its executor, whatever that is: it is plain text in, plain text
-out, and the process that calls it (this one, or a worker of a cluster) has workers of its own for it.
+`answer` is the only function that a search submits to its executor. It takes and returns plain text. The process that
+calls it (this process, or a worker of a cluster) has its own worker processes for it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import threading
 import time
 from pathlib import Path
 
-FOLDER = str(Path(__file__).resolve().parents[2])  # where this package is found, installed or not
+FOLDER = str(Path(__file__).resolve().parents[2])  # the folder that contains this package, installed or not
 PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.compile.candidate import main; main()"
 
 
 class WorkerLost(RuntimeError):
-    """A worker ended before it answered: it crashed, ran out of memory or took too long."""
+    """Raised if a worker ends before it replies: it crashed, ran out of memory or took too long."""
 
 
 def answer(request: str, name: str, timeout_s: float) -> str:
-    """The reply to `request`, both JSON objects; {"lost": why} where the worker did not live to give one.
+    """The reply to `request`, both JSON objects; {"lost": why} if the worker ended before it replied.
 
-    `name`: requests with the same name go to the same worker where that is free, because it remembers what it compiled.
+    `name`: requests with the same name go to the same worker if it is free, because it caches compiled programs.
     """
     return _workers.answer(request, name, timeout_s)
 
@@ -47,11 +47,11 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt from the keyboard is for the one who waits
+            start_new_session=True,  # an interrupt from the keyboard goes to the waiting process only
         )
 
     def ask(self, request: str, name: str, timeout_s: float) -> str:
-        """The reply; the worker itself watches the time, and ends when it is over."""
+        """The reply. The worker itself enforces the time limit, and ends when it is reached."""
         self.names.add(name)
         began = time.monotonic()
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -66,7 +66,7 @@ class Worker:
         return reply.decode()
 
     def exit_reason(self, seconds: float, timeout_s: float) -> str:
-        """What became of a worker that does not answer."""
+        """The reason why a worker does not reply, as text."""
         self.kill()
         status = self.process.returncode
         if seconds >= timeout_s:
@@ -77,7 +77,7 @@ class Worker:
         return f"it crashed its worker ({names.get(status, f'signal {-status}')})"
 
     def kill(self) -> None:
-        """Ends the process; one that has ended already keeps its status."""
+        """Ends the process. A process that has already ended keeps its status."""
         try:
             self.process.wait(0.2)
         except subprocess.TimeoutExpired:
@@ -92,7 +92,7 @@ class Worker:
 
 
 class CompilerWorkers:
-    """The workers of this process that run `program`: as many as there are requests at one time."""
+    """The workers of this process that run `program`: one for each concurrent request."""
 
     def __init__(self, program: str = PROGRAM) -> None:
         self._program = program
@@ -114,7 +114,7 @@ class CompilerWorkers:
         except WorkerLost as error:
             self.drop(worker)
             return json.dumps({"lost": str(error)})
-        except BaseException:  # interrupted: whoever asks this worker next must not get this answer
+        except BaseException:  # interrupted: the next request to this worker must not get this answer
             self.drop(worker)
             raise
         self.put_back(worker)
@@ -149,7 +149,7 @@ class CompilerWorkers:
             worker.process.kill()
 
     def forget(self) -> None:
-        """In a forked process: the workers are its parent's."""
+        """Forgets the workers in a forked process, because they belong to its parent."""
         self._lock = threading.Lock()
         self._idle, self._all = [], set()
 

@@ -1,7 +1,7 @@
-"""Where memory comes from: a host allocator that keeps freed blocks for reuse, because fresh pages are slow.
+"""The host allocator: it caches freed blocks for reuse, because fresh pages are slow.
 
-The first access of a page costs more than the arithmetic of most kernels done on it, so blocks of 1 MiB and more are
-mapped on their own, with huge pages where the system has them, and kept when they are freed (least recently used
+The first access of a page costs more than the arithmetic of most kernels on it. So blocks of 1 MiB and more are
+mapped on their own, with huge pages where the system has them. They are cached when they are freed (least recently used
 ones go first).
 """
 
@@ -68,7 +68,7 @@ class Memory:
 
     @property
     def root(self) -> Memory:
-        """What this is a part of, in the end."""
+        """The outermost memory that this is a part of."""
         outermost = self
         while isinstance(outermost.owner, Memory):
             outermost = outermost.owner
@@ -93,13 +93,13 @@ class Memory:
         if mmap is None or not isinstance(mapped, mmap.mmap):
             return
         try:
-            there = mapped.size()
+            backed = mapped.size()
         except (OSError, ValueError):  # no file
             return
         needed = self.address - root.address + self.nbytes
-        if there < needed:
+        if backed < needed:
             raise OSError(
-                f"the file has {there} bytes; {needed} are needed of what was mapped: "
+                f"the file has {backed} bytes; {needed} are needed of what was mapped: "
                 "it has become shorter since it was loaded, load it again"
             )
 
@@ -124,7 +124,7 @@ def _bytes_type(nbytes: int) -> type[ctypes.Array[Any]]:
 
 
 class Allocator(Protocol):
-    """Gives memory and takes it back."""
+    """Allocates and frees memory."""
 
     def allocate(self, nbytes: int) -> Memory:
         """At least `nbytes`, aligned to a cache line, its content undefined; MemoryError where there is none."""
@@ -136,7 +136,7 @@ class Allocator(Protocol):
 
 
 class Block:
-    """Raw memory of one size class. `wait` returns when the last kernel that got it is done, whoever has it by now;
+    """Raw memory of one size class. `wait` returns when the last kernel that got it is done, wherever it is now;
     None: no device runs kernels there without waiting."""
 
     __slots__ = ("address", "size", "owner", "wait")
@@ -192,13 +192,13 @@ class HostAllocator:
 
     @property
     def used_bytes(self) -> int:
-        """What is allocated now, in whole size classes."""
+        """Bytes allocated now, in whole size classes."""
         self.count_gone()
         return self._used_bytes
 
     @property
     def cached_bytes(self) -> int:
-        """What is kept for reuse."""
+        """Bytes of freed blocks kept for reuse."""
         self.count_gone()
         return self._cached()
 

@@ -1,4 +1,4 @@
-"""Buffer: typed memory on a device, taken when it is first needed and given back when nothing refers to it."""
+"""Buffer: typed memory on a device, allocated on first use and freed when nothing refers to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILLED_AT_ONCE = 1 << 12  # elements
 
 
 class Devices(Protocol):
-    """The devices, as far as a Buffer asks them."""
+    """The interface of the devices that a Buffer uses."""
 
     def is_storage(self, name: str) -> bool: ...
 
@@ -106,7 +106,7 @@ class Buffer:
 
     @property
     def is_own(self) -> bool:
-        """True for memory that the device's allocator gave: it is no array's of somebody else."""
+        """True for memory that the device's allocator gave: it is no foreign array's."""
         return self._memory is not None and self._memory.is_own
 
     @property
@@ -123,7 +123,7 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """Where the first element lies."""
+        """The address of the first element."""
         memory = self._memory
         return self.memory.address if memory is None else memory.address
 

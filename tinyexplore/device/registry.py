@@ -21,15 +21,15 @@ _GROUP = "|"  # between the names of devices that hold a value together
 
 
 class UnknownDevice(ValueError):
-    """A device name that nobody registered; the message lists the known ones."""
+    """An unregistered device name; the message lists the known ones."""
 
 
 class DeviceUnavailable(RuntimeError):
-    """A known device that cannot open here (no compiler, no package); the message says what would do."""
+    """Raised for a known device that cannot open here (no compiler, no package). The message says what would help."""
 
 
 class ProgramLike(Protocol):
-    """What devices know of a renderer's `ProgramSpec`."""
+    """The part of a renderer's `ProgramSpec` that devices use."""
 
     @property
     def name(self) -> str: ...
@@ -72,8 +72,8 @@ class CompiledProgram(Protocol):
 
         start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
         are not examined. Machine code runs without the GIL. A device may only launch it, in the order of the calls:
-        whoever reads or writes memory waits (`Memory.settle`). Where the device has a clock of its own, the function's
-        `timed()` runs it, waits, and gives the seconds by that clock, 0.0 where it told none.
+        each reader or writer of memory waits (`Memory.settle`). Where the device has a clock of its own, the function's
+        `timed()` runs it, waits, and gives the seconds by that clock, 0.0 where it gave none.
         """
         ...
 
@@ -140,16 +140,16 @@ class DeviceInterface:
 
     @property
     def dname(self) -> str:
-        """`name`, as tinygrad programs ask for it."""
+        """`name`, under the name that tinygrad programs use."""
         return self.name
 
     @property
     def compiler(self) -> Compiler:
-        """What `compile` is done by."""
+        """The compiler that `compile` uses."""
         return Compiler(self.renderer.compiler, self.compile)
 
     def synchronize(self) -> None:
-        """Returns when all that was realised here is computed: at once, where realising waits for its kernels."""
+        """Waits until all launched kernels are done; returns immediately where realising waits for its kernels."""
         self.wait()
 
 
@@ -182,7 +182,7 @@ class DeviceRegistry:
         factory: Callable[[], DeviceInterface],
         further: Callable[[int], DeviceInterface] | None = None,
     ) -> None:
-        """Makes a device known. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot; `further`
+        """Registers a device. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot; `further`
         opens the one that NAME:1 is, where a machine may have several. Without it, NAME:1 is NAME with memory of its
         own."""
         with self._lock:
@@ -270,7 +270,7 @@ class DeviceRegistry:
         return head if int(number or 0) == 0 else f"{head}:{int(number)}"
 
     def allocator(self, name: str) -> Allocator:
-        """Where the memory of a device comes from, be it one that computes or one that only stores."""
+        """The allocator of a device, which may compute or only store."""
         head, _, rest = name.partition(":")
         if head in self._storages:
             return self._storages[head](rest).allocator

@@ -40,7 +40,7 @@ from tinyexplore.util.locks import new_in_children
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
-    """What `realize(outputs)` would do, in order."""
+    """The kernels and copies that `realize(outputs)` would run, in order."""
     unrealized = [_to_realize(output) for output in spread(outputs)]
     if active_capture() is None:
         unrealized = [node for node in unrealized if not _is_constant(node)]
@@ -60,7 +60,7 @@ def target_of(device: str) -> Target:
 
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
-    """What lies on several devices in its parts."""
+    """The outputs, with each value on several devices replaced by its parts."""
     for output in outputs:
         if isinstance(output, ShardedBuffer):
             break
@@ -70,7 +70,7 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
-    """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory, and its device is open."""
+    """Computes every one of `outputs`, or the node that it is a view of, into memory, and opens its device."""
     unrealized = []
     for output in spread(outputs):
         if output.buffer is not None:
@@ -109,7 +109,7 @@ def _fill(node: LazyBuffer) -> None:
 
 
 class _Computing:
-    """One thread computes at a time: graphs share nodes, and these change when they are computed."""
+    """A lock: one thread computes at a time, because graphs share nodes, and computing a node changes it."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -120,7 +120,7 @@ new_in_children(_computing, "lock")
 
 
 def _compute(outputs: Sequence[LazyBuffer]) -> None:
-    """Brings `outputs` into memory."""
+    """Computes `outputs` and stores them in memory."""
     with _computing.lock:
         unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
         if unrealized:
@@ -149,7 +149,7 @@ def _planned(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
 
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
-    """Kernel by kernel, for who listens or captures, and for what is too large for a plan."""
+    """Kernel by kernel: for a recorder, for a capture, and for a graph that is too large for a plan."""
     first = first_made(unrealized) if active_capture() is None else 0
     with console():
         items = list(create_schedule(unrealized, writes_now(unrealized)))
@@ -179,7 +179,7 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
 
 
 def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
-    """Where a recorder is attached: what the intermediates need, which nobody requested."""
+    """The memory that the intermediates need, for an attached recorder."""
     if recorder := active_recorder():
         persistent = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
         plan = plan_memory(items, persistent)
@@ -188,12 +188,12 @@ def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) 
 
 
 def console() -> AbstractContextManager[object]:
-    """Where DEBUG, PROFILE or GRAPH ask for it and nothing else listens, the console does."""
+    """The console's recorder, where DEBUG, PROFILE or GRAPH ask for it and no other is attached."""
     return recording_unless_heard(console_recorder()) if config().asks_the_console else nullcontext()
 
 
 def _to_realize(output: LazyBuffer) -> LazyBuffer:
-    """A view realises what it is a view of, unless it shows only a part of it."""
+    """The node to realize: for a view its base, unless the view shows only a part of it."""
     if output.buffer is not None:
         return output
     base = output.base

@@ -1,5 +1,5 @@
-"""A list of ExecItems as few functions: neighbouring kernels of machine code are one native call, those of a device
-with graphs one graph."""
+"""Turns a list of ExecItems into few functions: neighbouring native kernels become one native call, or one graph on a
+device with graphs."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def _one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:
 
 
 def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
-    """`values` for the Variables of `item` from now on, also in the functions that `prepare_batch` made of it."""
+    """Sets the Variables of `item` to `values`, also in functions that `prepare_batch` made of it."""
     if values == item.values:
         return
     assert item.runner is not None
-    item.values = ()  # who is interrupted on the way gives them again
+    item.values = ()  # after an interrupt, they are set again
     if isinstance(item.bound, BoundProgram):
         item.bound.give_values(values)
         bound, extent, parts = native_call(item.bound, item.runner, values)

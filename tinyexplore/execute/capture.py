@@ -1,4 +1,4 @@
-"""Capturing: what runs is kept, for TinyJit to run it again."""
+"""Captures the ExecItems that run, so that TinyJit can run them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.lazy import Known, LazyBuffer, written_from
+from tinyexplore.lazy import LazyBuffer, Simplified, written_from
 
 R = TypeVar("R")
 
@@ -32,20 +32,20 @@ class ExecutionCapture:
     given: set[Buffer] = field(default_factory=set)
 
     def may_overwrite(self, buffer: Buffer) -> bool:
-        """True for memory that nothing but this capture uses: written in it, or given to it."""
+        """Whether only this capture uses the memory: it was written in it, or given to it."""
         return buffer in self.owners or buffer in self.given
 
     def owned(self) -> list[Buffer]:
-        """The buffers written whose values somebody still holds."""
+        """The buffers written whose values are still referenced."""
         return [buffer for buffer, owner in self.owners.items() if owner() is not None]
 
     def add(self, done: ExecItem) -> None:
-        """Keeps `done`, without the graph that it came from."""
+        """Adds `done`, without the graph that it came from."""
         for node in done.item.members:
             self.used.add(node)
             self.used.update(node.src)
             for used in (node, *node.src):
-                if type(used.noted) is Known:
+                if type(used.noted) is Simplified:
                     self.used.update(written_from(used))
         for node, buffer in zip(done.item.outputs, done.buffers):
             self.owners[buffer] = ref(node)
@@ -57,17 +57,17 @@ _capture: ContextVar[ExecutionCapture | None] = ContextVar("tinyexplore_capture"
 
 
 def capture_variable() -> ContextVar[ExecutionCapture | None]:
-    """Where `active_capture` looks."""
+    """The context variable that `active_capture` reads."""
     return _capture
 
 
 def active_capture() -> ExecutionCapture | None:
-    """The capture listening here, or None."""
+    """The capture attached here, or None."""
     return _capture.get()
 
 
 def capturing(capture: ExecutionCapture | None, work: Callable[[], R]) -> R:
-    """What `work()` gives; what runs meanwhile is added to `capture` (None: an outer one is left out)."""
+    """The result of `work()`. Items that run meanwhile are added to `capture` (None: to no capture)."""
     before = _capture.get()
     try:
         _capture.set(capture)

@@ -1,4 +1,4 @@
-"""ExecItem: one piece of a schedule ready to run, a compiled kernel or a copy, and its buffers."""
+"""ExecItem: a compiled kernel or a copy, with its buffers, ready to run."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ExecItem:
     values: tuple[int, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "bound": None}  # addresses mean something in this process only
+        return {**vars(self), "bound": None}  # addresses are valid in this process only
 
     def run(self) -> None:
-        """Once, on all its threads, recorded as `Ran`; and again for its samples, where `sampling` asks for them."""
+        """Runs the item on all its threads, recorded as `Ran`; then takes the samples that `sampling` requests."""
         recorder = active_recorder()
         if recorder is not None:
             recorder.about_to_run(self)
@@ -62,7 +62,7 @@ class ExecItem:
         return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:
-        """Once; a device may only launch it."""
+        """Runs the item once; a device may only launch it."""
         if self.runner is None:
             to, source = self.buffers
             to.allocate().copyin(source.memoryview())
@@ -70,20 +70,20 @@ class ExecItem:
         self.runner.run(self.bind(), self.values)
 
     def bind(self) -> Callable[[int, int], None]:
-        """The kernel with its buffers and values, as they are by now."""
+        """Binds the kernel to its current buffers and values."""
         assert self.runner is not None
         if self.bound is None:
             self.bound = self.runner.program.bind(self.buffers, self.values)
         return self.bound
 
     def measure(self, repeat: int) -> list[float]:
-        """Seconds of each of `repeat` further runs (a kernel writes the same again)."""
+        """Seconds of each of `repeat` further runs, each of which writes the same values."""
         return [self._timed() for _ in range(repeat)]
 
     def _timed(self) -> float:
-        """Seconds of one run, which is waited for: by the device's own clock, where it has one."""
+        """Seconds of one completed run, by the device's own clock if it has one."""
         if self.runner is None:
-            for buffer in self.buffers:  # a copy's time is its own, not that of what it waits for
+            for buffer in self.buffers:  # a copy's time excludes the wait for earlier work
                 buffer.allocate().memory.settle()
         start = time.perf_counter()
         timed = None if self.runner is None else getattr(self.bind(), "timed", None)

@@ -1,4 +1,4 @@
-"""Neighbouring kernels of a replay that a device launches by one call of its driver (a CUDA graph)."""
+"""Graphs of neighbouring kernels of a replay, which a device launches by one driver call (a CUDA graph)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tinyexplore.trace import Launches, active_recorder
 
 
 class GraphLaunch:
-    """`items`, kernels of one device, in their order. The graph is made by the first call, and told of other arguments
-    by those that follow; a call that it cannot do goes kernel by kernel, and the first of these says why."""
+    """`items`, kernels of one device, in their order. The first call builds the graph; later calls change its
+    arguments. If the graph cannot do a call, the kernels run one by one, and the first of them records the reason."""
 
     def __init__(self, items: Sequence[ExecItem], graphs: Graphs) -> None:
         self.items, self.graphs = items, graphs
         self.graph: DeviceGraph | None = None
-        self.refusal = ""  # of the last call
+        self.refusal = ""  # the reason for the last call
 
     def __call__(self) -> None:
         kernels = [item.bind() for item in self.items]
@@ -36,7 +36,7 @@ class GraphLaunch:
 
 
 def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
-    """Functions that do `items` in their order: two and more kernels side by side of a device with graphs are one."""
+    """Functions that run `items` in order: two or more neighbouring kernels of a device with graphs become one."""
     steps: list[Callable[[], None]] = []
     for device, neighbours in groupby(items, key=_device_with_graphs):
         together = list(neighbours)
@@ -49,7 +49,8 @@ def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
 
 
 def tell_launches(items: Sequence[ExecItem]) -> None:
-    """Where a recorder is attached: which of `items` are launched together, and which not, of devices with graphs."""
+    """If a recorder is attached: records which of `items` are launched together, and which are not, on devices with
+    graphs."""
     recorder = active_recorder()
     if recorder is None:
         return

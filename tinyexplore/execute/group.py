@@ -20,11 +20,11 @@ from tinyexplore.uop.symbolic import value_of
 T = TypeVar("T")
 G = TypeVar("G")
 
-MOST_BYTES = 1 << 20  # that a group fills: what is larger is let go after its last reader, step by step
+MOST_BYTES = 1 << 20  # that a group fills: larger buffers are freed after their last reader, step by step
 MOST_STEPS = 128  # of a group
 
 
-NO_NODE = -1  # of what splitting made: no node of the user's has that value
+NO_NODE = -1  # a value that splitting introduced: no node of the user has it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,14 +71,14 @@ class PlanStep:
     starts: Mapping[UOp, int]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
-        """The step on the buffers in `memory`, where those that it fills are put."""
+        """Runs the step on the buffers in `memory`, to which the buffers that it fills are added."""
         for output in self.made:
             if output.is_new:
                 memory[output.slot] = Buffer(output.device, output.size, output.dtype)
         buffers = [_there(memory[slot]) for slot in self.slots]
         if self.runner is None:
             (output,), source = self.made, buffers[1]
-            if source.size != output.size:  # symbolic: as much room as there is in what is copied
+            if source.size != output.size:  # symbolic: the same size as the source buffer
                 buffers[0] = memory[output.slot] = Buffer(output.device, source.size, output.dtype)
             buffers[0].allocate().copyin(source.memoryview())
         elif self.variables:
@@ -88,9 +88,9 @@ class PlanStep:
             self.runner.run(self.runner.program.bind(buffers))
 
     def numbers(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
-        """The integer arguments for these values of the Variables that a call gives."""
-        known = {**values, **self.starts} if self.starts else values
-        return tuple([value_of(variable, known) for variable in self.variables])
+        """The integer arguments for the values of the Variables in a call."""
+        bound = {**values, **self.starts} if self.starts else values
+        return tuple([value_of(variable, bound) for variable in self.variables])
 
 
 def _there(buffer: Buffer | None) -> Buffer:
@@ -104,8 +104,8 @@ Places = list[tuple["array[int]", int]]
 class StepGroup:
     """Neighbouring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
 
-    What lives inside the group only may be *spared* a buffer: it gets a place in memory that all of these share. What
-    it holds otherwise is as in a Step; whoever runs something else meanwhile finds its tables in use (`Plan.running`).
+    A value that lives only inside the group may be *spared* a buffer: it gets an offset in common memory. The group's
+    other fields are as in a PlanStep; other runs meanwhile find its tables in use (`Plan.running`).
     """
 
     def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
@@ -128,7 +128,7 @@ class StepGroup:
         self.spare(frozenset())
 
     def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
-        """Where in the shared memory each slot lies that may be spared a buffer, and how much that takes."""
+        """The offset in shared memory of each slot that needs no separate buffer, and the total size."""
         last = {slot: time for time, step in enumerate(steps) for slot in step.done}
         lives = {
             output.slot: LiveRange(aligned(output.nbytes), time, last[output.slot])
@@ -140,7 +140,7 @@ class StepGroup:
         return dict(zip(lives, plan.offsets)), plan.peak_bytes
 
     def spare(self, spared: Collection[int]) -> None:
-        """From now on the slots in `spared`, as far as they lie in `offsets`, get no buffers."""
+        """From now on the slots in `spared` that are in `offsets` get no buffers."""
         inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in spared]
         self.made = tuple(
             [output for output in self._every if output.slot not in self.offsets or output.slot not in spared]
@@ -162,7 +162,7 @@ class StepGroup:
         ]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
-        """As `PlanStep.run`."""
+        """See `PlanStep.run`."""
         for slot, device, size, dtype, nbytes, allocate, places in self._own:
             shared_memory = allocate(nbytes)
             memory[slot] = Buffer(device, size, dtype, shared_memory)
@@ -192,8 +192,8 @@ def in_groups(
     nbytes: Callable[[T], int] = lambda item: 0,
     most: int = MOST_STEPS,
 ) -> list[T | G]:
-    """`items`, in order, with neighbours that are native calls `made_of` into one: `most` of them, and
-    MOST_BYTES by `nbytes`, at most. All as they are where there is no pool of native threads."""
+    """`items`, in order, with neighbouring native calls `made_of` combined into one: at most `most` of them, and at
+    most MOST_BYTES by `nbytes`. Unchanged without a pool of native threads."""
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
         return list(items)
@@ -228,14 +228,15 @@ def grouped(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
 
 
 def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> tuple[BoundProgram, int | None, int]:
-    """What the pool of native threads needs to run `bound`: how far its THREAD axis goes, and in how many parts."""
+    """The data that the pool of native threads needs to run `bound`: the extent of its THREAD axis, and the number of
+    parts."""
     extent = runner.spec.extent(values)
     return bound, extent, parts_for(extent, runner.work_ns(values), thread_count())
 
 
 def _needs_only_addresses(step: PlanStep) -> bool:
-    """False where there is more to a step: a copy, Variables of the user's, a device without machine code, writing to
-    what is there, and buffers that the caller gives and that must be aligned."""
+    """False if a step needs more than addresses: a copy, Variables of the user, a device without machine code, a write
+    into an existing buffer, or buffers of the caller that must be aligned."""
     if (
         step.runner is None
         or len(step.variables) > len(step.starts)

@@ -1,8 +1,8 @@
 """Several instances at once: kernels between two copies access the memory of their own instance only.
 
-Each instance that has enough to do gets a thread and its share of the cores; where one has little, all run one after
-the other, each on all cores. An instance's own kernels keep their order, copies wait for all of them, and which thread
-does what changes no bit of a result.
+Each instance with enough work gets a thread and its share of the cores. If an instance has little work, all run one
+after the other, each on all cores. The kernels of an instance keep their order, and copies wait for all instances. The
+assignment to threads changes no bit of a result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
 from tinyexplore.util.workers import Job, ThreadWorkers
 
-WORTH_NS = 100_000  # of work for one core that two instances must have at least: handing it over takes some 30 µs
+WORTH_NS = 100_000  # least work of two instances, on one core: a handover takes some 30 µs
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -55,26 +55,26 @@ def side_by_side(
 
 
 def instance_of(device: str, buffers: Sequence[Buffer], runner: Runner | None) -> str | None:
-    """The instance that a kernel of machine code accesses the memory of, and no other's; else None."""
-    if runner is None or runner.program.entry_address is None or any(one.device != device for one in buffers):
+    """The only instance whose memory a kernel of machine code accesses; else None."""
+    if runner is None or runner.program.entry_address is None or any(buffer.device != device for buffer in buffers):
         return None
     return device
 
 
 def estimated_work(runner: Runner | None) -> float:
-    """Nanoseconds for one core; 0 where they depend on Variables."""
+    """Estimated nanoseconds on one core; 0 if the estimate depends on Variables."""
     return 0.0 if runner is None or runner.spec.variables else runner.work_ns(())
 
 
 def share_of(queues: int) -> int:
-    """How many threads each of so many instances may use."""
+    """The number of threads for each of `queues` instances."""
     return max(1, thread_count() // queues)
 
 
 def run_side_by_side(queues: Sequence[Work]) -> None:
-    """Each of `queues` on a thread of its own, under the options in force here but for THREADS.
+    """Runs each of `queues` on a separate thread, under the present options except THREADS.
 
-    Returns when all have ended; what the first of them raised, in the order given, is raised here.
+    Returns when all have ended. It raises the exception of the first queue, in the given order, that raised one.
     """
     share = share_of(len(queues))
     jobs = [
@@ -85,14 +85,14 @@ def run_side_by_side(queues: Sequence[Work]) -> None:
 
 
 def as_instance(number: int, share: int, work: Callable[[], T]) -> T:
-    """`work()` as instance `number` does it: on `share` threads, from a pool of its own."""
+    """Runs `work()` as instance `number`, on `share` threads from a separate pool."""
     with Context(THREADS=share):
         current_instance.set(number)
         return work()
 
 
 def for_instance(number: int, queues: int, work: Callable[[], T]) -> T:
-    """What `work()` prepares here for that instance of so many."""
+    """Runs `work()`, which prepares launches for that instance."""
     return copy_context().run(as_instance, number, share_of(queues), work)
 
 

@@ -1,7 +1,8 @@
-"""Who can see an old value? What nobody sees may be overwritten.
+"""Liveness: finds the old values that may still be read. All others may be overwritten.
 
-A program that runs on counts references: a value that its graph alone refers to is seen by nothing else. A recording
-refers to all that it tells of, and TinyJit to what it captures, so there every tensor alive is asked instead.
+Outside of recordings, references are counted: a value to which only its graph refers has no other reader. A recording
+refers to everything that it records, and TinyJit to everything that it captures. There, every living tensor is examined
+instead.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.capture import active_capture
-from tinyexplore.lazy import Known, LazyBuffer
+from tinyexplore.lazy import LazyBuffer, Simplified
 from tinyexplore.lazy.roots import root_values
 from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
@@ -18,19 +19,20 @@ from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
-    """True where the memory of `value` is nothing else's: no other value, program or captured call refers to it."""
+    """True if only `value` refers to its memory: no other value, program or captured call does."""
     assert value.buffer is not None
     return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
 
 def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
-    """What the graph of `nodes` refers to, as often as it does: by sources, and by notes of what was written."""
+    """The nodes to which the graph of `nodes` refers, once for each reference: by sources, and by notes of simplified
+    operations."""
     sources: dict[int, tuple[LazyBuffer, ...]] = {}
     for node in nodes:
         if node.buffer is None:
             sources[id(node.src)] = node.src
             note = getattr(node, "note", None)
-            if type(note) is Known:
+            if type(note) is Simplified:
                 sources[id(note.src)] = note.src
     for some in sources.values():
         yield from some
@@ -41,7 +43,7 @@ def unseen_writes(
 ) -> Writes:
     """Which WRITEs of a graph may be in place, by counting references: to its nodes, and to the buffers that it reads.
 
-    The caller has dicts of both and `outputs`, and refers to none of them otherwise.
+    The caller refers to them only by dicts of both and by `outputs`.
     """
     if not TRICKS:
         return writes_now(outputs)
@@ -64,15 +66,16 @@ Chosen = Callable[[list[LazyBuffer]], tuple[LazyBuffer, ...]]
 
 
 def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]:
-    """References to the `chosen` ones of `nodes`, a list that the caller alone has."""
+    """The number of references to each of the `chosen` ones of `nodes`, a list that only the caller holds."""
     return references(chosen(nodes))
 
 
 def asked_for_later(
     nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], computed: Collection[LazyBuffer]
 ) -> set[LazyBuffer]:
-    """Those of `made` that somebody may want when the graph of `nodes` is computed: who refers to one, or to what would
-    be computed from it again. `counts` are the `reference_counts` of the `chosen` nodes."""
+    """The `computed` nodes that may be needed after the graph of `nodes` is computed. They have references from
+    elsewhere, or a node with such references would be computed from them again. `counts`: the `reference_counts` of the
+    `chosen` nodes."""
     inside = dict.fromkeys(nodes, 0)
     for source in _references_among(nodes):
         if source in inside:
@@ -93,21 +96,21 @@ def asked_for_later(
 
 
 def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
-    """Which WRITEs behind `outputs` may be in place, by asking everybody who holds a value.
+    """Which WRITEs behind `outputs` may be in place, determined from all holders of values.
 
-    What is captured runs again: there only memory that the capture made, or was given for it, is written in place.
+    Captured items run again: there, only memory that the capture made or was given is written in place.
     """
     order = graph_order(outputs)
     if not any(node.op is Ops.WRITE and node.buffer is None for node in order):
         return NO_WRITES
     forced = must_be_realized(order, outputs)
-    seen = _seen_from(root_values(), forced)
-    buffers = {node.buffer for node in seen}
+    reachable = _seen_from(root_values(), forced)
+    buffers = {node.buffer for node in reachable}
     capture = active_capture()
 
     def is_seen(node: LazyBuffer) -> bool:
         buffer = node.buffer
-        if node in seen:
+        if node in reachable:
             return True
         if buffer is None:
             return False
@@ -118,8 +121,8 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
 
 
 def _seen_from(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
-    """All that `values` are, or will be computed from. What is in `stops` gets memory before anything is overwritten:
-    who sees that sees nothing behind it."""
+    """All nodes that `values` are, or will be computed from. Nodes in `stops` get memory before anything is
+    overwritten: the nodes behind them are not seen."""
     reachable: set[LazyBuffer] = set()
     stack = list(values)
     while stack:

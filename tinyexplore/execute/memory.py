@@ -1,9 +1,9 @@
-"""The memory planner: intermediates whose lives do not overlap lie in the same place.
+"""The memory planner: intermediates whose live ranges do not overlap share memory.
 
-A buffer lives from the item that writes it first to the last one that uses it. Which bytes each gets is the problem of
-packing rectangles (life × size) into a strip that is as low as can be; the rule that works well in practice, the
-largest first and each as low as it fits, is from Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-Inference" (2020).
+A buffer is live from the item that writes it first to the last item that uses it. Assigning memory is the problem of
+packing rectangles (lifetime × size) into a strip of minimal height. The rule that works well in practice, largest first
+and each as low as it fits, is from Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
+(2020).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LiveRange:
     last: int
 
     def interferes_with(self, other: LiveRange) -> bool:
-        """True where both are needed at the same time."""
+        """Whether both are needed at the same time."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -63,7 +63,7 @@ class MemoryPlan:
         return _peak(self.lives, self.offsets)
 
     def describe(self) -> str:
-        """One line for people."""
+        """A summary in one line."""
         return (
             f"{len(self.lives)} intermediates of {_bytes(self.total_bytes)} in {_bytes(self.peak_bytes)} "
             f"(at least {_bytes(self.bound_bytes)} live at once)"
@@ -84,7 +84,7 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
 
 
 def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
-    """Places for all of `lives`: by size, and where that wastes something by time too, whichever takes less."""
+    """Offsets for all of `lives`: placed by size and, if that wastes memory, by time too; the smaller result."""
     plan = MemoryPlan(tuple(lives), _placed(lives, lambda place: (-lives[place].nbytes, lives[place].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
@@ -94,7 +94,7 @@ def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
 
 def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     offsets = [0] * len(lives)
-    done: list[int] = []  # by offset
+    done: list[int] = []  # sorted by offset
     for place in sorted(range(len(lives)), key=order):
         life = lives[place]
         offset = 0
@@ -111,7 +111,7 @@ def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]])
 
 
 def aligned(nbytes: int) -> int:
-    """`nbytes` in whole cache lines, so that what lies behind starts at one."""
+    """`nbytes` rounded up to whole cache lines, so that the next buffer starts at one."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -131,20 +131,20 @@ def _bytes(count: int) -> str:
 
 
 def outputs_of(item: ExecItem | ScheduleItem) -> int:
-    """How many of the first buffers of `item` it writes."""
+    """The number of the first buffers of `item` that it writes."""
     if isinstance(item, ScheduleItem):
         return len(item.outputs)
     return 1 if item.runner is None else len(item.runner.spec.writes)
 
 
 def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection[Buffer]) -> dict[Buffer, LiveRange]:
-    """The live range of each buffer that `items` write before they read it, but for those in `kept`, in order."""
+    """The live range of each buffer that `items` write before they read it, except those in `persistent`, in order."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     outside = set(persistent)
     for time, item in enumerate(items):
         schedule_item = item if isinstance(item, ScheduleItem) else item.item
-        count = 0 if schedule_item.in_place else outputs_of(item)  # what is written to in part has a value before
+        count = 0 if schedule_item.in_place else outputs_of(item)  # a buffer written in part has a value before
         for place, buffer in enumerate(item.buffers):
             if place >= count and buffer not in first:
                 outside.add(buffer)
@@ -157,17 +157,17 @@ def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection
     }
 
 
-def plan_memory(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer] = ()) -> MemoryPlan:
-    """What the intermediates of `items` need; what is in `kept` lies elsewhere, because it outlives them."""
-    return place_live_ranges(list(live_ranges(items, kept).values()))
+def plan_memory(items: Sequence[ExecItem | ScheduleItem], live: Collection[Buffer] = ()) -> MemoryPlan:
+    """The memory for the intermediates of `items`. Buffers in `live` are not among them, because they live longer."""
+    return place_live_ranges(list(live_ranges(items, live).values()))
 
 
 def share_memory(
-    items: Sequence[ExecItem], kept: Collection[Buffer]
+    items: Sequence[ExecItem], live: Collection[Buffer]
 ) -> tuple[list[ExecItem], list[MemoryPlan], list[Buffer]]:
     """`items` with their intermediates in shared memory, the plan of each device (each has its own memory), and the
     buffers that share."""
-    lives = live_ranges(items, kept)
+    lives = live_ranges(items, live)
     moved: dict[Buffer, Buffer] = {}
     plans = []
     for device in dict.fromkeys(buffer.device for buffer in lives):
@@ -182,7 +182,7 @@ def share_memory(
 
 
 def with_other_buffers(items: Sequence[ExecItem], other: Mapping[Buffer, Buffer]) -> list[ExecItem]:
-    """`items` with some buffers exchanged."""
+    """`items` with some buffers replaced."""
     rebound = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)

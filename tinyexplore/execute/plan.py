@@ -1,8 +1,7 @@
-"""Plans: a schedule without its memory, kept under the structure of the graph that it was made for.
+"""Plans: schedules without their memory, cached by the structure of the graph.
 
-A program asks for the same graph over other buffers again and again (a training step, say). What tells such graphs
-apart is read off in one walk; one that was met before is neither fused nor lowered nor compiled again.
-"""
+A program realises the same graph over other buffers again and again (a training step, say). One walk
+computes a key of the structure; a graph with a known key is not fused, lowered or compiled again."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.recent import Recent
 
-NODE_BYTES = 200  # of a key, for each node of the graph
-LARGEST_GRAPH = 1 << 14  # nodes; a larger one takes so long to run that planning it again does not show
+NODE_BYTES = 200  # of a key, per node of the graph
+LARGEST_GRAPH = 1 << 14  # nodes; for larger graphs the cost of planning again is negligible
 
 Key = tuple[Any, ...]
 
@@ -54,7 +53,7 @@ class NumberedGraph:
 
 
 def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
-    """The graph behind `outputs`; None where it is too large to keep a plan for."""
+    """The graph behind `outputs`; None if it is too large for a cached plan."""
     graph = _read_off(outputs)
     if graph is None:
         return None
@@ -74,8 +73,8 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
 def _read_off(
     outputs: Sequence[LazyBuffer],
 ) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool, int] | None:
-    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, the node that was
-    made first; None: too large."""
+    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, and the first node
+    that was made; None if the graph is too large."""
     number: dict[LazyBuffer, int] = {}
     slots: dict[Buffer, int] = {}
     key: list[Any] = []
@@ -89,7 +88,7 @@ def _read_off(
             continue
         buffer, src = node.buffer, node.src
         next_number = node.number
-        if buffer is not None:  # one buffer under two nodes is one slot: the kernel gets it once
+        if buffer is not None:  # a buffer of two nodes is one slot, which the kernel gets once
             next_number = first_number(node) if first else 0
             key += (None, slots.setdefault(buffer, len(slots)), node.dtype, node.shape, node.device)
         elif not src:
@@ -120,14 +119,25 @@ def _read_off(
 
 
 def _constant(value: Any) -> Any:
-    """0.0 and -0.0 are equal to Python; the dtype beside them tells other equal constants apart."""
+    """A key of a constant: 0.0 and -0.0 are equal in Python. The dtype beside it distinguishes other equal
+    constants."""
     return str(value) if value == 0 else value
 
 
 Unit = tuple[PlanStep | StepGroup, list[tuple[LazyBuffer, int]]]
 Units = Sequence[Sequence[Sequence[PlanStep | StepGroup]]]
 NOBODY: frozenset[int] = frozenset()
-MOST_HOLDERS = 16  # ways to hold the nodes of a graph, of which a plan remembers what must get a buffer
+MOST_HOLDERS = 16  # patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
+
+
+def _work_of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
+    """The operations of all items, and the bytes moved."""
+    flops: sint = 0
+    moved: sint = 0
+    for item, runner in zip(items, runners):
+        flops = flops + (0 if runner is None else runner.flops)
+        moved = moved + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
+    return flops, moved
 
 
 @dataclass(eq=False)
@@ -167,7 +177,7 @@ class Plan:
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: NumberedGraph) -> Plan:
-        """The plan that does for graphs like `graph` what `items` do for it."""
+        """The plan of `items`, for all graphs with the structure of `graph`."""
         number = {node: place for place, node in enumerate(graph.nodes)}
         slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
         used = [tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items]
@@ -180,11 +190,7 @@ class Plan:
             )
             done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
             steps.append(PlanStep(runner, slots, plan_steps, done, item.variables, item.starts))
-        flops: sint = 0
-        moved: sint = 0
-        for item, runner in zip(items, runners):
-            flops = flops + (0 if runner is None else runner.flops)
-            moved = moved + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
+        flops, moved = _work_of(items, runners)
         requires = tuple(one for item in items for one in item.requires if one.buffer is None)
         stretches = side_by_side(
             range(len(items)),
@@ -198,22 +204,23 @@ class Plan:
         return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen, nbytes)
 
     def run(self, graph: NumberedGraph) -> None:
-        """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources.
+        """Runs every step for `graph`, which is consumed: its nodes get their buffers and drop their sources.
 
-        What nobody refers to may get no buffer."""
+        Dead intermediates get no buffer.
+        """
         memory: list[Buffer | None] = [*graph.buffers, *[None] * (self.slot_count - len(graph.buffers))]
         values = graph.values
         for requirement in self.requires:
             requirement.check(values)
         began = time.perf_counter()
-        is_first, self.running = not self.running, True  # what is let go on the way may ask for a graph of its own
+        is_first, self.running = not self.running, True  # a finalizer of a freed value may run another graph
         try:
             units: Units = self._prepared(graph.nodes) if is_first else self.steps
             nodes = graph.nodes
             todo = [[[_aimed(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
             since = Since(graph.first) if graph.first else None
-            graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
+            graph.nodes, graph.buffers = [], []  # so that a buffer is freed after its last reader
             for stretch in todo:
                 if len(stretch) == 1:
                     _do(stretch[0], memory, values, since)
@@ -227,7 +234,8 @@ class Plan:
         GlobalCounters.add(self.count, flops, moved, seconds)
 
     def _prepared(self, nodes: list[LazyBuffer]) -> Units:
-        """The steps in groups, for a graph of which `nodes`, a list that the caller alone has, are held as they are."""
+        """The steps in groups, for a graph whose nodes have the present references. Only the caller holds the list
+        `nodes`."""
         if self.groups is None:
             self.spared = NOBODY
             self.groups = [
@@ -240,11 +248,11 @@ class Plan:
             every = [step for queues in self.steps for queue in queues for step in queue]
             if all(
                 [output.is_new for step in every for output in step.made]
-            ):  # what is computed again reads no new value
+            ):  # values computed again read no new value
                 spare = {slot for group in self._groups() for slot in group.offsets}
-                given = [made for step in every for made in step.made if made.slot in spare]
-                self.nodes = {output.node: output.slot for output in given if output.node != NO_NODE}
-                self.unnamed = frozenset([output.slot for output in given if output.node == NO_NODE])
+                reusable = [output for step in every for output in step.made if output.slot in spare]
+                self.nodes = {output.node: output.slot for output in reusable if output.node != NO_NODE}
+                self.unnamed = frozenset([output.slot for output in reusable if output.node == NO_NODE])
         if self.nodes or self.unnamed:
             counts = reference_counts(nodes, self.chosen)
             spared = self.holders.get(counts)
@@ -262,7 +270,7 @@ class Plan:
         ]
 
     def _nobodys(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
-        """The slots of values that nobody will ask for. Who asked all the same would have them computed again."""
+        """The slots of values that will not be requested. A later request would compute them again."""
         mine = {nodes[number]: slot for number, slot in self.nodes.items()}
         needed = asked_for_later(nodes, self.chosen, counts, mine)
         spare_slots = self.unnamed.union([slot for node, slot in mine.items() if node not in needed])
@@ -278,7 +286,7 @@ def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
 
 
 def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
-    """The steps of a queue; the nodes that they are for get their buffers."""
+    """Runs the steps of a queue; the nodes that they compute get their buffers."""
     for unit, targets in queue:
         unit.run(memory, values)
         for node, slot in targets:
@@ -292,7 +300,7 @@ def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], 
 
 
 class Plans:
-    """The plans used last, as many as take no more than `KERNEL_MB` with their kernels. Any thread may ask."""
+    """The cache of plans: the most recently used, up to `KERNEL_MB` with their kernels. Any thread may use it."""
 
     def __init__(self) -> None:
         self._recent: Recent[Key, Plan] = Recent()
@@ -302,7 +310,7 @@ class Plans:
         return self._recent.find(graph.key)
 
     def keep(self, graph: NumberedGraph, plan: Plan) -> None:
-        """`plan` for the structure of `graph`; those used longest ago make room."""
+        """Stores `plan` for the structure of `graph`, and evicts the least recently used plans."""
         nbytes = NODE_BYTES * len(graph.nodes) + plan.nbytes
         self._recent.keep(graph.key, plan, nbytes, config().KERNEL_MB << 20)
 

@@ -51,15 +51,16 @@ class Runner:
 
     @cached_property
     def nbytes(self) -> int:
-        """About what it takes of the process's memory."""
+        """About how many bytes of memory the Runner takes."""
         return RUNNER_BYTES + self.program.nbytes
 
     def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
-        """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
+        """Runs `bound`, which is this program bound to buffers and `values`, once, on as many threads as the work
+        justifies."""
         run_divided(bound, self.spec.extent(values), self.work_ns(values))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without machine code: that is made again where it is wanted, or found on disk."""
+        """Pickles the Runner without machine code, which is compiled again on first use, or read from disk."""
         kernel = self.kernel
         return self.again, (self.device, kernel.ast, kernel.original, kernel.start, kernel.applied)
 

@@ -1,7 +1,7 @@
-"""Timing: inside `sampling(...)` every launch runs again, and the samples of all launches are taken alike.
+"""Timing: inside `sampling(...)` every launch runs again, to take samples of all launches in the same rounds.
 
 The launches of a block wait for its end. Their samples are then taken in rounds: each round takes one sample of each
-launch, in alternating direction. A change of the machine's speed thus affects all launches equally.
+launch, in alternating direction. So a change of the machine's speed affects all launches equally.
 
 A sample is one run on the same threads. A short launch runs once more before each sample, to warm the caches. A kernel
 that overwrites its input finds the same values before each sample. Afterwards all memory is as the program left it.
@@ -24,23 +24,23 @@ from tinyexplore.trace import Retimed, active_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
-LEAST = 2  # samples of a launch, however long it takes
+LEAST = 2  # fewest samples of a launch
 LAUNCH_S = 0.25  # for the samples of one launch: a long kernel gets fewer
 TOTAL_S = 5.0  # for the samples of all launches; later ones get the least
 LONGEST_S = 3.0  # a launch that takes longer is not run again
-LIMIT_S = 30.0  # after so much time, launches get no samples
+LIMIT_S = 30.0  # after this time, launches get no samples
 WARM_S = 0.01  # a launch that takes longer gains nothing from warm caches
-MOST_WAITED = 0.1  # of the time of the samples: with more, another process had a core
+MOST_WAITED = 0.1  # largest fraction of a sample's time spent waiting for a core
 PAUSE_S = 0.005  # after disturbed samples
-CLEAN_S = 0.6  # for samples that no other process disturbs, in place of those that one did
-LEAST_USED = 0.6  # of the cores that a threaded kernel can use
-LEAST_CLEAN = 3  # such samples, or all, are enough
+CLEAN_S = 0.6  # time to replace disturbed samples by undisturbed ones
+LEAST_USED = 0.6  # smallest fraction used of the cores that a threaded kernel can use
+LEAST_CLEAN = 3  # this many undisturbed samples, or all, are enough
 SINGLE = 3  # samples on one thread
-HELD_BYTES = 1 << 28  # of the buffers of launches that wait; then their samples are taken at once
+HELD_BYTES = 1 << 28  # in buffers of waiting launches; with more, their samples are taken immediately
 
 
 class TimedItem(Protocol):
-    """An ExecItem, as far as it is timed."""
+    """The part of an ExecItem that timing uses."""
 
     runner: Any
     buffers: tuple[Buffer, ...]
@@ -52,10 +52,16 @@ class TimedItem(Protocol):
 class _Waiting:
     """A launch that waits for its samples.
 
-    launch: what runs. first_s: seconds that it took in the program. overwritten: the inputs that it overwrites.
-    each_s: seconds of one further run. count: how many samples it gets. seconds: its samples so far.
-    took_s: seconds of all its further runs. reason: why it gets no samples, "" where it gets some.
-    single: its samples on one thread. waited: see `Retimed`.
+    launch: the launch.
+    first_s: seconds that it took in the program.
+    overwritten: the inputs that it overwrites.
+    each_s: seconds of one further run.
+    count: how many samples it gets.
+    seconds: its samples so far.
+    took_s: seconds of all its further runs.
+    reason: why it gets no samples; empty if it gets some.
+    single: its samples on one thread.
+    waited: see `Retimed`.
     """
 
     launch: TimedItem
@@ -101,12 +107,12 @@ class Sampling:
 
     @property
     def is_full(self) -> bool:
-        """Whether the launches that wait hold as much memory as they may, or no other launch will come."""
+        """Whether the waiting launches hold as much memory as they may, or no further launch will come."""
         return self.most_launches <= 0 or sum(self.held.values()) > HELD_BYTES
 
     def take(self, just_ran: bool = False) -> list[Retimed]:
-        """The samples of the launches that wait, in their order. Memory is as before afterwards.
-        `just_ran`: nothing can have changed what the last launch wrote."""
+        """The samples of the waiting launches, in their order. Memory is unchanged afterwards. `just_ran`: the last
+        launch ran immediately before, so its outputs are unchanged."""
         waiting, self.waiting = self.waiting, []
         self.held.clear()
         began = self.clock()
@@ -129,11 +135,12 @@ class Sampling:
         ]
 
     def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
-        """One run of each, which is not counted: it says how many samples fit. Those that get none have a reason."""
+        """Runs each launch once without counting it, to find how many samples fit. Launches without samples get a
+        reason."""
         samples = []
         planned_s = self.spent_s
         for one in waiting:
-            one.reason = _obstacle(one, planned_s)
+            one.reason = _why_not_sampled(one, planned_s)
             if one.reason:
                 continue
             one.overwritten = overwritten_inputs(one.launch)
@@ -146,13 +153,13 @@ class Sampling:
         return samples
 
     def _count(self, sample_s: float, planned_s: float) -> int:
-        """How many samples fit: the same for every launch of a program, by the first of them."""
+        """How many samples fit: the same number for every launch of a program, determined by its first launch."""
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
     def _quiet_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """The samples. Where threads waited for a core, each launch gets samples during which none did, if such come
-        within CLEAN_S; else it keeps those that it has."""
+        """Takes the samples. If threads waited for a core, each launch gets samples without waiting, if there are any
+        within CLEAN_S; else it keeps the disturbed ones."""
         began, before = self.clock(), self.waited() if self.waited is not None else None
         for turn in range(max((one.count for one in rounds), default=0)):
             for one in reversed(rounds) if turn % 2 else rounds:
@@ -169,8 +176,8 @@ class Sampling:
             self._clean_samples(rounds, saved)
 
     def _clean_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """Samples whose waiting is read one by one. Those with more than MOST_WAITED are dropped. So are those of a
-        threaded kernel in which a thread got no core: the others did its part."""
+        """Takes samples and reads the waiting time of each. Samples with more than MOST_WAITED are dropped. So are
+        samples of a threaded kernel in which a thread got no core, because the others did its part."""
         clean: dict[_Waiting, list[tuple[float, float]]] = {one: [] for one in rounds}
         began, dropped = self.clock(), 0
         while self.clock() - began < CLEAN_S:
@@ -188,19 +195,20 @@ class Sampling:
                     clean[one].append((seconds, share))
                 else:
                     dropped += 1
-            if dropped > len(rounds):  # a pause lets the other process end its work, or its time slice
+            if dropped > len(rounds):  # a pause, for the other process to end its work or its time slice
                 time.sleep(PAUSE_S)
                 dropped = 0
-        for one, found in clean.items():
-            if len(found) >= min(one.count, LEAST_CLEAN):
-                one.seconds = [seconds for seconds, _ in found]
-                one.waited = sum(share for _, share in found) / len(found)
+        for one, waits in clean.items():
+            if len(waits) >= min(one.count, LEAST_CLEAN):
+                one.seconds = [seconds for seconds, _ in waits]
+                one.waited = sum(share for _, share in waits) / len(waits)
 
     def _waited_s(self) -> float:
         return (self.waited() if self.waited is not None else None) or 0.0
 
     def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """In a block of their own: a change of the number of threads moves the data between the cores' caches."""
+        """Takes the samples on one thread in a separate block, because a change of the number of threads moves the data
+        between the cores' caches."""
         threaded = [one for one in rounds if _is_threaded(one.launch)]
         with Context(THREADS=1):
             for one in threaded:
@@ -224,8 +232,8 @@ class Sampling:
         return seconds
 
 
-def _obstacle(one: _Waiting, planned_s: float) -> str:
-    """Why a launch gets no samples; "" where nothing prevents them."""
+def _why_not_sampled(one: _Waiting, planned_s: float) -> str:
+    """Why a launch gets no samples; an empty string if it can be sampled."""
     if one.first_s > LONGEST_S:
         return f"No samples: one run takes {one.first_s:.3g} s, more than {LONGEST_S:.0f} s."
     if planned_s > LIMIT_S:
@@ -249,7 +257,7 @@ def _cores_of(launch: TimedItem) -> int:
 
 
 def seconds_waited() -> float | None:
-    """How long the threads of this process have waited for a core until now; None where the system does not say."""
+    """How long the threads of this process have waited for a core so far; None if the system does not report it."""
     total = 0
     try:
         for thread in os.listdir("/proc/self/task"):
@@ -262,7 +270,7 @@ def seconds_waited() -> float | None:
 
 
 def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
-    """The content of the buffers that further runs change."""
+    """The content of the buffers that further runs overwrite."""
     written: set[Buffer] = set()
     for one in waiting:
         is_fresh = just_ran and one is waiting[-1]
@@ -276,7 +284,8 @@ def _written(launch: TimedItem) -> list[Buffer]:
 
 
 def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
-    """The buffers that a kernel both reads and writes. One that it only writes gets the same values in each run."""
+    """The buffers that a kernel both reads and writes. A buffer that it only writes gets the same values in each
+    run."""
     if launch.runner is None:
         return []  # a copy reads one buffer and writes another
     spec = launch.runner.spec
@@ -303,8 +312,8 @@ _active: ContextVar[Sampling | None] = ContextVar("tinyexplore_sampling", defaul
 
 @contextmanager
 def sampling(request: Sampling) -> Iterator[None]:
-    """Every launch inside the block that is run on its own is sampled as `request` says, or as an enclosing request
-    does that asks for more. The samples are recorded as `Retimed`."""
+    """Inside the block, every launch that runs separately is sampled as `request` says, or as an enclosing request for
+    more samples says. The samples are recorded as `Retimed`."""
     outer = _active.get()
     active = outer if outer is not None and outer.count > request.count else request
     token = _active.set(active)
@@ -316,7 +325,7 @@ def sampling(request: Sampling) -> Iterator[None]:
 
 
 def sample_launch(launch: TimedItem, first_s: float) -> None:
-    """Requests the samples of a launch that just ran, where a block asks for samples."""
+    """Requests the samples of a launch that just ran, if it is inside a `sampling` block."""
     request = _active.get()
     if request is None or request.count < LEAST or request.most_launches <= 0:
         return
@@ -329,8 +338,8 @@ def sample_launch(launch: TimedItem, first_s: float) -> None:
 def _record_samples(request: Sampling, just_ran: bool = False) -> None:
     samples = request.take(just_ran)
     if recorder := active_recorder():
-        for one in samples:
-            recorder.record(one)
+        for sample in samples:
+            recorder.record(sample)
 
 
 __all__ = ["LEAST", "MOST_WAITED", "Sampling", "overwritten_inputs", "sample_launch", "sampling", "seconds_waited"]

@@ -1,9 +1,9 @@
-"""When a kernel goes parallel, and the pool of threads that its THREAD axis is divided among.
+"""Decides when a kernel runs in parallel, and divides its THREAD axis among a pool of threads.
 
-The rule: a kernel has a THREAD axis if its opts give it one (`kernel/decisions/threads.py` says for how many steps).
-Each run is then divided into parts that take about `PART_NS` at the least, by an estimate from bytes and operations.
-Work for less than two parts is done by the calling thread: no worker is woken, and nothing is paid for those that there
-are. Which thread does which part changes no result: the kernel's steps do not depend on each other.
+A kernel has a THREAD axis if its opts include one (`kernel/decisions/threads.py` says for how many steps). Each run is
+then divided into parts of at least about `PART_NS`, by an estimate from bytes and operations. Work for less than two
+parts runs on the calling thread, without waking a worker. The assignment of parts to threads changes no result, because
+the kernel's steps are independent.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tinyexplore.runtime.pool import find_native_pool, thread_count
 from tinyexplore.target import Target
 from tinyexplore.util.workers import Job, ThreadWorkers
 
-PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
+PARTS_PER_THREAD = 4  # so that other threads can take the parts of a delayed thread
 PART_NS = 5_000  # waking a worker costs some microseconds
 
-current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # which of several instances running
+current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # the number of the running instance
 
 
 def estimated_ns(flops: int, bytes_moved: int, target: Target) -> float:
-    """About how long one core takes; what comes from memory takes longer, and is large enough anyway."""
+    """About how long one core takes. Data from memory takes longer, but such kernels are large enough anyway."""
     return flops / target.flops_per_ns + bytes_moved / target.bytes_per_ns
 
 
 def parts_for(extent: int | None, work_ns: float, threads: int) -> int:
-    """Into how many parts to divide a THREAD axis of `extent` steps, all together `work_ns` of work for one core."""
+    """The number of parts of a THREAD axis of `extent` steps with `work_ns` of work on one core in total."""
     if extent is None or threads < 2 or work_ns < 2 * PART_NS:
         return 1
     worth = int(min(work_ns / PART_NS, threads * PARTS_PER_THREAD))
@@ -42,10 +42,10 @@ def _workers(count: int) -> ThreadWorkers:
 
 
 def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: float = float("inf")) -> None:
-    """`bound` over 0 … extent, by as many threads as `work_ns` is worth.
+    """Runs `bound` over 0 … extent, on as many threads as `work_ns` justifies.
 
-    Machine code in small parts, of which each thread has its share and helps others when it is done; what Python runs
-    in one part for each thread.
+    Machine code runs in small parts: each thread has its share and helps others when it is done. Code that Python runs
+    has one part for each thread.
     """
     if extent is None:
         bound(0, 1)

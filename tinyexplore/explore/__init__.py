@@ -1,4 +1,4 @@
-"""The explorer: from what the engine tells to a Trace, and from a Trace to what one can see and ask.
+"""The explorer: it builds a Trace from the engine's events, and shows and analyzes it.
 
 `tinyexplore.explore` is both this package and the function in it: `from tinyexplore import explore; explore(f, x)`
 must work whether or not something has imported the package before, so the package can be called.
@@ -12,29 +12,30 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.caches import CacheComparison, CacheModel
-    from tinyexplore.explore.analysis.byhand.debugger import Debugger, DebuggerError, StepAccess
-    from tinyexplore.explore.analysis.byhand.lru import Cache
     from tinyexplore.explore.analysis.comparing.comparison import Comparison, compare
     from tinyexplore.explore.analysis.comparing.difference import diff
     from tinyexplore.explore.analysis.comparing.machines import Machines
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta, RosettaError
     from tinyexplore.explore.analysis.cores.view import TensorCores, tensor_cores
     from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
+    from tinyexplore.explore.analysis.models.caches import CacheComparison, CacheModel
+    from tinyexplore.explore.analysis.models.debugger import Debugger, DebuggerError, StepAccess
+    from tinyexplore.explore.analysis.models.lru import Cache
     from tinyexplore.explore.analysis.passes import LLVMPass, LLVMPasses, LLVMPassesError
     from tinyexplore.explore.analysis.shapes.cells import Cell
     from tinyexplore.explore.analysis.shapes.view import ShapeView, shape
     from tinyexplore.explore.analysis.traffic import loaded_bytes
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
-    from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
-    from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
+    from tinyexplore.explore.foreign.dump import Dump, DumpLimits, ForeignError
     from tinyexplore.explore.notebook.exploring import explore
+    from tinyexplore.explore.notebook.foreign import jax, mlir, numba, open, tinygrad
     from tinyexplore.explore.notebook.frontends import llvm, onnx, torch
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
+    from tinyexplore.explore.tracefile.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.tracefile.interchange import Graph, NoDotProgram
     from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.tracefile.pictures.roofline import Dot, roofline_svg
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         user_lines,
         where,
     )
+    from tinyexplore.explore.tracefile.scripts import ReproducerError, reproducer
     from tinyexplore.explore.tracefile.tabular import rows_of, to_dataframe
     from tinyexplore.explore.tracefile.trace import Trace, trace_from_json
     from tinyexplore.explore.tracefile.valid import TraceFormatError
@@ -65,24 +67,24 @@ _HOMES = {
     "RosettaError": "analysis.comparing.rosetta",
     "TensorCores": "analysis.cores.view",
     "tensor_cores": "analysis.cores.view",
-    "StepAccess": "analysis.byhand.debugger",
-    "Cache": "analysis.byhand.lru",
-    "CacheComparison": "analysis.byhand.caches",
-    "CacheModel": "analysis.byhand.caches",
-    "GPUView": "analysis.byhand.gpu",
-    "Debugger": "analysis.byhand.debugger",
-    "DebuggerError": "analysis.byhand.debugger",
+    "StepAccess": "analysis.models.debugger",
+    "Cache": "analysis.models.lru",
+    "CacheComparison": "analysis.models.caches",
+    "CacheModel": "analysis.models.caches",
+    "GPUView": "analysis.models.gpu",
+    "Debugger": "analysis.models.debugger",
+    "DebuggerError": "analysis.models.debugger",
     "diff": "analysis.comparing.difference",
     "line_frames": "tracefile.query",
     "related": "tracefile.query",
-    "reproducer": "exports.scripts",
+    "reproducer": "tracefile.scripts",
     "rows_of": "tracefile.tabular",
     "to_dataframe": "tracefile.tabular",
     "to_perfetto": "tracefile.perfetto",
     "trace_lines": "tracefile.query",
     "user_lines": "tracefile.query",
     "where": "tracefile.query",
-    "ReproducerError": "exports.scripts",
+    "ReproducerError": "tracefile.scripts",
     "Graph": "tracefile.interchange",
     "NoDotProgram": "tracefile.interchange",
     "MissingPackage": "tracefile.perfetto",
@@ -99,6 +101,14 @@ _HOMES = {
     "Explorer": "notebook.session",
     "capture": "notebook.session",
     "explore": "notebook.exploring",
+    "Dump": "foreign.dump",
+    "DumpLimits": "foreign.dump",
+    "ForeignError": "foreign.dump",
+    "jax": "notebook.foreign",
+    "mlir": "notebook.foreign",
+    "numba": "notebook.foreign",
+    "open": "notebook.foreign",
+    "tinygrad": "notebook.foreign",
     "llvm": "notebook.frontends",
     "onnx": "notebook.frontends",
     "torch": "notebook.frontends",
@@ -112,8 +122,8 @@ _HOMES = {
     "WhyNot": "analysis.why.rules",
     "could_fire": "analysis.why.rules",
     "why_not": "analysis.why.rules",
-    "WhyKernels": "analysis.why.fusions",
-    "why_kernels": "analysis.why.fusions",
+    "WhyKernels": "tracefile.fusions",
+    "why_kernels": "tracefile.fusions",
     "WhyOpts": "analysis.why.chosen",
     "why_opts": "analysis.why.chosen",
 }
@@ -131,7 +141,10 @@ __all__ = [
     "Debugger",
     "DebuggerError",
     "Dot",
+    "Dump",
+    "DumpLimits",
     "Explorer",
+    "ForeignError",
     "Graph",
     "LLVMPass",
     "LLVMPasses",
@@ -161,10 +174,15 @@ __all__ = [
     "diff",
     "equivalent",
     "explore",
+    "jax",
     "line_frames",
     "llvm",
     "loaded_bytes",
+    "mlir",
+    "numba",
     "onnx",
+    "open",
+    "tinygrad",
     "torch",
     "related",
     "reproducer",
@@ -187,10 +205,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module_name = _HOMES.get(name)
+    if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; known: {', '.join(__all__)}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{module_name}"), name)
     globals()[name] = value
     return value
 
@@ -203,7 +221,7 @@ class _CallablePackage(types.ModuleType):
     """This package; called, it is the function `explore` in it."""
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
-        """`explore(f, *args, **options)`: what becomes of `f(*args)`."""
+        """Call the function `explore`: capture `f(*args)` and return its Explorer."""
         from tinyexplore.explore.notebook.exploring import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)

@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One word, of one group (a word may mean one thing as an opt and another as an axis)."""
+    """One word of one group. A word may mean one thing as an opt and another as an axis.
+
+    group: of the word.
+    word: the term.
+    meaning: as a sentence.
+    """
 
     group: str
     word: str
@@ -34,6 +39,7 @@ GROUPS = {
     "pass": "Stages and passes of the compiler",
     "column": "Columns of the kernel table",
     "option": "Settings of a capture",
+    "device": "Devices, and what makes their machine code",
 }
 
 TERMS: tuple[Term, ...] = (
@@ -175,7 +181,8 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "dead code elimination",
-        "Nodes that no output needs are never scheduled: graphs are walked from their outputs.",
+        "Nodes that no output needs are never computed: schedule/writes.py walks tensors from the outputs, "
+        "uop/rewrite.py walks UOps from the root.",
     ),
     Term(
         "term",
@@ -197,7 +204,7 @@ TERMS: tuple[Term, ...] = (
         "vectorization",
         "Neighboring steps become lanes of one instruction: the opt VECTOR, codegen/rewrites/vectorize.py.",
     ),
-    Term("term", "software pipelining", "Parts of consecutive steps overlap: the opt PIPE."),
+    Term("term", "software pipelining", "Parts of consecutive steps overlap: the opt PIPELINE."),
     Term("term", "packing", "An operand is copied into the order in which a loop reads it: the opt STAGE."),
     Term("term", "strength reduction", "Divisions become multiplications and shifts: codegen/rewrites/division.py."),
     Term(
@@ -216,7 +223,11 @@ TERMS: tuple[Term, ...] = (
         "spill",
         "A value that does not fit in a register and is stored on the stack. The assembly listing shows it.",
     ),
-    Term("term", "live range", "The instructions between a value's definition and its last use."),
+    Term(
+        "term",
+        "live range",
+        "From a value's definition to its last use: execute/liveness.py for buffers, LLVM for registers.",
+    ),
     Term(
         "term",
         "memory planner",
@@ -232,11 +243,15 @@ TERMS: tuple[Term, ...] = (
         "roofline",
         "Speed against operations per byte, below the machine's measured ceilings: explore.ceilings().",
     ),
-    Term("term", "arithmetic intensity", "Operations per byte of memory traffic."),
-    Term("term", "bandwidth-bound", "Limited by memory or cache bandwidth."),
-    Term("term", "compute-bound", "Limited by arithmetic units."),
+    Term(
+        "term",
+        "arithmetic intensity",
+        "Operations per byte of memory traffic: explore/tracefile/pictures/rooflines.py.",
+    ),
+    Term("term", "bandwidth-bound", "Limited by memory or cache bandwidth: explore/analysis/verdict/rules.py."),
+    Term("term", "compute-bound", "Limited by arithmetic units: explore/analysis/verdict/rules.py."),
     Term("term", "latency-bound", "Limited by operations that wait for each other (a dependence chain)."),
-    Term("term", "critical path", "The longest dependence chain of a loop iteration."),
+    Term("term", "critical path", "The longest dependence chain of a loop iteration: panel Throughput."),
     Term("term", "launch overhead", "The time of a call beside its kernel: execute/runner.py, execute/group.py."),
     Term("term", "cache miss", "An access that a cache level does not hold: panel Caches."),
     Term("term", "conflict miss", "A miss because too many lines share one cache set; packing avoids it."),
@@ -311,7 +326,7 @@ TERMS: tuple[Term, ...] = (
         "The size of an axis is rounded up to a multiple of this number. Steps past its end do nothing.",
     ),
     Term("opt", "SWAP", "Two output axes are interchanged."),
-    Term("opt", "MERGE", "Two output axes become one loop, so that vectors need not end at the end of a short row."),
+    Term("opt", "COLLAPSE", "Two output axes become one loop, so that vectors need not end at the end of a short row."),
     Term(
         "opt",
         "STAGE",
@@ -320,20 +335,19 @@ TERMS: tuple[Term, ...] = (
     ),
     Term(
         "opt",
-        "COLLECT",
+        "TRANSPOSE_STORE",
         "Results that are not contiguous in memory are collected in scratch memory and stored from there in order.",
     ),
-    Term("opt", "CUT", "Loops end where a mask hides all remaining steps."),
+    Term("opt", "TRIM", "Loops end where a mask hides all remaining steps."),
     Term(
         "opt",
         "TC",
-        "Sums of products use dot instructions, which take this many numbers per word, or tile registers; on a GPU, "
-        "tensor cores.",
+        "Sums of products use dot instructions of `amount` numbers, or tile registers; on a GPU, tensor cores.",
     ),
-    Term("opt", "AHEAD", "Software prefetch: the loop's loads are requested this many steps earlier."),
+    Term("opt", "PREFETCH", "Software prefetch: the loop's loads are requested this many steps earlier."),
     Term(
         "opt",
-        "PIPE",
+        "PIPELINE",
         "Software pipelining: a step's results are stored while the next step is computed, in blocks of this "
         "many steps. On a GPU, double buffering: the next block of a staged reduction is loaded while one is "
         "computed.",
@@ -469,7 +483,7 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "argmax", "Finds a maximum or minimum and its index in one loop."),
     Term("pass", "horizontal reductions", "Combines several sums over lanes into one over several vectors."),
     Term("pass", "accumulators", "Turns reductions into loops over registers."),
-    Term("pass", "chained sums", "Of two sums that are added up, starts the second with the first."),
+    Term("pass", "chained sums", "If two sums are added, the second accumulator starts with the result of the first."),
     Term("pass", "branches", "Moves rare, expensive code to a cold path that runs only if some lane needs it."),
     Term("pass", "dot products", "Uses the machine's dot instructions."),
     Term("pass", "divisions", "Replaces divisions by constants with multiplications and shifts."),
@@ -505,8 +519,9 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("column", "of", "The Python calls that it computes."),
     Term("column", "opts", "The opts of its loops, in order."),
-    Term("column", "time", "The median of the samples."),
-    Term("column", "verdict", "What bounds it, and its share of this machine's limit."),
+    Term("column", "time", "The time of the launch itself: no samples were taken."),
+    Term("column", "median", "The median of the samples. The verdict, the roofline and the story use it as well."),
+    Term("column", "verdict", "Its bottleneck, and its share of this machine's limit."),
     Term("column", "GFLOP/s", "10⁹ floating-point operations per second: operations divided by the median."),
     Term("column", "GB/s", "10⁹ bytes per second: the least traffic divided by the median."),
     Term("column", "FLOP", "Floating-point operations of one run."),
@@ -522,10 +537,17 @@ TERMS: tuple[Term, ...] = (
         "repeat",
         "The number of samples per launch; a long launch has fewer. 1: one launch with cold caches.",
     ),
-    Term("option", "target", "The machine for which code is generated, as the heuristics see it."),
-    Term("option", "TARGET", "The machine for which code is generated, by name."),
+    Term("option", "target", "The machine for which code was generated: CPU, features and caches."),
+    Term("option", "TARGET", "The setting that names the machine for which code is generated."),
     Term("option", "THREADS", "The most threads that a kernel may use; 0: one per core."),
     Term("option", "tinyexplore", "The version of the package that wrote the trace."),
+    Term("device", "LLVM", "CPU by LLVM: kernels are LLVM IR, which the library llvmlite compiles."),
+    Term("device", "CLANG", "CPU by clang: kernels are C, which the compiler clang compiles. No llvmlite is needed."),
+    Term("device", "PYTHON", "interpreter: Python executes kernels step by step. It is slow, and defines the results."),
+    Term("device", "GPU", "OpenCL: kernels are OpenCL C, for the GPU (or CPU) of its driver."),
+    Term("device", "CUDA", "NVIDIA GPU: kernels are CUDA C++, compiled by NVIDIA's driver libraries."),
+    Term("device", "WASM", "WebAssembly: kernels run in the browser's or Node's engine, with 128-bit vectors."),
+    Term("device", "WEBGPU", "WebGPU: kernels are WGSL, for the GPU that WebGPU finds."),
 )
 
 
@@ -533,7 +555,8 @@ def as_markdown() -> str:
     """docs/glossary.md."""
     parts = [
         "# Glossary",
-        "This page defines the terms of the explorer and of the compiler. Tooltips and the Glossary panel show the "
+        "This page answers: what does a term mean, and where in the code does it happen?\n\n"
+        "Tooltips and the Glossary panel show the "
         "same text. `python -m tinyexplore.explore.glossary` writes the page from `tinyexplore/explore/glossary.py`.",
     ]
     for group, title in GROUPS.items():

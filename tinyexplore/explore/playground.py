@@ -1,7 +1,7 @@
 """The rule playground: rules written in a cell, tried on captured kernels, each firing checked.
 
-`@playground.rule(pattern)` makes a rule, `view.rules` tries it: where it would match, what comes of firing it, of
-having it in the pipeline, or of having another one no more. `equivalent(before, after)` is the check alone.
+`@playground.rule(pattern)` makes a rule. `view.rules` tries it: where it matches, and the results of firing it, of
+inserting it into the pipeline, or of disabling another rule. `equivalent(before, after)` is the check alone.
 
 The implementation is in `whatif/playground/`.
 """

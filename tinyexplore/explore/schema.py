@@ -48,12 +48,12 @@ def to_typescript() -> str:
 def requests_to_typescript() -> str:
     """The text of `requests.ts`: an interface for each request, and for each response that is a dataclass."""
     responses = {name: _response_of(cls) for name, cls in REQUESTS.items()}
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for response in responses.values():
         if response is not None:
-            _collect(response, found)
-    own = [_interface(cls) for cls in found.values() if cls.__module__ != model.__name__]
-    of_model = sorted(cls.__name__ for cls in found.values() if cls.__module__ == model.__name__)
+            _collect(response, classes)
+    own = [_interface(cls) for cls in classes.values() if cls.__module__ != model.__name__]
+    of_model = sorted(cls.__name__ for cls in classes.values() if cls.__module__ == model.__name__)
     imported = [name for name in of_model if any(re.search(rf"\b{name}\b", text) for text in own)]
     parts = [
         "// Generated from the table of requests, tinyexplore/explore/analysis/requests.py, "
@@ -79,21 +79,21 @@ def _response_of(cls: type[Request]) -> type | None:
     if not cls.response:
         return None
     module, _, name = cls.response.partition(":")
-    found: type = getattr(importlib.import_module(module), name)
-    return found
+    response: type = getattr(importlib.import_module(module), name)
+    return response
 
 
-def _collect(cls: type, found: dict[str, type]) -> None:
+def _collect(cls: type, classes: dict[str, type]) -> None:
     """`cls` and all dataclasses in its fields, those in fields first."""
-    if cls.__name__ in found:
-        if found[cls.__name__] is not cls:
-            raise SchemaError(f"two classes of responses have one name: {cls} and {found[cls.__name__]}")
+    if cls.__name__ in classes:
+        if classes[cls.__name__] is not cls:
+            raise SchemaError(f"two classes of responses have one name: {cls} and {classes[cls.__name__]}")
         return
     for hint in typing.get_type_hints(cls).values():
         for part in _parts(hint):
             if isinstance(part, type) and dataclasses.is_dataclass(part):
-                _collect(part, found)
-    found[cls.__name__] = cls
+                _collect(part, classes)
+    classes[cls.__name__] = cls
 
 
 def _parts(hint: typing.Any) -> list[typing.Any]:
@@ -104,29 +104,29 @@ def _parts(hint: typing.Any) -> list[typing.Any]:
 def _request(name: str, cls: type[Request]) -> str:
     hints = typing.get_type_hints(cls)
     lines = [f"/** {_one_paragraph(cls)} */", f"export interface {cls.__name__}Request {{", f'  ask: "{name}";']
-    for one in dataclasses.fields(cls):  # type: ignore[arg-type]
-        optional = "" if one.default is dataclasses.MISSING else "?"
-        lines.append(f"  {one.name}{optional}: {_type(hints[one.name], f'{cls.__name__}.{one.name}')};")
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        optional = "" if field.default is dataclasses.MISSING else "?"
+        lines.append(f"  {field.name}{optional}: {_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
     return "\n".join([*lines, "}"])
 
 
 def _defaults() -> str:
-    """What the fields of requests are where they are left out: a request in canonical form has no such field."""
+    """The default values of the fields of requests: a request in canonical form leaves such fields out."""
     lines = [
         "/** What stands for a field of a request that is left out, unless that is null. */",
         "export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown>> | undefined } = {",
     ]
     for name, cls in REQUESTS.items():
-        known = {one.name: one.default for one in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        row = {key: value for key, value in known.items() if value not in (dataclasses.MISSING, None)}
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        row = {key: value for key, value in defaults.items() if value not in (dataclasses.MISSING, None)}
         if row:
             lines.append(f"  {json.dumps(name)}: {json.dumps(row)},")
     return "\n".join([*lines, "};"])
 
 
 def _dataclasses() -> list[type]:
-    found = [value for value in vars(model).values() if isinstance(value, type) and dataclasses.is_dataclass(value)]
-    return [cls for cls in found if cls.__module__ == model.__name__]
+    classes = [value for value in vars(model).values() if isinstance(value, type) and dataclasses.is_dataclass(value)]
+    return [cls for cls in classes if cls.__module__ == model.__name__]
 
 
 def _name(cls: type) -> str:
@@ -296,6 +296,7 @@ def _chunk(panels: list[Panel]) -> str:
         *(_import(view, "..") for view in [*(panel.view for panel in panels), *lone.values()]),
         "",
         *([f"export const css = {' + '.join(names)};"] if names else []),
+        *(_import(one, "..").replace("import", "export", 1) for panel in panels for one in panel.also),
         _views("views", {panel.name: panel.view for panel in panels}),
         *([_views("lone", lone)] if lone else []),
     ]

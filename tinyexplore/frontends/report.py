@@ -1,4 +1,4 @@
-"""Which front ends work here, and what they translate."""
+"""A report of the available front ends and the operators that they translate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TinyJit: a function of tensors whose kernels are captured once and then replayed without its Python."""
+"""TinyJit: captures the kernels of a function of tensors once, and replays them without running its Python code."""
 
 from tinyexplore.jit.arguments import JitError
 from tinyexplore.jit.tinyjit import TinyJit

@@ -1,4 +1,4 @@
-"""The arguments of a call: its tensors in order, each with a name, and all that must stay as it was captured."""
+"""The arguments of a call: its tensors in order, each with a name, and the values that must not change."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tinyexplore.uop.symbolic import (
 
 
 class JitError(RuntimeError):
-    """A call that TinyJit cannot capture or replay; says what was captured, what came, what would do."""
+    """Raised for a call that TinyJit cannot capture or replay. The message compares the captured call with this one."""
 
 
 class Leaf:
-    """Stands for tensor number `number` in a structure without tensors."""
+    """A placeholder for tensor number `number` in a structure without tensors."""
 
     __slots__ = ("number",)
 
@@ -45,7 +45,7 @@ class Leaf:
 
 
 def taken_apart(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any:
-    """`value` with a Leaf for each tensor, which is appended to `found` under its name; what is nested is copied.
+    """`value` with a Leaf for each tensor, which is appended to `tensors` under its name. Nested containers are copied.
 
     Bound Variables stand there without their values.
     """
@@ -94,7 +94,7 @@ class Arguments:
         self.values = values_in((args, tuple(kwargs.values())), self.tensors) if Bound.count else {}
 
     def check(self, captured: Arguments) -> None:
-        """JitError where these arguments, tensors aside, are not the captured ones."""
+        """Raises JitError if these arguments, apart from tensors, differ from the captured ones."""
         if list(self.structure) != list(captured.structure):
             raise JitError(
                 f"captured with {_listed(captured.structure)}, called with {_listed(self.structure)}: "
@@ -110,7 +110,7 @@ class Arguments:
 
 
 def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp, int]:
-    """What the Variables in `args` (nested) and in the shapes of `tensors` are bound to. JitError for two values."""
+    """The values of the Variables in `args` (nested) and in the shapes of `tensors`. JitError if one has two values."""
     values: dict[UOp, int] = {}
 
     def look(value: Any) -> None:
@@ -143,12 +143,12 @@ def _same(now: Any, before: Any) -> bool:
         return len(now) == len(before) and all(_same(a, b) for a, b in zip(now, before))
     try:
         return bool(now == before)
-    except Exception:  # whatever cannot be compared (an array with several answers) is not known to be the same
+    except Exception:  # values that cannot be compared (arrays, for example) are not known to be equal
         return False
 
 
 def _described(structure: Any) -> str:
-    """As one would write it: a Variable by its name and bounds."""
+    """The structure as source text: a Variable by its name and bounds."""
     if isinstance(structure, UOp):
         bounds = ", ".join(
             f"{name} from {low} to {high}" for name, low, high in sorted(v.arg for v in variables(structure))
@@ -162,7 +162,7 @@ def _listed(structure: dict[str, Any]) -> str:
 
 
 def settle(tensors: list[Tensor]) -> None:
-    """Brings each tensor into memory, row-major, in a buffer of just its size; nothing of that is captured."""
+    """Realizes each tensor, row-major, in a buffer of exactly its size. None of that is captured."""
     lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
     if lazy:
         engine.capturing(None, lambda: _settle(tensors, lazy))
@@ -177,17 +177,17 @@ def _settle(tensors: list[Tensor], lazy: list[LazyBuffer]) -> None:
 
 
 def lies_packed(value: LazyBuffer) -> bool:
-    """True where all of it lies in memory of its own, row-major."""
+    """Whether the whole value is row-major in separate memory."""
     return all(part.buffer is not None for part in parts_of(value))
 
 
 def buffers_of(value: LazyBuffer) -> list[Buffer | None]:
-    """The memory behind each part of `value`, be that a view of it or not; None where nothing is computed."""
+    """The memory behind each part of `value`, which may be a view of it; None if nothing is computed."""
     return [part.base.buffer for part in parts_of(value)]
 
 
 def own_buffers(value: LazyBuffer) -> list[Buffer]:
-    """The memory of each part of a value that lies packed."""
+    """The memory of each part of a packed value."""
     buffers = [part.buffer for part in parts_of(value) if part.buffer is not None]
     assert len(buffers) == len(parts_of(value))
     return buffers

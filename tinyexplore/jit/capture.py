@@ -1,4 +1,4 @@
-"""Capturing one call: which kernels ran, what they read that may change, and what they left behind."""
+"""Captures one call: the kernels that ran, their inputs that may change, and their results."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
 
 class CaptureLater(JitError):
-    """This call cannot be replayed: it assigned to tensors that the one before did not assign to, and that had no
-    memory of their own. One that begins with these brought there can be. This one is done, as without a TinyJit: what
-    it gave is `result`, what it assigned to `changed`, and `in_part` those of which it wrote parts."""
+    """Raised if this call cannot be replayed, because it assigned to tensors that the call before did not assign to and
+    that had no memory of their own. A later call that starts with their memory allocated can be captured. This call is
+    complete, as without TinyJit: `result` is its result, `changed` the tensors that it assigned to, and `in_part` those
+    of which it wrote parts."""
 
     def __init__(self, problem: str, result: Any, changed: list[Tensor], in_part: list[Tensor]) -> None:
         super().__init__(problem)
@@ -54,16 +55,17 @@ def capture(
     in_part: list[Tensor],
     is_pruned: bool = False,
 ) -> tuple[CallReplay, Any]:
-    """Calls `fxn`; how to do that again, and what it returned.
+    """Calls `fxn`. Returns the replay of this call, and its result.
 
-    `known` are tensors that it will assign to, `in_part` those among them of which it will write parts. `is_pruned`:
-    without what comes out the same in every call. CaptureLater where some had to be known and were not.
+    `tensors`: the tensors that it is known to assign to; `in_part`: those among them of which it writes parts.
+    `is_pruned`: leaves out work whose result is the same in every call. CaptureLater if it assigns to tensors that had
+    to be known and were not.
     """
-    heard = ExecutionCapture()
+    executed = ExecutionCapture()
     with collecting_later():
-        call, tensors_given = _captured(heard, fxn, args, kwargs, tensors, in_part)
-        collect_young()  # what only a circle of references holds is nobody's; all that the call made is young still
-    _share_memory(call, heard, prune(call) if is_pruned else set())
+        call, tensors_given = _captured(executed, fxn, args, kwargs, tensors, in_part)
+        collect_young()  # frees values in reference cycles; everything that the call made is still young
+    _share_memory(call, executed, prune(call) if is_pruned else set())
     replay = CallReplay(call)
     replay.hand_over(tensors_given, call.values)
     return replay, put_together(
@@ -71,12 +73,12 @@ def capture(
     )
 
 
-def _share_memory(call: CapturedCall, heard: ExecutionCapture, stays: set[Buffer]) -> None:
-    """Intermediates without references, now that the call is over, share memory from the first replay on.
+def _share_memory(call: CapturedCall, executed: ExecutionCapture, stays: set[Buffer]) -> None:
+    """Lets intermediates without references share memory from the first replay on, now that the call is over.
 
-    `stays` are those that replays only read.
+    `stays`: the intermediates that replays only read.
     """
-    persistent = {*heard.owned(), *call.keys, *stays}
+    persistent = {*executed.owned(), *call.keys, *stays}
     for state in call.states:
         persistent.update((*state.before, *state.buffers[0], *state.buffers[1]))
     for values in ([value for _, value in call.assigned], [output.value for output in call.outputs], call.given):
@@ -90,7 +92,7 @@ def _share_memory(call: CapturedCall, heard: ExecutionCapture, stays: set[Buffer
 
 
 def _captured(
-    heard: ExecutionCapture,
+    executed: ExecutionCapture,
     fxn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -104,38 +106,38 @@ def _captured(
     settle(tensors)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*tensors, *argument_tensors], before)
-    notes = Notes(about_to_change=partial(_bring_into_memory, before=before, heard=heard))
-    heard.given = _overwritable(in_part, before, notes)
+    notes = Notes(about_to_change=partial(_bring_into_memory, before=before, executed=executed))
+    executed.given = _overwritable(in_part, before, notes)
     conditions: list[UOp] = []
-    called = partial(_called, heard, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs)))
-    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(heard, called))
-    if not heard.items:
+    called = partial(_called, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs)))
+    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(executed, called))
+    if not executed.items:
         raise JitError(
             f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
             "compute tensors (and return them, assign them, or call .realize())"
         )
-    written = written_by(heard.items)
+    written = written_by(executed.items)
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(argument_tensors)))}
     outside = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
-    _check_state(outside, written - heard.given, before, notes, result)
+    _check_state(outside, written - executed.given, before, notes, result)
     structure = taken_apart(result, "result", [])
     settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
     others = [pair for key, pair in before.items() if key not in settled]
-    _check_variables(heard.items, arguments)
+    _check_variables(executed.items, arguments)
     call = CapturedCall(
         arguments,
         [before[id(tensor)][1] for tensor in argument_tensors],
-        heard.items,
+        executed.items,
         [State(tensor, old, tensor.lazydata) for tensor, old in outside],
         _assigned_arguments(changed, numbers, before),
         notes.keys,
         structure,
         [_output(tensor, numbers, before, values) for _, tensor in names],
         others,
-        [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)],
+        [(tensor, old) for tensor, old in others if _is_baked(old, executed, written)],
         [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))],
     )
-    call.asked = _requirements(conditions, arguments)
+    call.requirements = _requirements(conditions, arguments)
     return call, argument_tensors
 
 
@@ -161,7 +163,7 @@ def _assigned_arguments(
     numbers: dict[int, int],
     before: dict[int, tuple[Tensor, LazyBuffer]],
 ) -> list[tuple[int, LazyBuffer]]:
-    """The arguments that the call gave new memory, by number, with their new values."""
+    """The arguments to which the call gave new memory, by number, with their new values."""
     return [
         (numbers[id(tensor)], tensor.lazydata)
         for tensor, _ in changed
@@ -182,7 +184,7 @@ def _output(
 
 
 def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
-    """What was asked of the arguments' Variables, to be asked again; one bound inside is what it was then."""
+    """Return the conditions on the arguments' Variables. A Variable that is bound inside counts as a constant."""
     return [
         Requirement(condition, None, "what was captured")
         for condition in dict.fromkeys(conditions)
@@ -191,7 +193,7 @@ def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requireme
 
 
 def _called(
-    heard: ExecutionCapture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
+    executed: ExecutionCapture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
     """The call itself, and all that it left to be computed: its result, the tensors in that, those that it changed with
     their values of before, and the values of those that are new."""
@@ -205,11 +207,11 @@ def _called(
     ]
     fresh = [tensor for _, tensor in names if id(tensor) not in before]
     engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
-    written = written_by(heard.items)
+    written = written_by(executed.items)
     taken: set[Buffer] = set()
     for tensor, old in changed:
         stays = buffers_of(tensor.lazydata) == buffers_of(old)
-        not_mine = taken if stays else taken | heard.given  # what is written in place stays with its tensor
+        not_mine = taken if stays else taken | executed.given  # memory written in place stays with its tensor
         if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, not_mine):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
@@ -217,7 +219,7 @@ def _called(
     values: dict[int, LazyBuffer] = {}
     for tensor in fresh:
         value = in_memory(tensor.lazydata)
-        if not _is_free(value, written, taken | heard.given) or is_symbolic_view(value):
+        if not _is_free(value, written, taken | executed.given) or is_symbolic_view(value):
             value = value.packed()
             engine.realize([value])
         values[id(tensor)] = value
@@ -227,17 +229,17 @@ def _called(
 
 
 def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> bool:
-    """True where all of it lies in memory that the captured kernels write and that is nothing else's."""
+    """Whether all of the value is in memory that the captured kernels write and that nothing else uses."""
     return all(buffer is not None and buffer in written and buffer not in taken for buffer in buffers_of(value))
 
 
-def _is_baked(value: LazyBuffer, heard: ExecutionCapture, written: set[Buffer]) -> bool:
+def _is_baked(value: LazyBuffer, executed: ExecutionCapture, written: set[Buffer]) -> bool:
     """True where the captured kernels use the value without reading it from memory that they do not write."""
-    return any(part in heard.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
+    return any(part in executed.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
 
 
 def in_memory(value: LazyBuffer) -> LazyBuffer:
-    """What lies in memory under another shape, as memory of that shape: a symbolic one is another in every call."""
+    """A realized value under another shape, as memory of that shape: a symbolic shape differs in every call."""
     base = value
     while base.op is Ops.RESHAPE and base.buffer is None:
         base = base.src[0]
@@ -247,7 +249,7 @@ def in_memory(value: LazyBuffer) -> LazyBuffer:
 
 
 def is_symbolic_view(value: LazyBuffer) -> bool:
-    """True for a view of which shape or place depend on a Variable."""
+    """Whether the shape or the offset of a view depends on a Variable."""
     while value.op in OpGroups.MOVEMENT and value.buffer is None:
         if is_symbolic(value.shape) or is_symbolic(value.arg):
             return True
@@ -256,7 +258,7 @@ def is_symbolic_view(value: LazyBuffer) -> bool:
 
 
 def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
-    """JitError where a kernel needs a Variable whose values are not among the arguments."""
+    """Raises JitError if a kernel needs a Variable whose value is not among the arguments."""
     for item in items:
         for variable in (*item.item.asked, *item.item.bound):
             if variable not in arguments.values:
@@ -267,7 +269,8 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
 
 
 def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
-    """A tensor that will be another, or assigned to, shares memory with no other: reads of it can be told apart."""
+    """Gives a tensor that will be replaced, or assigned to, separate memory, so that reads of it can be
+    distinguished."""
     owners: dict[Buffer, int] = {}
     for _, value in before.values():
         for buffer in buffers_of(value):
@@ -280,21 +283,21 @@ def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
             before[id(tensor)] = (tensor, tensor.lazydata)
 
 
-def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], heard: ExecutionCapture) -> None:
-    """`tensor`, which the call changes, had a value before that was still to be computed: now, and not by replays.
+def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture) -> None:
+    """Realizes the earlier value of `tensor`, which the call changes: now, and not in replays.
 
-    Gradients that another call left behind, for instance. Not where captured kernels have computed with it.
+    Gradients that another call left are an example. It is not done if captured kernels have computed with the value.
     """
     old_tensor, value = before.get(id(tensor), (None, None))
     if old_tensor is None or value is None or tensor.lazydata is not value or lies_packed(value):
         return
-    if not any(part in heard.used for part in parts_of(value)):
-        # of a view, too: what it shows belongs to another tensor
+    if not any(part in executed.used for part in parts_of(value)):
+        # for a view, too: its memory belongs to another tensor
         engine.capturing(ExecutionCapture(), lambda: engine.realize_apart([value]))
 
 
 def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes) -> set[Buffer]:
-    """New memory for the tensors `in_part`, which nothing else refers to, nor anything that is still to be computed.
+    """Gives the tensors `in_part` new memory, to which nothing else refers, nor any pending computation.
 
     `notes` keep what they were.
     """
@@ -314,7 +317,7 @@ def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
 def _problem(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> str | None:
-    """Why what captured kernels read of `tensor`, which they assign to, cannot be told from all else that they read."""
+    """Why reads of `tensor`, which the captured kernels assign to, cannot be distinguished from their other reads."""
     if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
         return (
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
@@ -325,6 +328,6 @@ def _problem(
         if other is not tensor and not own.isdisjoint(buffer for buffer in buffers_of(value) if buffer is not None):
             return (
                 f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
-                f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be told apart"
+                f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be distinguished"
             )
     return None

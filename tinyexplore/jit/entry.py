@@ -1,4 +1,4 @@
-"""Which replays machine code can do from call to result (`runtime/entry.py`), and when it may."""
+"""Decides which replays machine code can run from call to result (`runtime/entry.py`), and when it may."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
         return None
     if not has_entries(Tensor, LazyBuffer):
         return None
-    structure = replay.found.structure
+    structure = replay.captured.structure
     names = field_offsets(Tensor) or ()
     tensors = [Tensor._wrap(value) for value in results]
     return NativeEntry(
@@ -72,11 +72,11 @@ def _only_compares(replay: CallReplay) -> bool:
 
 def _new_results(replay: CallReplay) -> list[LazyBuffer]:
     """The values of the result: one new tensor, or a tuple or list of new tensors; empty where it is anything else."""
-    structure = replay.found.structure
+    structure = replay.captured.structure
     leaves = [structure] if isinstance(structure, Leaf) else structure
     if type(leaves) not in (tuple, list) or not all(isinstance(leaf, Leaf) for leaf in leaves):
         return []
-    values = [output.value for output in replay.found.outputs]
+    values = [output.value for output in replay.captured.outputs]
     if any(value is None for value in values):
         return []
     return [cast("LazyBuffer", values[leaf.number]) for leaf in leaves]
@@ -92,7 +92,7 @@ def _argument(slot: Slot) -> Argument | None:
 
 
 def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
-    """Calls come to Python again; the slots are told what was given since."""
+    """Calls come to Python again; the slots get what was given since."""
     if not entry.is_lent:
         return
     entry.unsettle()
@@ -105,7 +105,7 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
 
 
 def settle(entry: NativeEntry, replay: CallReplay) -> None:
-    """The next call may be done by `entry`, if nobody wants to be told of it; it must be like the one just done."""
+    """`entry` may do the next call if no recorder is attached; it must be like the one just done."""
     if engine.kept_here().plans is None:
         return
     last_tensors = [slot.last for slot in replay.slots]

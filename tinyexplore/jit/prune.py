@@ -1,4 +1,4 @@
-"""Leaving out of a replay what comes out the same in every call."""
+"""Prunes a replay: removes kernels whose results are the same in every call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tinyexplore.jit.replay import CapturedCall, read_by, written_by
 
 
 def prune(call: CapturedCall) -> set[Buffer]:
-    """Takes the kernels and copies out of `found` that depend on nothing that may change; the memory that they wrote.
+    """Removes kernels and copies that depend on nothing that may change. Returns the memory that they wrote.
 
-    They ran when the call was captured, and what they wrote stays. The tensors that they read are no longer followed:
-    when one of them is assigned to, only a new capture will do. What a result lies in is written in every call.
+    They ran when the call was captured, and their results remain. The tensors that they read are no longer followed: an
+    assignment to one of them requires a new capture. The memory of a result is written in every call.
     """
     changing = _changing(call)
     remaining = [item for item in call.items if _depends(item, changing)]
@@ -31,7 +31,7 @@ def prune(call: CapturedCall) -> set[Buffer]:
 
 
 def _changing(call: CapturedCall) -> set[Buffer]:
-    """The buffers that may hold something else in another call, or be another buffer."""
+    """The buffers that may have another content, or be another buffer, in another call."""
     changing = set(call.keys)
     for state in call.states:
         changing.update((*state.before, *state.buffers[0], *state.buffers[1]))
@@ -40,7 +40,7 @@ def _changing(call: CapturedCall) -> set[Buffer]:
     for value in values:
         changing.update(own_buffers(value))
     count = -1
-    while count != len(changing):  # also backwards: what is written again later must be written again before
+    while count != len(changing):  # also backwards: a buffer that is written again later must be written again before
         count = len(changing)
         for item in call.items:
             if _depends(item, changing):

@@ -1,4 +1,4 @@
-"""Replaying captured kernels: other inputs, state that moves on, random keys drawn again."""
+"""Replays captured kernels with new inputs, advances the state, and draws new random keys."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # as 
 
 
 class State:
-    """A tensor that each call assigns to: its value lies in two buffers by turns, read in one, written in the other.
+    """A tensor that each call assigns to. It has two buffers, which calls read and write alternately.
 
-    A sharded one has two buffers for each part. Where it was divided in another way before, JitError. `stays`: only
-    parts of it are written, in the one buffer that it has.
+    A sharded tensor has two buffers for each part. JitError if it was divided differently before. `stays`: only parts
+    of it are written, in its single buffer.
     """
 
     def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
@@ -87,7 +87,7 @@ class CapturedCall:
     in_place: numbers of the arguments that it wrote a part of.
     memory: how the intermediates share memory, by device.
     shared: the buffers of these intermediates.
-    asked: conditions on Variables that the function's Python code depended on.
+    requirements: conditions on Variables that the function's Python code depended on.
     """
 
     arguments: Arguments
@@ -103,10 +103,10 @@ class CapturedCall:
     in_place: list[int] = field(default_factory=list)
     memory: list[MemoryPlan] = field(default_factory=list)
     shared: list[Buffer] = field(default_factory=list)
-    asked: list[Requirement] = field(default_factory=list)
+    requirements: list[Requirement] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Of other tensors only those that the kernels read, of intermediates only that they are there."""
+        """Keeps only those of the other tensors that the kernels read, and of intermediates only their existence."""
         read = read_by(self.items)
         others = [(tensor, value) for tensor, value in self.others if not read.isdisjoint(buffers_of(value))]
         empty = {buffer: Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in self.shared}
@@ -120,12 +120,12 @@ class CapturedCall:
 
     @property
     def values(self) -> dict[UOp, int]:
-        """What the Variables among the arguments were bound to."""
+        """The values that the Variables among the arguments were bound to."""
         return self.arguments.values
 
 
 def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
-    """What lies in memory of symbolic shape, with the Variables at `values`."""
+    """A value in memory of symbolic shape, with the Variables bound to `values`."""
     if value.buffer is None or not is_symbolic(value.shape):
         return value
     rebound_value = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
@@ -151,10 +151,15 @@ def _costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
 
 
 class CallReplay:
-    """Does a captured call again. Where it has state there are two lists of items, which work interleaved."""
+    """Repeats a captured call. With state, there are two lists of items, which alternate."""
 
     def __init__(self, captured: CapturedCall) -> None:
-        self.found, self.states, self.assigned, self.keys = captured, captured.states, captured.assigned, captured.keys
+        self.captured, self.states, self.assigned, self.keys = (
+            captured,
+            captured.states,
+            captured.assigned,
+            captured.keys,
+        )
         self.training = Tensor.training
         self.values = captured.values
         self.epoch = Epoch.count[0]
@@ -169,20 +174,20 @@ class CallReplay:
 
     def _bind_kernels(self) -> None:
         """Build the list of kernels for each turn, its launch steps and its costs."""
-        self.at = [0]  # the number of the turn that comes next
+        self.at = [0]  # the number of the next turn
         self.moves = any(not state.stays for state in self.states)
-        self.turns = [_exchanged(self.found.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]
+        self.turns = [_exchanged(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         with engine.console():
             engine.tell_launches(self.turns[0])
         self.is_native = all(isinstance(step, Batch) for steps in self.steps for step in steps)
         self.costs = _costs(self.items)
         # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
-        self.given: list[dict[UOp, int] | None] = [self.found.values for _ in self.turns]
+        self.given: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
 
     def _bind_arguments(self, every: list[ExecItem]) -> None:
         """Find the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
-        captured = self.found
+        captured = self.captured
         self.slots = self._argument_slots(every)
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
         lent = {captured.given[number].buffer for number in captured.in_place}
@@ -221,32 +226,32 @@ class CallReplay:
 
     def _classify_call(self) -> None:
         """Decide whether calls may skip taking arguments apart (`plain`) and putting the result together (`single`)."""
-        structure = list(self.found.arguments.structure.values())
+        structure = list(self.captured.arguments.structure.values())
         only_tensors = all(isinstance(leaf, Leaf) for leaf in structure)
-        self.plain = self.found.arguments.positional and only_tensors and not self.found.values
+        self.plain = self.captured.arguments.positional and only_tensors and not self.captured.values
         self.count = len(structure)
-        is_single = self.found.structure == Leaf(0) and not self.found.values
-        self.single = self.found.outputs[0].value if is_single else None
+        is_single = self.captured.structure == Leaf(0) and not self.captured.values
+        self.single = self.captured.outputs[0].value if is_single else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         for slot in (*self.slots, *[slot for _, slot in self.watched]):
-            if any(places.others for places in slot.places):  # these kernels have other buffers now than when captured
+            if any(places.others for places in slot.places):  # these kernels have different buffers than when captured
                 slot.empty()
                 self.epoch = -1
-        return _replay_again, (self.found, self.training, self.turn)
+        return _replay_again, (self.captured, self.training, self.turn)
 
     def __repr__(self) -> str:
         return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
 
     @property
     def turn(self) -> int:
-        """Which of its two buffers each state is in now, and which of the lists of items is next."""
+        """The number of the next list of items, which says which of its two buffers each state is in."""
         return self.at[0]
 
     @property
     def memory(self) -> list[MemoryPlan]:
         """How the intermediates share memory, one plan for each device that has some."""
-        return self.found.memory
+        return self.captured.memory
 
     @property
     def items(self) -> list[ExecItem]:
@@ -259,11 +264,11 @@ class CallReplay:
         return self.items
 
     def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
-        """One per tensor given; the second of one and the same has no places of its own."""
+        """One slot for each tensor argument. A tensor that is given twice has uses only in its first slot."""
         slots: list[Slot] = []
         self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []  # (argument, part of it), twice
         first: dict[Buffer, tuple[int, int]] = {}
-        for number, ((name, _), value) in enumerate(zip(self.found.arguments.tensors, self.found.given)):
+        for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
             own = set()
             for place, buffer in enumerate(own_buffers(value)):
                 if buffer in first:
@@ -272,15 +277,15 @@ class CallReplay:
                     first[buffer] = (number, place)
                     own.add(buffer)
             slots.append(Slot(name, value, own, every))
-        tensors = [tensor for _, tensor in self.found.arguments.tensors]
-        for number in self.found.in_place:
+        tensors = [tensor for _, tensor in self.captured.arguments.tensors]
+        for number in self.captured.in_place:
             for slot, tensor in zip(slots, tensors):
                 slot.is_written = slot.is_written or tensor is tensors[number]
         return slots
 
     def _free_arguments(self, every: list[ExecItem]) -> None:
-        """The room that an argument's buffer has says nothing of the next call: it comes with another buffer."""
-        argument_buffers = {buffer for value in self.found.given for buffer in own_buffers(value)}
+        """Removes the arguments' buffers: their size says nothing about the next call, which brings other buffers."""
+        argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
         for item in every:
             requirements = tuple(one for one in item.item.requires if one.buffer not in argument_buffers)
             if len(requirements) < len(item.item.requires):
@@ -289,21 +294,23 @@ class CallReplay:
     def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
         """Tensors that the kernels read from elsewhere: those that may get another buffer, and those that may not.
 
-        They may not where it cannot be told which of several tensors a kernel reads, or which value it starts from.
+        A tensor may not if it is ambiguous which of several tensors a kernel reads, or which value it starts from.
         """
-        mine = {buffer for value in self.found.given for buffer in own_buffers(value)}
+        mine = {buffer for value in self.captured.given for buffer in own_buffers(value)}
         mine.update(buffer for state in self.states for buffer in state.before)
-        outside = read_by(self.found.items) - written_by(self.found.items) - mine
+        outside = read_by(self.captured.items) - written_by(self.captured.items) - mine
         sharers: dict[Buffer | None, int] = {}
-        readers = [(tensor, value) for tensor, value in self.found.others if not outside.isdisjoint(buffers_of(value))]
+        readers = [
+            (tensor, value) for tensor, value in self.captured.others if not outside.isdisjoint(buffers_of(value))
+        ]
         for _, value in readers:
             for buffer in buffers_of(value):
                 sharers[buffer] = sharers.get(buffer, 0) + 1
         watched: list[tuple[Tensor, Slot]] = []
-        fixed = list(self.found.baked)
+        fixed = list(self.captured.baked)
         for tensor, value in readers:
             shared = any(sharers[buffer] > 1 for buffer in buffers_of(value))
-            if shared or not lies_packed(value) or self.found.baked:
+            if shared or not lies_packed(value) or self.captured.baked:
                 fixed.append((tensor, value))
                 continue
             slot = Slot("a tensor read", value, own_buffers(value), every)
@@ -314,7 +321,7 @@ class CallReplay:
     # *** before a replay ***
 
     def ready(self) -> bool:
-        """Follows what was assigned elsewhere since the last call; False where only a new capture can."""
+        """Follows assignments made elsewhere since the last call; False if they require a new capture."""
         now = Epoch.count[0]
         if now == self.epoch:
             return True
@@ -334,7 +341,7 @@ class CallReplay:
                 if not is_alike(tensor.lazydata, slot.like):
                     return False
                 slot.take(tensor.lazydata, self.written)
-        copies: list[partial[Any]] = []  # all are read by now: they may have been exchanged among each other
+        copies: list[partial[Any]] = []  # all sources are read by now: tensors may have exchanged values
         for state, content in moved:
             for buffer, data in zip(state.buffers[self.turn], content):
                 buffer.memory.settle()
@@ -348,9 +355,9 @@ class CallReplay:
 
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         now = Arguments(args, kwargs)
-        now.check(self.found.arguments)
-        if self.found.values:
-            missing = [variable.arg[0] for variable in self.found.values if variable not in now.values]
+        now.check(self.captured.arguments)
+        if self.captured.values:
+            missing = [variable.arg[0] for variable in self.captured.values if variable not in now.values]
             if missing:
                 raise JitError(
                     f"captured with a value for the Variable {missing[0]!r}, called without one: pass it bound"
@@ -359,12 +366,12 @@ class CallReplay:
         return [tensor for _, tensor in now.tensors]
 
     def _give_values(self) -> None:
-        """The kernels of this turn get the values of this call."""
+        """Sets the Variables of this turn's kernels to the values of this call."""
         if self.given[self.turn] == self.values:
             return
         self.given = [None for _ in self.turns]
         try:
-            for requirement in self.found.asked:
+            for requirement in self.captured.requirements:
                 requirement.check(self.values)
             for item in self.items:
                 if item.item.asked or item.item.requires:
@@ -376,7 +383,7 @@ class CallReplay:
     # *** replaying ***
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The kernels once more, for these arguments."""
+        """Runs the kernels again, for these arguments."""
         if Tensor.training is not self.training:
             raise JitError(
                 f"captured while Tensor.training was {self.training}, called while it is {Tensor.training}: "
@@ -389,7 +396,7 @@ class CallReplay:
             for slot, tensor in zip(self.slots, arguments):
                 if tensor.lazydata is not slot.last:
                     slot.take(tensor.lazydata, self.written)
-        except AttributeError:  # something that is no tensor stands for one
+        except AttributeError:  # an argument that should be a tensor is none
             self._checked(args, kwargs)
             raise
         if self.same:
@@ -402,13 +409,15 @@ class CallReplay:
             self._run_changing(arguments)
         if self.single is not None:
             return Tensor._wrap(self.single)
-        outputs = self.found.outputs
+        outputs = self.captured.outputs
         values = self.values
-        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(arguments, values), values)
+        return put_together(
+            self.captured.structure, lambda number: outputs[number].tensor_of(arguments, values), values
+        )
 
     def _run(self, exchange: Exchange | None, overwritten: list[Buffer]) -> None:
-        """The kernels; then, at once, `exchange`. Interrupted before that, what is `overwritten` in place is as it was:
-        machine code does all of it at once, else there is a copy."""
+        """Runs the kernels, then `exchange` in one step. If it is interrupted before that, the values in `overwritten`
+        are as before: machine code runs in one step, otherwise there is a copy."""
         for key, size in self.keys.items():
             generator.fill(key, size)
         is_stepwise = engine.kept_here().plans is None
@@ -443,13 +452,13 @@ class CallReplay:
             self._run(([*exchange[0], partial(done.append, True)], *exchange[1:]), [])
         except BaseException:
             if not done:
-                for buffer in overwritten:  # what was launched writes there
+                for buffer in overwritten:  # launched kernels still write there
                     buffer.memory.settle()
                 at_once(undo)
             raise
 
     def _run_changing(self, arguments: list[Tensor]) -> None:
-        """The kernels write to arguments of which they change parts, and into new memory for those assigned to."""
+        """Runs kernels that write parts of arguments in place, and new memory for arguments that are assigned to."""
         self._check_changed(arguments)
         turn = self.at[0]
         exchange: Exchange = self.exchanges[turn], self.tensors, "lazydata", self.after[turn]
@@ -464,7 +473,7 @@ class CallReplay:
     def _run_giving(self, arguments: list[Tensor], exchange: Exchange) -> None:
         new_values = [in_new_buffers(value) for _, value, _ in self.new]
         assigned = [arguments[number] for number, _ in self.assigned]
-        values_alive = [tensor.lazydata for tensor in assigned]  # until all is exchanged
+        values_alive = [tensor.lazydata for tensor in assigned]  # keeps the values alive until the exchange is complete
         calls, tensors, name, values = exchange
         results = [rebound_shape(value, self.values) for value in new_values]
         try:
@@ -484,7 +493,7 @@ class CallReplay:
         del values_alive
 
     def _check_changed(self, arguments: list[Tensor]) -> None:
-        """A tensor that the call changes cannot stand for another argument as well, unless it did when captured."""
+        """Raises JitError if a tensor that the call changes is also another argument, unless it was when captured."""
         for number in self.altered:
             for other, tensor in enumerate(arguments):
                 if tensor is arguments[number] and other != number and (number, other) not in self.one:
@@ -500,7 +509,7 @@ class CallReplay:
                 raise JitError(f"{names}, and is now another one: capture with two tensors")
 
     def hand_over(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> None:
-        """Arguments that the captured call assigned to get copies of their new values, in memory of their own."""
+        """Gives arguments that the captured call assigned to copies of their new values, in separate memory."""
         for number, value in self.assigned:
             own = in_new_buffers(value)
             for to, source in zip(own_buffers(own), own_buffers(value)):

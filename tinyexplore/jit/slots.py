@@ -1,4 +1,4 @@
-"""Slots: places in captured kernels where another buffer may be put."""
+"""Slots: operands of captured kernels whose buffer a replay may exchange."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from tinyexplore.util.interpreter import ASKING, references
 
 
 class Slot:
-    """Every place where `items` read the value of one tensor, which was `like` when they were captured.
+    """All uses in `items` of the value of one tensor, which was `like` when they were captured.
 
-    `own`: its buffers that stand for it alone; the others have places in another slot.
+    `own`: its buffers that represent it alone; the others have their uses in another slot.
     """
 
     def __init__(self, name: str, like: LazyBuffer, own: Collection[Buffer], items: Iterable[ExecItem]) -> None:
         self.name, self.like = name, like
         self.shape = unbound(like.shape)
-        self.last: LazyBuffer | None = None  # the value that is there now
-        self.is_written = False  # parts of it, in place: `lend` puts it here, for one call
+        self.last: LazyBuffer | None = None  # the present value
+        self.is_written = False  # whether parts of it are written in place: `lend` sets it, for one call
         every = list(items)
         self.places = [BufferUses(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
 
     def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
-        """Puts `value` here; `written` are the addresses that the replay itself writes."""
+        """Sets the value to `value`. `written`: the addresses that the replay itself writes."""
         if not self._fits(value):
             raise JitError(
                 f"{self.name} was captured as {described(self.like)}, and is now {described(value)}: a replay runs the "
@@ -41,7 +41,7 @@ class Slot:
             )
         if self.is_written:
             return
-        self.last = None  # until all is in its place: whoever is interrupted on the way starts again
+        self.last = None  # until the exchange is complete: an interrupted call starts again
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
@@ -50,17 +50,18 @@ class Slot:
             engine.realize([value])
         for part, places in zip(parts_of(value), self.places):
             if not places.take(engine.read(part) if part.buffer is None else part.buffer, written):
-                stays = False  # to be copied again each time
+                stays = False  # it must be copied again in each call
         self.last = value if stays else None
 
     def empty(self) -> None:
-        """The kernels read what they read when they were captured."""
+        """Restores the buffers that the kernels read when they were captured."""
         self.last = None
         for places in self.places:
             places.withdraw()
 
     def lend(self, tensor: Tensor) -> None:
-        """The kernels write to `tensor` itself where nothing else refers to its memory, else to a copy that it gets."""
+        """Lets the kernels write to `tensor` itself if nothing else refers to its memory, else to a copy that it
+        gets."""
         value = tensor.lazydata
         if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
@@ -79,11 +80,11 @@ class Slot:
 
 
 class BufferUses:
-    """Every place where `items` read or write `buffer`, which another may stand for."""
+    """All reads and writes of `buffer` in `items`, which another buffer may replace."""
 
     def __init__(self, buffer: Buffer, items: Iterable[ExecItem]) -> None:
         self.like = buffer
-        self.buffer: Buffer | None = buffer  # None: not known
+        self.buffer: Buffer | None = buffer  # None: unknown
         self.staging: Buffer | None = None
         self.tables: list[tuple[array[int], int]] = []
         self.others: list[tuple[ExecItem, int]] = []
@@ -100,7 +101,8 @@ class BufferUses:
                     self.others.append((item, place))
 
     def take(self, buffer: Buffer, written: frozenset[int]) -> bool:
-        """Puts `buffer` here, or a copy of it where that cannot stand here itself, and then tells False."""
+        """Replaces the buffer by `buffer`; returns False if it uses a copy of it because `buffer` itself cannot be
+        used."""
         address = buffer.address
         if address in written or (self.aligned and address % 64):
             if self.staging is None:
@@ -112,7 +114,7 @@ class BufferUses:
         return True
 
     def put(self, buffer: Buffer) -> None:
-        """The kernels read `buffer` from now on."""
+        """Makes the kernels read `buffer` from now on."""
         if buffer is self.buffer:
             return
         self.buffer = None  # until every place has it
@@ -125,36 +127,36 @@ class BufferUses:
         self.buffer = buffer
 
     def withdraw(self) -> None:
-        """What was put here is nobody's but the caller's again."""
+        """Returns the buffer to the caller, who then holds it alone again."""
         self.put(self.like)
 
 
 def copy_bytes(to: Buffer, source: Buffer) -> None:
-    """All of `source` into memory of the same size, on a host; of symbolic sizes, what both have room for."""
+    """Copies all of `source` into memory of the same size on a host; for symbolic sizes, the smaller of both."""
     source.memory.settle()
     to.memory.settle()
     ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
 
 
 def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
-    """Room for a value like this one, in memory of its own."""
+    """A value like this one in newly allocated memory."""
     parts = []
     for part in parts_of(value):
         buffer = Buffer(part.device, part.size, part.dtype).allocate()
         parts.append(LazyBuffer.from_buffer(buffer, part.shape))
-    room = ShardedBuffer(parts, value.axis) if isinstance(value, ShardedBuffer) else parts[0]
-    forget_making(room)
-    return room
+    storage = ShardedBuffer(parts, value.axis) if isinstance(value, ShardedBuffer) else parts[0]
+    forget_making(storage)
+    return storage
 
 
 def forget_making(value: LazyBuffer) -> None:
-    """Tells of memory that replays write to: no gradient knows what it was made of."""
+    """Reports memory that replays write: gradients do not know its sources."""
     for part in parts_of(value):
         part.base.note = Origin.UNKNOWN
 
 
 def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
-    """True where the kernels of one do for the other: equal shapes, dtypes and devices, divided in the same way."""
+    """Whether the same kernels serve both: equal shapes, dtypes and devices, with the same division."""
     same = a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
     if same and isinstance(a, ShardedBuffer) and isinstance(b, ShardedBuffer):
         return a.layout == b.layout
@@ -162,7 +164,7 @@ def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
 
 
 def described(value: LazyBuffer) -> str:
-    """What a message says of a value."""
+    """The description of a value in error messages."""
     if not isinstance(value, ShardedBuffer):
         return f"{value.shape} {value.dtype.name} on {value.device}"
     axis, sizes = value.layout

@@ -23,7 +23,7 @@ from tinyexplore.util import config
 
 R = TypeVar("R")
 
-MOST_PUT_OFF = 2  # calls in a row that assign to tensors never seen before: a program that always does is told
+MOST_PUT_OFF = 2  # calls in a row that assign to tensors never seen before: a program that always does gets a warning
 
 
 class TinyJit(Generic[R]):
@@ -62,7 +62,7 @@ class TinyJit(Generic[R]):
         return self.calls.fxn
 
     def reset(self) -> None:
-        """Forgets what was captured: the next call is a first one."""
+        """Forgets the captured call: the next call counts as the first one."""
         self.calls.reset()
 
     def __repr__(self) -> str:
@@ -79,7 +79,7 @@ class TinyJit(Generic[R]):
         )  # a copied model captures its own parameters
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What was captured travels with its kernels and the tensors that they read, the function if it has a name."""
+        """Pickles the captured call, its kernels, the tensors that they read, and the function if it has a name."""
         replay, prune = self.calls.replay, self.calls.prune
         if replay is None:
             return partial(TinyJit, prune=prune), (self.fxn,)
@@ -91,7 +91,7 @@ class TinyJit(Generic[R]):
 
     @property
     def captured(self) -> CallReplay | None:
-        """What was captured, or None before the second call."""
+        """The captured call, or None before the second call."""
         return self.calls.replay
 
     @property
@@ -201,7 +201,7 @@ class Calls(Generic[R]):
 
     def _captured_anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         if self.replay is not None:
-            states, self.parts_of = self.replay.states, self.replay.found.in_place
+            states, self.parts_of = self.replay.states, self.replay.captured.in_place
             self.changed = _with(self.changed, [state.tensor for state in states])
             self.in_part = _with(self.in_part, [state.tensor for state in states if state.stays])
             self.replay = None
@@ -238,7 +238,7 @@ class Calls(Generic[R]):
 
 
 def _alive(references: list[ref[Any]]) -> list[Any]:
-    return [tensor for one in references if (tensor := one()) is not None]
+    return [tensor for reference in references if (tensor := reference()) is not None]
 
 
 def _with(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
@@ -256,5 +256,5 @@ def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) 
 def _not_pickled(*args: Any, **kwargs: Any) -> Any:
     raise JitError(
         "this TinyJit was pickled without its function, which has no name that another process could find it by, and "
-        "cannot capture anew: call it as it was captured, or pickle one of a function at the top of a module"
+        "cannot capture again: call it as it was captured, or pickle one of a function at the top of a module"
     )

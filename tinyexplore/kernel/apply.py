@@ -12,7 +12,8 @@ from tinyexplore.trace import OptApplied, active_recorder
 
 
 def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
-    """The kernel after `opt`; OptError where it is not legal. A recorder gets the event and the `reason`."""
+    """Applies `opt` to `kernel`. An attached recorder receives the event with `reason`. Raises OptError if `opt` is
+    illegal."""
     axis = check_opt(kernel, opt)
     ast = KINDS[opt.op].apply(kernel, axis, opt)
     after = replace(kernel, ast=ast, applied=(*kernel.applied, opt))
@@ -23,7 +24,7 @@ def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
 
 
 def apply_opts(kernel: Kernel, *opts: Opt) -> Kernel:
-    """The kernel after all `opts`, first to last; OptError where one of them is not legal."""
+    """Applies `opts` to `kernel`, first to last. Raises OptError if one of them is illegal."""
     for opt in opts:
         kernel = apply_opt(kernel, opt)
     return kernel

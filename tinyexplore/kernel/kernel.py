@@ -1,4 +1,4 @@
-"""Kernel: an ast in range form, and the Opts that were applied to it. `apply.py` applies more."""
+"""Kernel: an ast in range form, and the Opts that were applied to it. `apply.py` applies Opts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_LANES = frozenset({Ops.LOAD, Ops.REDUCE, Ops.STORE})
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel in the making.
+    """A kernel while Opts are applied to it.
 
     ast: a SINK of STOREs over RANGEs.
     target: the machine that it is for.
@@ -78,35 +78,35 @@ class Kernel:
 
     @cached_property
     def argextremes(self) -> tuple[ArgExtreme, ...]:
-        """The places that will be found along with their extremes."""
+        """Each argmax or argmin that is computed in the loop of its extreme."""
         return tuple(find_argextremes(self.reduces))
 
     @cached_property
     def plain_reduces(self) -> tuple[UOp, ...]:
-        """The REDUCEs that look at what they read alone, and not in the loop that finds an extreme."""
+        """The REDUCEs that are not the index part of an argmax or argmin."""
         along = {argextreme.place for argextreme in self.argextremes}
         return tuple(reduce for reduce in self.reduces if reduce not in along)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
-        """A `loop` that finds extremes, and those that would find their places: to be one, they must stay alike."""
+        """The loop of a maximum and the loops of its argmax. They need the same opts, because they will be merged."""
         partners = [other for argextreme in self.argextremes for other, own in argextreme.loops.items() if own is loop]
         return (loop, *partners)
 
     @cached_property
     def output_axes(self) -> tuple[UOp, ...]:
-        """The RANGEs that the stores leave open."""
+        """The axes of the results: RANGEs around the stores that no reduction closes."""
         left_open = frozenset[UOp]().union(*[store.ranges for store in self.ast.src])
         return tuple([axis for axis in self.axes if axis in left_open])
 
     @cached_property
     def accesses(self) -> tuple[IndexStrides, ...]:
-        """Every INDEX, and how each axis moves its address."""
+        """The strides of every INDEX along each axis."""
         stored = {store.src[0] for store in self.ast.src}
         return tuple([IndexStrides(node, node in stored, strides_of(node.src[1])) for node in self.find(Ops.INDEX)])
 
     @property
     def name(self) -> str:
-        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first; the largest after CUT."""
+        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first; the largest after TRIM."""
         kind = "r" if self.reduces else "E"
         ends = [str(axis.size) if axis.src[0].ranges else text(axis.src[0]) for axis in self.axes]
         sizes = [re.sub(r"\W", "", end, flags=re.ASCII) for end in ends]
@@ -114,7 +114,7 @@ class Kernel:
 
     @cached_property
     def steps(self) -> int:
-        """How many times the innermost body runs (at most), of the nest that runs it most."""
+        """The greatest number of times that an innermost loop body of the kernel runs."""
         most = prod(axis.size for axis in self.output_axes)
         for reduce in self.reduces:
             most = max(most, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
@@ -122,7 +122,7 @@ class Kernel:
 
     @cached_property
     def vector_dtype(self) -> DType:
-        """The widest type that the kernel loads, stores or computes in: it says how many lanes a vector has."""
+        """The widest dtype that the kernel loads, stores or computes in; it determines the number of lanes."""
         widest = dtypes.bool
         for node in self.nodes:
             if node.op in WITH_LANES:
@@ -133,7 +133,7 @@ class Kernel:
             return widest
         computed = [node for node in self.nodes if node.op in COMPUTED]
         types = {one.dtype for node in computed for one in (node, *node.src)}
-        return dtypes.float32 if widest in types else widest  # what is only moved stays as it is
+        return dtypes.float32 if widest in types else widest  # a value that is only copied keeps its dtype
 
     @cached_property
     def lanes(self) -> int:
@@ -141,7 +141,7 @@ class Kernel:
 
     @cached_property
     def gathered_along(self) -> frozenset[UOp]:
-        """The axes along which some address, or whether it is one, depends on a loaded value."""
+        """The axes along which an address, or its mask, depends on a loaded value."""
         loads: set[UOp] = set()
         for node in self.find(Ops.INDEX):
             for src in node.src[1:]:
@@ -150,7 +150,7 @@ class Kernel:
 
     @cached_property
     def copied_along(self) -> frozenset[UOp]:
-        """The axes of which each step has a staged copy of its own."""
+        """The axes with a separate staged copy for each step."""
         ranges: set[UOp] = set()
         for barrier in self.find(Ops.BARRIER):
             if not keeps_row(barrier):
@@ -159,7 +159,7 @@ class Kernel:
 
     @cached_property
     def result_copies(self) -> tuple[UOp, ...]:
-        """The BARRIERs of a scatter or a FETCH_ADD: their steps change what they name one by one, each of them once."""
+        """The BARRIERs of a scatter or a FETCH_ADD, whose steps update memory in order, each step once."""
         return tuple(barrier for barrier in self.find(Ops.BARRIER) if changes_in_steps(barrier))
 
     def axis(self, axis_id: int) -> UOp:

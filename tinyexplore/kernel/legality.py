@@ -1,4 +1,4 @@
-"""Legality of an Opt on a kernel: the target, the work-group that would result, and what the kind itself checks."""
+"""Legality of an Opt on a kernel: checks of the target, of the resulting work-group, and of the kind of Opt."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import recording
 from tinyexplore.uop import Ops, UOp
 
-MOST_DIMENSIONS = 3  # of a work-group
+MOST_DIMENSIONS = 3  # dimensions of a work-group
 
 
 def check_opt(kernel: Kernel, opt: Opt) -> UOp:
-    """The axis of `opt`; OptError where the kernel lacks it or the Opt is not legal."""
+    """The axis of `opt`; raises OptError if the kernel lacks the axis or the Opt is illegal."""
     axis = kernel.axis(opt.axis)
     reason = illegal_because(kernel, opt, axis)
     if reason is not None:
@@ -35,14 +35,14 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
 
 
 def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """Why `opt` is not legal for `kernel`, as text; None where it is."""
+    """The reason why `opt` is illegal for `kernel`, as text; None if it is legal."""
     for done in kernel.applied:
         if KINDS[done.op].comes_last:
             return f"{KINDS[done.op].comes_last}: {done.op.name} comes last"
     reason = (
         wrong_machine(kernel, opt.op)
         or held_by_cores(kernel, opt, axis)
-        or KINDS[opt.op].obstacle(kernel, axis, opt.amount)
+        or KINDS[opt.op].legality_error(kernel, axis, opt.amount)
     )
     if reason is None and kernel.target.has_local and opt.amount and KINDS[opt.op].partners is None:
         return too_large_a_group(kernel, opt, axis)
@@ -50,29 +50,30 @@ def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 
 
 def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
-    """What forbids a kind of Opt that is for other machines."""
+    """The legality error of an Opt whose kind is for other machines."""
     target = kernel.target
     if KINDS[op].machine == "gpu" and not target.has_local:
-        return f"{target.name} has no work-groups: this is for GPUs (TARGET=opencl, say)"
+        return f"{target.name} has no work-groups: this Opt is for GPUs (for example TARGET=opencl)"
     if KINDS[op].machine == "cpu" and target.has_local:
         return f"this is for cores with caches and vectors, and {target.name} has work-groups"
     return None
 
 
 def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """What forbids an Opt where tensor cores do the sum: it has their registers for each of its results."""
+    """The legality error of an Opt on a kernel whose sum is on tensor cores: the core fixes the registers of the
+    results."""
     if not kernel.find(Ops.WMMA):
         return None
     kind = KINDS[opt.op]
     if not (kind.on_cores or (kind.on_tiles and not kernel.target.has_local)):
         return "tensor cores do the sum: do this before TC, or without"
     if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
-        return f"what is left over would be a sum of its own, of other registers: choose a divisor of {axis.size}"
+        return f"the remainder would be a separate sum in other registers: choose a divisor of {axis.size}"
     return None
 
 
 def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """What forbids the work-group that a kernel of a GPU would have after `opt`."""
+    """The legality error of the work-group that a GPU kernel would have after `opt`; None if the group is legal."""
     target = kernel.target
     with recording(None):
         after = KINDS[opt.op].apply(kernel, axis, opt)
@@ -80,11 +81,11 @@ def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     if dimensions and any(done.op.ends_groups for done in kernel.applied):
         return "NOLOCALS leaves it to the runtime what is a work-group"
     if len(dimensions) > MOST_DIMENSIONS:
-        return f"a work-group has {MOST_DIMENSIONS} dimensions at the most, and all are taken"
+        return f"a work-group has at most {MOST_DIMENSIONS} dimensions, and all are in use"
     items, nbytes = group_items(after), shared_bytes(after)
     if items > target.group_items:
-        return f"a work-group would have {items} work-items; {target.name} has {target.group_items} at the most"
+        return f"a work-group would have {items} work-items; {target.name} allows at most {target.group_items}"
     if nbytes > target.shared_bytes:
         have = f"{target.name} has {target.shared_bytes >> 10}"
-        return f"it would take {nbytes >> 10} KiB of shared memory; {have}"
+        return f"the kernel would need {nbytes >> 10} KiB of shared memory; {have}"
     return None

@@ -1,4 +1,4 @@
-"""An Opt: one transformation of one axis of a kernel. What each kind does stands in `opts/`, one file per kind."""
+"""An Opt: one transformation of one axis of a kernel. `opts/` defines the kinds, one file per kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinyexplore.util.enums import PickledByName, quick_members
 
 
 class OptError(ValueError):
-    """An Opt that is not legal for a kernel. The message says which Opt, what forbids it, and what would be legal."""
+    """Raised for an Opt that is illegal for a kernel. The message names the Opt, the reason and a legal choice."""
 
 
 @quick_members
@@ -23,27 +23,34 @@ class OptOps(PickledByName):
     NOLOCALS = "NOLOCALS"
     PADTO = "PADTO"
     SWAP = "SWAP"
-    MERGE = "MERGE"
+    COLLAPSE = "COLLAPSE"
     STAGE = "STAGE"
-    COLLECT = "COLLECT"
-    CUT = "CUT"
+    TRANSPOSE_STORE = "TRANSPOSE_STORE"
+    TRIM = "TRIM"
     TC = "TC"
-    AHEAD = "AHEAD"
-    PIPE = "PIPE"
+    PREFETCH = "PREFETCH"
+    PIPELINE = "PIPELINE"
+
+    # spellings of earlier versions: aliases, so that their traces and scripts still name an Opt
+    MERGE = "COLLAPSE"
+    COLLECT = "TRANSPOSE_STORE"
+    CUT = "TRIM"
+    AHEAD = "PREFETCH"
+    PIPE = "PIPELINE"
 
     @property
     def splits(self) -> bool:
-        """True where one step of the loop stands for `amount` steps afterwards."""
+        """True if the Opt splits the loop into blocks of `amount` steps."""
         return self in SPLITS
 
     @property
     def moves(self) -> bool:
-        """True where loops change places or become one."""
+        """True if the Opt reorders loops or merges them."""
         return self in MOVES
 
     @property
     def ends_groups(self) -> bool:
-        """True where no work-group may be made afterwards."""
+        """True if no later Opt may make a work-group."""
         return self is OptOps.NOLOCALS
 
     def __repr__(self) -> str:
@@ -51,7 +58,7 @@ class OptOps(PickledByName):
 
 
 SPLITS = frozenset({OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP})
-MOVES = frozenset({OptOps.SWAP, OptOps.MERGE})
+MOVES = frozenset({OptOps.SWAP, OptOps.COLLAPSE})
 
 
 @dataclass(frozen=True, slots=True)

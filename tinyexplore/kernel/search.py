@@ -1,4 +1,4 @@
-"""beam_search: the best Opts by measuring. The clock is an argument, so that a formula can stand in for it in tests."""
+"""beam_search: finds the fastest Opts by measurement. The clock is an argument; tests pass a formula."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tinyexplore.uop import AxisKind, UOp
 
 MOST_COPIES = 64  # steps written out, register tile times unrolling: beyond it programs grow and registers spill
 MOST_ROUNDS = 8
-PER_ROUND = 32  # candidates of one round for each kernel that the beam is wide
-WORTH_IT = 0.99  # a kernel must take at most this part of another's time to be called better
+PER_ROUND = 32  # candidates of one round for each kernel in the beam
+WORTH_IT = 0.99  # a better kernel takes at most this fraction of the other's time
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class CandidateTime:
 
 
 class Clock(Protocol):
-    """What measures for a search."""
+    """Measures kernels for a search."""
 
     def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[CandidateTime]:
-        """The time of each of `kernels`, in their order, as it becomes known. `best`: what there is to beat, in
+        """The time of each of `kernels`, in their order, as it becomes known. `best`: the time to beat, in
         seconds; a kernel that is clearly slower need not be timed to the end."""
         ...
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
-        """The two once more, run interleaved: a minimum of many measurements favours whoever was lucky."""
+        """Times both kernels again, interleaved: the fastest of many candidates may only have been lucky."""
         ...
 
 
@@ -72,32 +72,32 @@ class SearchResult:
 
     @property
     def source(self) -> str:
-        """Where the opts come from, without times: those are the search's own, and stand with its candidates only."""
+        """The origin of the opts, as text without times. Measured times are recorded with the candidates only."""
         return self.why_lost or f"the search's choice, of {self.tried} measured"
 
     @property
     def reason(self) -> str:
         """The outcome as text."""
         if self.why_lost:
-            return f"nothing could be measured, the hand-coded choice stays: {self.why_lost}"
+            return f"nothing could be measured, the default schedule stays: {self.why_lost}"
         busy = f" (other programs ran during {self.disturbed} of the measurements)" if self.disturbed else ""
         if not self.seconds < self.start_seconds * WORTH_IT:
-            return f"none of {self.tried} measured beats the hand-coded choice{busy}"
+            return f"none of {self.tried} measured beats the default schedule{busy}"
         if math.isinf(self.start_seconds):
-            return f"the best of {self.tried} measured; the hand-coded choice could not be{busy}"
+            return f"the best of {self.tried} measured; the default schedule could not be measured{busy}"
         gain = self.start_seconds / self.seconds
         times = f"{self.seconds * 1e6:.3g} µs instead of {self.start_seconds * 1e6:.3g} µs"
-        return f"{gain:.2f}× faster than the hand-coded choice ({times}), the best of {self.tried} measured{busy}"
+        return f"{gain:.2f}× faster than the default schedule ({times}), the best of {self.tried} measured{busy}"
 
 
 def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 0) -> SearchResult:
-    """The fastest kernel that opts lead to from `starts`, keeping the `width` best of each round.
+    """Searches for the fastest kernel that opts make of `starts`. Each round keeps the `width` fastest kernels.
 
-    A round tries what one change makes of each kernel kept: an opt more, an opt less, another amount. Where there are
-    too many, `seed` says which and in what order; equal times keep that order. So the result varies with the seed and
-    the clock, and with nothing else. The first of `starts` is the one to beat: it is the result unless another is
-    faster by more than 1 %, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`;
-    the measurement itself is not recorded.
+    A round tries each single change of each kernel in the beam: one opt more or less, or another amount. If there are
+    too many candidates, `seed` determines the selection and its order; equal times keep that order. The result depends
+    only on the seed and the clock. The first of `starts` is the baseline: it is the result unless another kernel is
+    more than 1 % faster, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`; the
+    measurement itself is not recorded.
     """
     search = _Search(clock)
     beam = list(starts)
@@ -123,7 +123,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
 
 
 class _Search:
-    """What is known of the candidates of one search."""
+    """The state of one search: its candidates and their times."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -165,7 +165,7 @@ class _Search:
 
 
 def neighbours(kernel: Kernel) -> list[Kernel]:
-    """What one change makes of `kernel`: each opt more, each opt less, each other amount of one that it has."""
+    """The kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
     with recording(None):
         results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
         for place, old in enumerate(kernel.applied):
@@ -181,7 +181,7 @@ def neighbours(kernel: Kernel) -> list[Kernel]:
 
 
 def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
-    """`opts` from where `kernel` started; None where one is not legal there, or (limited) `is_too_much`."""
+    """`kernel` restarted with `opts`; None if one of them is illegal, or if `limited` and one `is_too_much`."""
     replayed = kernel.restarted(kernel.start)
     for opt in opts:
         try:
@@ -194,7 +194,7 @@ def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False)
 
 
 def is_too_much(kernel: Kernel, opt: Opt) -> bool:
-    """True where the program would be too long, or its vectors shorter than is worth a try."""
+    """Whether the program would be too long, or its vectors too short, to be worth a measurement."""
     if opt.op is OptOps.VECTOR:
         return opt.amount < min(4, kernel.lanes)
     if opt.op not in (OptOps.UPCAST, OptOps.UNROLL):

@@ -1,12 +1,13 @@
-"""LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
+"""LazyBuffer: the immutable tensor-level node, which describes the value of a Tensor before it is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.known import Known, sources_of, written_from
+from tinyexplore.lazy.known import Simplified, sources_of, written_from
 from tinyexplore.lazy.lazybuffer import (
     Copied,
     Gathered,
     LazyBuffer,
     Origin,
+    Outside,
     ShapeError,
     Since,
     first_made,
@@ -19,9 +20,10 @@ from tinyexplore.lazy.stored import StorageError, StoredBuffer
 __all__ = [
     "Copied",
     "Gathered",
-    "Known",
+    "Simplified",
     "LazyBuffer",
     "Origin",
+    "Outside",
     "ShapeError",
     "ShardedBuffer",
     "Since",

@@ -1,4 +1,4 @@
-"""Between the parts of a sharded value: putting them together, and reductions over all of them."""
+"""Collectives on the parts of a sharded value: concatenation, and reductions over all parts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import LazyBuffer
 from tinyexplore.uop import OpGroups, Ops
 
-RING_FROM = 1 << 18  # elements: below, every device adds up everything itself
+RING_FROM = 1 << 18  # elements: with fewer, every device adds up everything itself
 
 
 def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Where each of several parts that lie one after another begins and ends."""
+    """The (start, stop) of each of several consecutive parts."""
     ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
     return [(end - size, end) for end, size in zip(ends, sizes)]
 
@@ -23,7 +23,7 @@ def along(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tupl
 
 
 def as_bits(value: LazyBuffer) -> LazyBuffer:
-    """Floats as unsigned ints, so that minus zero and NaN stay what they are when zeros are added."""
+    """Floats as unsigned ints, so that minus zero and NaN are unchanged when zeros are added."""
     if not dtypes.is_float(value.dtype):
         return value
     bits = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[value.dtype.itemsize]
@@ -31,7 +31,7 @@ def as_bits(value: LazyBuffer) -> LazyBuffer:
 
 
 def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
-    """Values on one device, one after another."""
+    """Values on one device, concatenated along `axis`."""
     if len(parts) == 1:
         return parts[0]
     bounds = bounds_of([part.shape[axis] for part in parts])
@@ -47,7 +47,9 @@ def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """`op` over equally shaped values, one on each device: the same result, to the bit, on all of them."""
     assert op in OpGroups.ALU
     if len(parts) < 3 or parts[0].size < RING_FROM:
-        return [_combined(op, [part.contiguous().copy_to_device(here.device) for part in parts]) for here in parts]
+        return [
+            _combined(op, [part.contiguous().copy_to_device(own_part.device) for part in parts]) for own_part in parts
+        ]
     return _ring(op, parts)
 
 
@@ -59,21 +61,21 @@ def _combined(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
 
 
 def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """Every device finishes one piece, which goes round the ring collecting, then round again to be copied.
+    """Ring all-reduce. Each device combines one piece, which passes round the ring; a second round copies the results.
 
-    Each link carries 2 · (n - 1) / n of the value, however many devices there are (Patarasuk and Yuan, 2009).
+    Each link carries 2 · (n - 1) / n of the value, for any number of devices (Patarasuk and Yuan, 2009).
     """
     count, size = len(parts), parts[0].size
     step = -(-size // count)
     flat = [part.contiguous().reshape((size,)) for part in parts]
-    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # by device, in the order of the value
+    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # for each device, in the order of the value
     for start in range(0, size, step):
         bounds = [(start, min(start + step, size))]
         owner = start // step
         collected = flat[owner].shrink(bounds)
         for hop in range(1, count):
-            here = flat[(owner + hop) % count]
-            collected = collected.contiguous().copy_to_device(here.device).alu(op, here.shrink(bounds))
+            sent = flat[(owner + hop) % count]
+            collected = collected.contiguous().copy_to_device(sent.device).alu(op, sent.shrink(bounds))
         done = collected.contiguous()
         at = (owner + count - 1) % count
         for _ in range(count):

@@ -1,7 +1,7 @@
-"""Operations whose result is known beforehand: one of their operands, or a constant. They take no kernel.
+"""Operations whose result is an operand or a constant, known when the graph is built. They need no kernel.
 
-A law of `uop/known.py` says so of one element. The result is a node of its own all the same, a view of the operand or
-a constant: what was written stays to be seen, and to be requested a gradient (`Known`).
+The laws of `uop/known.py` decide this for one element. The result is still a separate node, a view of the operand or a
+constant. So the graph shows what the user wrote, also for gradients (`Simplified`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _MOVEMENT, _CONST, _PAD = OpGroups.MOVEMENT, Ops.CONST, Ops.PAD
-_ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # of which a law looks at the sources
+_ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # operations whose laws depend on their sources
 _MAY_BE_CONSTANT = _MOVEMENT | {_CONST}
-OF_ITSELF = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})  # with one operand twice
+OF_ITSELF = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})  # laws for equal operands
 MOST_FORMS = 4096
-_nothing_known: set[tuple[Any, ...]] = (
-    set()
-)  # an operation, a type, the second operand: a constant that no law asks for
+_nothing_known: set[tuple[Any, ...]] = set()  # (operation, dtype, second operand) of constants for which no law exists
 _CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
 
-class Node(Protocol):
-    """A LazyBuffer, as far as the laws look at it."""
+class GraphNode(Protocol):
+    """The part of a LazyBuffer that the laws read."""
 
     @property
     def op(self) -> Ops: ...
@@ -47,12 +45,12 @@ class Node(Protocol):
     def buffer(self) -> object | None: ...
 
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=GraphNode)
 
 
-class Known:
-    """A note: this is `op` of `src`, which by `law` is a constant or what it is a view of. Who asks for gradients goes
-    on to the sources, and who captures a call sees that it depends on them."""
+class Simplified:
+    """A note: this is `op` of `src`, which by `law` is a constant or a view of a source. Gradients continue to the
+    sources, and a captured call depends on them."""
 
     __slots__ = ("law", "op", "src", "arg")
 
@@ -64,13 +62,13 @@ class Known:
 
 
 def sources_of(node: N) -> tuple[N, ...]:
-    """What `node` was computed from as it was written, whatever became of it."""
+    """The sources of `node` as the user wrote it, before simplification."""
     note = getattr(node, "note", None)
-    return note.src if type(note) is Known else node.src
+    return note.src if type(note) is Simplified else node.src
 
 
 def written_from(node: N) -> set[N]:
-    """All that `node` was computed from as it was written, down to what lies in memory."""
+    """All nodes from which `node` was computed as the user wrote it, down to realized nodes."""
     written: set[N] = set()
     stack = list(sources_of(node))
     while stack:
@@ -81,8 +79,8 @@ def written_from(node: N) -> set[N]:
     return written
 
 
-def constant_in(node: Node) -> ConstType | None:
-    """The value that every element of `node` has; None where that is not known."""
+def constant_in(node: GraphNode) -> ConstType | None:
+    """The value that all elements of `node` share; None if it is unknown."""
     is_padded = False
     while node.op in _MOVEMENT and node.buffer is None:
         is_padded = is_padded or node.op is _PAD
@@ -93,10 +91,18 @@ def constant_in(node: Node) -> ConstType | None:
     return None if is_padded and str(value) not in ("0", "0.0", "False") else value
 
 
+def _converted(op: Ops, dtype: DType, src: tuple[N, ...], value: Any) -> N | None:
+    """A conversion of the constant `value`; None if the value is unknown."""
+    if value is None:
+        return None
+    result = evaluate(op, dtype, value, src_dtypes=(src[0].dtype,))
+    return _result(("fold_constants", None, result), src, op, dtype, src)
+
+
 def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
-    """What `op` element by element of `src` is without being computed; None: it must be computed."""
+    """The known result of elementwise `op` on `src`; None if it must be computed."""
     form = None
-    if len(src) == 2:  # the usual case, a number on one side, of which most is not known: in less time
+    if len(src) == 2:  # a fast path for the usual case, a constant on one side for which no law applies
         number = 1 if src[1].op is _CONST else 0
         value, other = src[number], src[1 - number]
         is_number = value.op is _CONST and value.buffer is None and type(value.arg) is not UOp
@@ -106,10 +112,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
                 return None
     values = [constant_in(source) for source in src]
     if op in _CONVERSIONS:
-        if values[0] is None:
-            return None
-        result = evaluate(op, dtype, values[0], src_dtypes=(src[0].dtype,))
-        return _result(("fold_constants", None, result), src, op, dtype, src)
+        return _converted(op, dtype, src, values[0])
     if all([value is None for value in values]):
         if not (op is Ops.NEG and src[0].op is Ops.NEG and src[0].buffer is None) and src[-1] is not src[len(src) - 2]:
             return None
@@ -126,7 +129,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
 
 
 def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]) -> N | None:
-    """What `op` over `axes` of `x` is without being computed; None: it must be computed."""
+    """The known result of the reduction `op` over `axes` of `x`; None if it must be computed."""
     value = None
     for axis in axes:
         if x.shape[axis] != 1:
@@ -143,11 +146,11 @@ def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]
 
 
 def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
-    """`node` as `outcome` is told of it."""
+    """`node` in the format that `outcome` takes."""
     if value is not None:
         return node.dtype, None, str(value), value
     if is_outer and node.op in _ARITHMETIC and node.buffer is None and type(node.shape) is tuple:
-        inner = [_form(one, constant_in(one), leaves, is_outer=False) for one in node.src]
+        inner = [_form(source, constant_in(source), leaves, is_outer=False) for source in node.src]
         if node.op is Ops.NEG or any([kind is None for _, kind, *_ in inner]):
             return node.dtype, node.op, tuple(inner)
     for number, leaf in enumerate(leaves):
@@ -174,5 +177,5 @@ def _result(
         node = kind(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
     else:
         node = leaves[number]._view(Ops.RESHAPE, shape, shape)
-    node.note = Known(law, op, src, arg)
+    node.note = Simplified(law, op, src, arg)
     return cast("N", node)

@@ -1,9 +1,9 @@
 """LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
 
-Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
-(`base`), computed when requested. Sizes and bounds may be symbolic (`tinyexplore.uop.symbolic`): they are kept in
-normal form, so that equal sizes are the same object. A LazyBuffer never changes, but for one thing: when it is
-realised it gets its `Buffer` and forgets its sources, so that what made it can be freed.
+Movement ops are separate nodes. `st` is the ShapeTracker that composes the movements since the last computed node
+(`base`); it is computed on request. Sizes and bounds may be symbolic (`tinyexplore.uop.symbolic`). They are kept in
+normal form, so that equal sizes are the same object. A LazyBuffer changes only once: when it is realized, it gets its
+`Buffer` and drops its sources, so that their memory can be freed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from enum import Enum
 from itertools import count
 from math import prod
 from types import FrameType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.lazy.known import OF_ITSELF, Known, known_reduction, known_result
+from tinyexplore.lazy.known import OF_ITSELF, Simplified, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import OpGroups, Ops
@@ -38,11 +38,11 @@ from tinyexplore.uop.symbolic import (
 from tinyexplore.uop.uop import UOp, argument_text
 from tinyexplore.util.tree import tree_text
 
-Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
+Shape = tuple[Any, ...]  # ints, and UOps for symbolic sizes
 
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
-_recorder = recorder_variable().get  # for every node: without a function of Python's around it
+_recorder = recorder_variable().get  # called for every node, so without a Python function around it
 _MOVEMENT, _CONST, _NEG = OpGroups.MOVEMENT, Ops.CONST, Ops.NEG
 _TELLING = OpGroups.MOVEMENT | {Ops.CONST}
 _COMPARE, _WHERE, _BOOL = OpGroups.COMPARE, Ops.WHERE, dtypes.bool
@@ -52,18 +52,18 @@ numbers = count(1)  # no two threads get the same
 
 
 class Origin(Enum):
-    """What a node's sources do not tell of it. Only gradients that are requested of the graph itself read it."""
+    """Information about a node that its sources do not show. Only gradients of the graph itself read it."""
 
-    DATA = "given from outside, or drawn at random: computed from nothing that anybody may want a gradient for"
+    DATA = "given from outside, or drawn at random: computed from nothing that may need a gradient"
     DETACHED = "no gradient goes through it"
     UNKNOWN = "in memory that may have got other values since, or copied with its values"
 
 
-_DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # found faster than through the class
+_DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # faster than a lookup through the class
 
 
 class Copied:
-    """A note: this is a copy of data (`Origin.DATA`), which the nodes of these numbers are, or show."""
+    """A note: this is a copy of data (`Origin.DATA`). The nodes with these numbers are the data, or views of it."""
 
     __slots__ = ("numbers",)
 
@@ -72,7 +72,7 @@ class Copied:
 
     @staticmethod
     def of(values: Sequence[LazyBuffer]) -> Copied | None:
-        """The note on copies of `values`; None where they are not data."""
+        """The note on copies of `values`; None if they are not data."""
         numbers: set[int] = set()
         for value in values:
             numbers.add(value.number)
@@ -87,8 +87,21 @@ class Copied:
         return Copied(frozenset(numbers))
 
 
+class Outside(NamedTuple):
+    """The `arg` of memory that something outside this package filled.
+
+    name: what filled it.
+    seconds: how long that took.
+    shape: the shape of the value, if the memory is seen as one axis.
+    """
+
+    name: str
+    seconds: float
+    shape: tuple[int, ...]
+
+
 class Since:
-    """A note: this was computed, of nothing that was made before the node of this number."""
+    """A note: no source of this value was made before the node of this number."""
 
     __slots__ = ("number",)
 
@@ -97,7 +110,7 @@ class Since:
 
 
 def first_number(node: LazyBuffer) -> int:
-    """The smallest number among what `node`, which lies in memory, was computed from, and its own; 0: not known."""
+    """The smallest number among the sources of `node`, which is in memory, and the node itself; 0 if unknown."""
     try:
         note = node.note
     except AttributeError:
@@ -110,7 +123,7 @@ def first_number(node: LazyBuffer) -> int:
 
 
 def first_made(nodes: Sequence[LazyBuffer]) -> int:
-    """The smallest number in the graph behind `nodes`; 0: not known."""
+    """The smallest number in the graph behind `nodes`; 0 if unknown."""
     stack, seen = list(nodes), set(nodes)
     first = stack[0].number
     while stack:
@@ -123,14 +136,14 @@ def first_made(nodes: Sequence[LazyBuffer]) -> int:
 
 
 def note_since(node: LazyBuffer, since: Since) -> None:
-    """After `node` was computed from what is that old: tells so where nothing better is known of it."""
+    """Notes on `node` that its sources are no older than `since`, unless it has a better note."""
     kind = type(getattr(node, "note", None))
     if kind is not Origin and kind is not Copied and kind is not Gathered:
         node.note = since
 
 
 class Gathered:
-    """A note: this value was put together of what lies on several devices, in the parts of `source`."""
+    """A note: this value was gathered from several devices, from the parts of `source`."""
 
     __slots__ = ("source",)
 
@@ -139,9 +152,10 @@ class Gathered:
 
 
 class ShapeError(ValueError, RuntimeError):
-    """Shapes that do not fit the operation; says what was tried, what was found, what would do.
+    """Raised for shapes that do not fit the operation. The message states the operation, the shapes, and the expected
+    shapes.
 
-    Both of what others raise here: NumPy a ValueError, PyTorch a RuntimeError.
+    It is both a ValueError, as in NumPy, and a RuntimeError, as in PyTorch.
     """
 
 
@@ -203,7 +217,7 @@ class LazyBuffer:
             recorder.record(Recorded(self, src, frame, self.calls))
 
     def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
-        """The same operation on other sources; without recording it, and with the same number, note and calls."""
+        """The same operation on other sources, without recording it, with the same number, note and calls."""
         copy = object.__new__(type(self))
         for name in LazyBuffer.__slots__:
             if name != "__weakref__" and hasattr(self, name):
@@ -216,15 +230,15 @@ class LazyBuffer:
         return f"LazyBuffer({self.op.name}, {self.shape}, {self.dtype.name}, {self.device}{state})"
 
     def __str__(self) -> str:
-        """The whole graph, as an expression that makes another one like it, with new memory for what lies in memory.
+        """The whole graph, as an expression that makes an equal one, with new memory for realized nodes.
 
-        The names in it: `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and those
-        of `UOp.tree`.
+        It needs `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and the names of
+        `UOp.tree`.
         """
         return tree_text(self, lambda node: node.src, _head, _rest)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """A copy: a node of its own. What its values were made of is not known of it, unless it is data."""
+        """Restores a copy, which is a separate node. Its sources are unknown, unless it is data."""
         for name, value in state[1].items():
             setattr(self, name, value)
         self.number = next(numbers)
@@ -235,7 +249,8 @@ class LazyBuffer:
 
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
-        """`value` (a size may be symbolic) everywhere in `shape`; takes no memory until something asks for it."""
+        """`value` (a size may be symbolic) in every element of `shape`. It takes no memory until something needs it
+        there."""
         if "|" in device:
             return cast(LazyBuffer, LazyBuffer.sharded.const(value, dtype, device, shape))
         if isinstance(value, UOp):
@@ -248,14 +263,14 @@ class LazyBuffer:
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
         """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
-        device = Device.canonicalize(device)  # a sharded tensor tells its devices as a tuple
+        device = Device.canonicalize(device)  # for a sharded tensor, a tuple of devices
         if Device.is_group(device):
             return cast(LazyBuffer, LazyBuffer.sharded.iota(length, dtype, device))
         return LazyBuffer(Ops.IOTA, dtype, sized((length,)), (), None, device)
 
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
-        """What lies in `buffer`, row-major; of symbolic shapes, at its beginning."""
+        """The value in `buffer`, row-major; a symbolic shape starts at the beginning of the buffer."""
         shape = normal(shape)
         fits = value_of(product(shape)) <= buffer.size if is_symbolic(shape) else prod(shape) == buffer.size
         if not fits:
@@ -266,7 +281,7 @@ class LazyBuffer:
 
     @property
     def size(self) -> int:
-        """The elements; the most that there can be, where that is symbolic."""
+        """The number of elements; the greatest possible number if the shape is symbolic."""
         count: Any = prod(self.shape)
         return count if type(count) is int else greatest(simplified(count))
 
@@ -280,17 +295,17 @@ class LazyBuffer:
 
     @property
     def noted(self) -> Any:
-        """The note; None where there is none."""
+        """The note, or None."""
         return getattr(self, "note", None)
 
     @property
     def is_realized(self) -> bool:
-        """True where the values lie in memory."""
+        """Whether the values are in memory."""
         return self.buffer is not None
 
     @property
     def st(self) -> ShapeTracker:
-        """Where in `base` the elements lie; of symbolic sizes, for the values that they have in this call."""
+        """The positions of the elements in `base`; symbolic sizes have their values of this call."""
         moves: list[LazyBuffer] = []
         node = self
         while node.op in OpGroups.MOVEMENT and node.buffer is None:
@@ -304,7 +319,7 @@ class LazyBuffer:
     # *** computing ***
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
-        """`op` element by element; all of one shape, device and (but for WHERE's condition) dtype."""
+        """`op` element by element. All operands have one shape, device and dtype (except WHERE's condition)."""
         src = (self, *others)
         shape, device = self.shape, self.device
         dtype = others[0].dtype if op is _WHERE else self.dtype
@@ -353,7 +368,7 @@ class LazyBuffer:
         return LazyBuffer(Ops.BITCAST, dtype, self.shape, (self,), None, self.device)
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
-        """`op` (ADD, MUL, MAX or MIN) over `axes`, which stay with size 1."""
+        """`op` (ADD, MUL, MAX or MIN) over `axes`, which remain with size 1."""
         reduced_axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in reduced_axes if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
@@ -364,13 +379,15 @@ class LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, reduced_axes), self.device)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
-        """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: of each element and all before it."""
+        """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: over each element and all elements before
+        it."""
         if not 0 <= axis < len(self.shape):
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
-        """The running y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where this is x; before the first, y is 0."""
+        """The recurrence y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where x is this value; y is 0 before the
+        first step."""
         if not 0 <= axis < len(self.shape) or factor.shape != self.shape:
             raise ShapeError(f"recurrence along axis {axis} of shape {self.shape} with factors of {factor.shape}")
         if factor.dtype is not self.dtype or not dtypes.is_float(self.dtype):
@@ -382,7 +399,8 @@ class LazyBuffer:
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self, factor), (Ops.MULACC, axis), self.device)
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        """Element (...) is element (..., index[...]) of this: the last axis is picked from; out of range gives 0."""
+        """Element (...) is element (..., index[...]) of this: `index` selects along the last axis. Out of range gives
+        0."""
         if not self.shape or index.shape != self.shape[:-1]:
             raise ShapeError(f"gather from {self.shape} by an index of {index.shape}: need {self.shape[:-1]}")
         if not dtypes.is_int(index.dtype):
@@ -392,10 +410,11 @@ class LazyBuffer:
         return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
-        """This with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the place of `axis` that `index` names.
+        """This, with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the position of `axis` that `index`
+        gives.
 
-        One after the other in the order of `axis`, so that the bits are always the same, and without an `op` the last
-        value stays; out of range: nowhere.
+        Values are combined in the order of `axis`, so that the bits are always the same. Without an `op` the last value
+        stays. Indices out of range are ignored.
         """
         shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
         if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != others or not 0 <= axis < len(shape):
@@ -411,28 +430,27 @@ class LazyBuffer:
         return LazyBuffer(Ops.SCATTER, self.dtype, self.shape, (self, index, values), (op, axis), self.device)
 
     def fetch_add(self, index: LazyBuffer) -> LazyBuffer:
-        """For each of `index` the number that it names in the last axis of this, which then is one more: so many of the
-        steps before named it as well. 0 where it is out of range.
-        """
+        """For each of `index`, the counter that it selects in the last axis of this, which is then increased by one:
+        the number of earlier steps with the same index, plus the initial value. 0 if the index is out of range."""
         if not self.shape or self.shape[:-1] != index.shape[:-1]:
             raise ShapeError(f"fetch from {self.shape} and add, by an index of {index.shape}: need {self.shape[:-1]}")
         if not dtypes.is_int(index.dtype) or not dtypes.is_int(self.dtype) or index.device != self.device:
             raise TypeError(f"fetch {self.dtype.name} and add, by {index.dtype.name}: need ints on one device")
         arg = (Ops.ADD, len(index.shape) - 1)
-        own = self.contiguous()  # each row its own numbers, to begin with
+        own = self.contiguous()  # each row starts with its own counters
         return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (own, index), arg, self.device)
 
     def contiguous(self) -> LazyBuffer:
-        """The same values, realised in row-major order."""
+        """The same values, realized in row-major order."""
         node = self
-        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (Gathered, Known)):
+        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (Gathered, Simplified)):
             node = node.src[0]
         if node.is_realized or node.op is Ops.CONTIGUOUS or self._shows_all_in_order():
             return self
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
 
     def _shows_all_in_order(self) -> bool:
-        """True for movements that come to a reshape of what lies in memory, or will: nothing is left to be moved."""
+        """Whether the movements amount to a reshape of a value that is, or will be, in memory."""
         base = self.base
         if base.buffer is None and base.op is not Ops.CONTIGUOUS:
             return False
@@ -440,14 +458,14 @@ class LazyBuffer:
         return UOp not in map(type, sizes) and prod(self.shape) == prod(base.shape) and self.st.contiguous
 
     def packed(self) -> LazyBuffer:
-        """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
+        """The same values in memory of their own (`contiguous` does not copy a value that is in memory)."""
         return self._copied(LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device))
 
     @property
     def can_be_written(self) -> bool:
-        """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone.
+        """Whether the value is row-major in memory, or will be when computed, so that a part can be stored alone.
 
-        After `MOST_WRITES` parts that wait to be stored, one kernel that writes all of it costs less than more.
+        After `MOST_WRITES` pending parts, one kernel that writes the whole value is cheaper.
         """
         waiting = 0
         node = self
@@ -457,14 +475,14 @@ class LazyBuffer:
         return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
     def written_at(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-        """This with `value` at the row-major `places` (ints, each once): movements of a counter, or what values say, of
-        which those out of range are nowhere."""
+        """This with `value` at the row-major `places` (distinct ints). These are movements of a counter, or loaded
+        values, of which those out of range are ignored."""
         if places.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
             raise ShapeError(f"write {value!r} at {places!r} of {self!r}: shapes, dtypes and devices must be equal")
         return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, places, value), None, self.device)
 
     def copy_to_device(self, device: str) -> LazyBuffer:
-        """The same values in another device's memory."""
+        """A copy of the values in the memory of another device."""
         if device == self.device:
             return self
         if Device.is_group(device):
@@ -472,14 +490,14 @@ class LazyBuffer:
         return self._copied(kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
 
     def _copied(self, copy: LazyBuffer) -> LazyBuffer:
-        """`copy`, made of this, with a note where this is data."""
+        """`copy`, a copy of this, with a note if this is data."""
         note = Copied.of((self,))
         if note is not None:
             copy.note = note
         return copy
 
     def detached(self) -> LazyBuffer:
-        """The same value, in the same memory, which no gradient goes through."""
+        """The same value, in the same memory, through which no gradient passes."""
         if self.buffer is not None:
             view = type(self)(Ops.BUFFER, self.dtype, self.shape, (), None, self.device, self.buffer)
         else:
@@ -504,7 +522,7 @@ class LazyBuffer:
         return self._view(Ops.RESHAPE, shape, shape)
 
     def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
-        """As many elements for every value of the Variables, or at least for those of this call."""
+        """Reshapes to as many elements for every value of the Variables, or at least for the values of this call."""
         if shape == self.shape:
             return self
         have, new_size = product(self.shape), product(shape)
@@ -570,7 +588,8 @@ class LazyBuffer:
         return self._view(Ops.FLIP, self.shape, axes)
 
     def window(self, axis: int, size: Any, stride: int = 1, dilation: int = 1) -> LazyBuffer:
-        """Sliding windows along `axis`: that axis counts the windows, a new last axis the `size` places in one.
+        """Sliding windows along `axis`, which then counts the windows; a new last axis has the `size` positions of a
+        window.
 
         Element (..., o, ..., k) is element o * stride + k * dilation of `axis`.
         """
@@ -586,7 +605,7 @@ class LazyBuffer:
         return self._view(Ops.WINDOW, shape, (axis, simplified(size), stride, dilation))
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
-        """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, `first` walks both."""
+        """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, and `first` indexes both."""
         rank = len(self.shape)
         if not (0 <= first < second < rank) or self.shape[first] != self.shape[second]:
             raise ShapeError(
@@ -596,7 +615,7 @@ class LazyBuffer:
         return self._view(Ops.DIAGONAL, shape, (first, second))
 
     def requirements(self) -> list[UOp]:
-        """What this movement takes for granted and not all values of its Variables grant."""
+        """Conditions that this movement needs and that some values of its Variables do not meet."""
         conditions: list[Any] = []
         if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
             conditions = [product(self.shape) <= self.buffer.size]
@@ -624,7 +643,7 @@ Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
 
 
 def moved_like(source: Movable, step: LazyBuffer) -> Movable:
-    """`source` after the movement that `step` is."""
+    """Applies the movement `step` to `source`."""
     arg: Any = step.arg if isinstance(source, LazyBuffer) else concrete(step.arg)
     match step.op:
         case Ops.RESHAPE:
@@ -647,17 +666,17 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
 
 
 def kind_on(device: str) -> type[LazyBuffer]:
-    """The class of nodes on `device`: what a file or a NumPy array holds is only viewed and copied."""
+    """The class of nodes on `device`: values in a file or a NumPy array are only viewed and copied."""
     return LazyBuffer.stored if Device.is_storage(device) else LazyBuffer
 
 
 def normal(sizes: Shape) -> Shape:
-    """The sizes in normal form; plain ints are so."""
+    """The sizes in normal form; plain ints already are."""
     return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
 
 
 def sized(shape: Shape) -> Shape:
-    """The sizes in normal form. ShapeError for a negative one, and for more elements than 64 bits count."""
+    """The sizes in normal form. ShapeError for a negative size, and for more elements than 64 bits can count."""
     total: Any = prod(shape)
     if type(total) is int:
         if total >> 63 or min(shape, default=0) < 0:
@@ -666,12 +685,12 @@ def sized(shape: Shape) -> Shape:
     shape = normal(shape)
     if bad := [size for size in shape if not holds(size >= 0)]:
         raise ShapeError(f"shape {shape}: sizes cannot be negative, which {bad[0]} is")
-    product(shape)  # an error where 64 bits do not hold it
+    product(shape)  # raises if it exceeds 64 bits
     return shape
 
 
 def need_dtype_for(size: Any, dtype: DType) -> None:
-    """OverflowError where an int dtype does not hold every value of the size."""
+    """Raises OverflowError if an int dtype cannot represent every value of the size."""
     size = simplified(size)
     low, high = limits(size)
     if dtypes.is_int(dtype) and not dtypes.min(dtype) <= low <= high <= dtypes.max(dtype):
@@ -682,7 +701,7 @@ def need_dtype_for(size: Any, dtype: DType) -> None:
 
 
 def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """What must hold of the bounds of a shrink, one question a comparison."""
+    """The conditions on the bounds of a shrink, one comparison each."""
     conditions: list[Any] = []
     for (start, stop), size in zip(bounds, shape):
         if type(start) is int and type(stop) is int and type(size) is int:
@@ -696,7 +715,8 @@ _PACKAGE = __name__.split(".")[0]
 
 
 def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
-    """The first frame outside the package, the line of the user's that requested this; the public calls inside."""
+    """The first frame outside the package, which is the user's line that made this call; and the public calls inside
+    the package."""
     calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (module := _module_of(frame)).split(".")[0] == _PACKAGE:
@@ -716,13 +736,14 @@ _CALLED = (["tensor"], ["nn"], ["autograd"])
 
 
 def _module_of(frame: FrameType) -> str:
-    """The `__name__` of a frame's globals; "" where the user's program holds something else there."""
+    """The `__name__` of a frame's globals; an empty string if the user's program stores something else there."""
     name = frame.f_globals.get("__name__")
     return name if type(name) is str else ""
 
 
 def _call_name(frame: FrameType) -> str:
-    """The name of a public function; of a constructor or a layer's call, its class; "" for what is internal."""
+    """The name of a public function; for a constructor or the call of a layer, its class; an empty string for internal
+    code."""
     name = frame.f_code.co_name
     if name in ("__init__", "__call__") and "self" in frame.f_locals:
         return type(frame.f_locals["self"]).__name__

@@ -1,5 +1,5 @@
-"""The roots of liveness: values that the program holds. The engine asks for them before it overwrites one in place;
-who knows them stands above it."""
+"""The roots of liveness: the values that the program holds. The engine reads them before it overwrites a value in
+place. Higher layers register functions that list them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _finders: list[Callable[[], Iterable[LazyBuffer]]] = []
 
 
 def add_roots(find: Callable[[], Iterable[LazyBuffer]]) -> None:
-    """`find` lists every LazyBuffer whose value somebody may ask for (not what that is computed from)."""
+    """Registers `find`, which lists every LazyBuffer whose value may be requested (without its sources)."""
     _finders.append(find)
 
 
 def root_values() -> Iterator[LazyBuffer]:
-    """All that anybody may ask for."""
+    """All values that may be requested."""
     for find in _finders:
         yield from find()

@@ -1,18 +1,18 @@
 """ShardedBuffer: one value on several devices, in parts along an axis, or whole on each of them.
 
-What a LazyBuffer can do, it does part by part. Only these move data between devices, and no more than they need:
+The operations of a LazyBuffer run part by part. Only these move data between devices, and no more than they need:
 
 - a reduction over the divided axis (all-reduce): the result is whole on each device;
-- a running result along it: the totals of the parts before;
+- a running result along it: the totals of the earlier parts;
 - a flip of it: each part goes to the device at the other end;
 - windows along it: the few elements after each part that its last windows reach over to;
-- a slice of it that some part has nothing of: that slice goes to all devices, whole on each;
-- picking elements along it by index: what was found, or the table, whichever is smaller;
-- scattering along it: what is scattered; of scattered values along it, what each device has made of its own;
-- a reshape that tears parts, and the diagonal of the divided axis: all parts are put together on each device.
+- a slice of it of which some part has nothing: the slice is copied whole to all devices;
+- a gather along it: the gathered elements, or the table, whichever is smaller;
+- a scatter along it: the scattered values; if those are divided, the result of each device;
+- a reshape that breaks up parts, and the diagonal of the divided axis: all parts are gathered on each device.
 
-What stays divided keeps its elements where they are: parts may become uneven (`x[1:]`), and those at the ends grow by
-what is padded.
+Values that stay divided keep their elements on their devices. Parts may become uneven (`x[1:]`), and padding enlarges
+the first and the last part.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tinyexplore.uop.identity import reduce_identity
 
 
 class ShardedBuffer(LazyBuffer):
-    """`parts`, one on each device, lie one after another along `axis`; where that is None each is the whole value.
+    """`parts`, one on each device, are consecutive along `axis`; if `axis` is None, each part is the whole value.
 
-    `op`, `src` and `arg` say what made it, as those of any LazyBuffer do: gradients and writes to views ask for them.
-    What is computed are the parts, each of which has a graph of its own.
+    `op`, `src` and `arg` describe the operation that made it, as for any LazyBuffer. Gradients and writes to views read
+    them. The parts are computed, and each part has its own graph.
     """
 
     __slots__ = ("parts", "axis")
@@ -74,16 +74,18 @@ class ShardedBuffer(LazyBuffer):
 
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
-        parts = [LazyBuffer.const(value, dtype, one, shape) for one in Device.members(device)]
+        parts = [LazyBuffer.const(value, dtype, member, shape) for member in Device.members(device)]
         return ShardedBuffer(parts, None, Ops.CONST, (), parts[0].arg)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
-        return ShardedBuffer([LazyBuffer.iota(length, dtype, one) for one in Device.members(device)], None, Ops.IOTA)
+        return ShardedBuffer(
+            [LazyBuffer.iota(length, dtype, member) for member in Device.members(device)], None, Ops.IOTA
+        )
 
     @staticmethod
     def of(whole: LazyBuffer, device: str, axis: int | None, splits: Sequence[int] | None = None) -> ShardedBuffer:
-        """`whole` in parts on the devices of the group `device`: of sizes `splits`, or as equal as can be."""
+        """`whole` in parts on the devices of the group `device`: of the sizes `splits`, or as equal as possible."""
         devices = Device.members(device)
         if axis is None:
             return ShardedBuffer([whole.copy_to_device(one) for one in devices], None, Ops.COPY, (whole,))
@@ -99,7 +101,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([part.copy_to_device(one) for part, one in zip(cuts, devices)], axis, Ops.COPY, (whole,))
 
     def forget(self) -> None:
-        """What is computed has forgotten its sources in its parts: so it does here."""
+        """Drops the sources of a computed value, as its parts have done."""
         node: LazyBuffer = self
         while isinstance(node, ShardedBuffer):
             if all(part.buffer is not None for part in node.parts):
@@ -123,7 +125,7 @@ class ShardedBuffer(LazyBuffer):
 
     @property
     def noted(self) -> Any:
-        """The note; where there is none, and the parts lie in memory, what their notes say."""
+        """The note; if there is none and the parts are in memory, the notes of the parts."""
         own = getattr(self, "note", None)
         if own is not None or not self.is_realized:
             return own
@@ -133,13 +135,13 @@ class ShardedBuffer(LazyBuffer):
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
-        """Where each part begins and ends on the axis that is divided."""
+        """The (start, stop) of each part on the divided axis."""
         assert self.axis is not None
         return bounds_of([part.shape[self.axis] for part in self.parts])
 
     @property
     def layout(self) -> tuple[int | None, tuple[int, ...]]:
-        """The axis that is divided and the sizes of the parts: (None, ()) where each is the whole value."""
+        """The divided axis and the sizes of the parts; (None, ()) if each part is the whole value."""
         return self.axis, () if self.axis is None else tuple(part.shape[self.axis] for part in self.parts)
 
     # *** part by part ***
@@ -148,11 +150,11 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([function(part) for part in self.parts], self.axis, op, (self,), arg)
 
     def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
-        """What the movement `op` makes of this."""
+        """The result of the movement `op` on this value."""
         return ShardedBuffer(parts, axis, op, (self,), arg)
 
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
-        """The same value in parts as `model` has them, if it has parts; from whole copies that moves nothing."""
+        """The same value in parts like those of `model`, if it has parts. From whole copies this moves no data."""
         if model.axis is None or self.layout == model.layout:
             return self
         axis, bounds = model.axis, model.bounds
@@ -168,10 +170,10 @@ class ShardedBuffer(LazyBuffer):
         if self.axis is None:
             return self
         everything = (0, self.shape[self.axis])
-        return ShardedBuffer([self._range_on(one, everything) for one in self.devices], None, Ops.COPY, (self,))
+        return ShardedBuffer([self._range_on(device, everything) for device in self.devices], None, Ops.COPY, (self,))
 
     def _range_on(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
-        """The elements start ≤ i < stop of the divided axis on one device; what lies there already stays."""
+        """The elements start ≤ i < stop of the divided axis on one device. Elements already there are not copied."""
         assert self.axis is not None
         pieces = []
         for part, (start, stop) in zip(self.parts, self.bounds):
@@ -190,12 +192,12 @@ class ShardedBuffer(LazyBuffer):
             if other.shape != self.shape:
                 raise ShapeError(f"{op.name} of shapes {', '.join(str(one.shape) for one in src)}: they must be equal")
         model = next((one for one in src if one.axis is not None), self)
-        aligned = [one.divided_like(model) for one in src]
+        aligned = [source.divided_like(model) for source in src]
         parts = [first.alu(op, *rest) for first, *rest in zip(*(one.parts for one in aligned))]
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
     def _with(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
-        """This and the others, which lie on the same devices."""
+        """This and the others, which are on the same devices."""
         src: list[ShardedBuffer] = [self]
         for other in others:
             if not isinstance(other, ShardedBuffer) or other.devices != self.devices:
@@ -262,7 +264,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([part.gather(place) for part, place in pairs], model.axis)
 
     def _gathered_in_parts(self, places: ShardedBuffer) -> ShardedBuffer:
-        """Each device finds what lies in its part (zeros elsewhere), and these are added; or the table is moved."""
+        """Gathers on each device from its part (zeros elsewhere) and adds the results; or copies the table."""
         if sum(part.base.size for part in self.parts) <= places.size * len(self.parts):
             return self.whole()._gathered_part_by_part(places)
         wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
@@ -273,8 +275,9 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, parts)], None)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
-        """In parts where an axis beside `axis` is divided; into a divided `axis`, each device what falls into its part;
-        of divided steps, each device its own, and these are combined."""
+        """Scatters part by part if an axis other than `axis` is divided. If `axis` is divided, each device scatters the
+        values for its part. If the values are divided, each device scatters its own values, and the results are
+        combined."""
         _, places, updates = self._with("scatter", (index, values))
         parts = self._scattered(op, axis, places, updates)
         return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
@@ -297,7 +300,7 @@ class ShardedBuffer(LazyBuffer):
             return ShardedBuffer(all_reduce(op, partial), None)
         operands = [one.whole() if one.axis == axis else one for one in (self, places, updates)]
         model = next((one for one in operands if one.axis is not None), self)
-        parts = zip(*(one.divided_like(model).parts for one in operands))
+        parts = zip(*(operand.divided_like(model).parts for operand in operands))
         return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
 
     # *** moving ***
@@ -317,7 +320,7 @@ class ShardedBuffer(LazyBuffer):
         return self._moved(Ops.RESHAPE, shape, parts, axis)
 
     def _axis_in(self, shape: Shape) -> int | None:
-        """The axis of `shape` along which the parts still lie one after another."""
+        """The axis of `shape` along which the parts are still consecutive."""
         if self.axis is None or self.size == 0:
             return None
         before, size = prod(self.shape[: self.axis]), self.shape[self.axis]
@@ -369,11 +372,11 @@ class ShardedBuffer(LazyBuffer):
             return self._moved(Ops.SHRINK, bounds, cuts, axis)
         cuts = [part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])) for part in self.parts]
         cut = ShardedBuffer(cuts, axis)
-        parts = [cut._range_on(one, (first, last)) for one in self.devices]
+        parts = [cut._range_on(device, (first, last)) for device in self.devices]
         return self._moved(Ops.SHRINK, bounds, parts, None)
 
     def _checked(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """The bounds of the divided axis, all of them known to fit."""
+        """The bounds of the divided axis, all checked to fit."""
         assert self.axis is not None
         if len(bounds) != len(self.shape) or not all(
             0 <= start <= stop <= size for (start, stop), size in zip(bounds, self.shape)
@@ -415,7 +418,7 @@ class ShardedBuffer(LazyBuffer):
     # *** between devices ***
 
     def copy_to_device(self, device: str) -> LazyBuffer:
-        """On one device: the whole value. On another group: in parts as before, or whole on each as before."""
+        """To one device: the whole value. To another group: in parts, or whole on each device, as before."""
         if device == self.device:
             return self
         if Device.is_group(device):
@@ -427,13 +430,14 @@ class ShardedBuffer(LazyBuffer):
             copy = self._range_on(device, (0, self.shape[self.axis]))
         if copy.is_realized:
             return copy
-        copy = copy.detached()  # a view, so that the note is not one on a part
+        copy = copy.detached()  # a view, so that the note is not on a part
         copy.note = Gathered(self)
         return copy
 
 
 def _even_sizes(size: int, count: int) -> list[int]:
-    """As many elements for each but the last, or, where that leaves a part empty, one more for the first ones."""
+    """The same number of elements for all parts but the last. If that leaves a part empty, the first parts get one
+    more."""
     step = -(-size // count)
     if step * (count - 1) < size:
         return [step] * (count - 1) + [size - step * (count - 1)]
@@ -441,14 +445,14 @@ def _even_sizes(size: int, count: int) -> list[int]:
 
 
 def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
-    """`value`, which lies on the devices of `model`, in parts as `model` has them, or whole on each as it is there."""
+    """`value`, which is on the devices of `model`, in parts like those of `model`, or whole on each device."""
     if not isinstance(value, ShardedBuffer) or not isinstance(model, ShardedBuffer):
         return value
     return value.whole() if model.axis is None else value.divided_like(model)
 
 
 def forget_sources(values: Sequence[LazyBuffer]) -> None:
-    """After computing `values`: what lies on several devices forgets what it was made of, as all else has done."""
+    """Drops the sources of computed `values` on several devices, as all other values do."""
     for value in values:
         if type(value) is ShardedBuffer:
             value.forget()
@@ -457,7 +461,7 @@ def forget_sources(values: Sequence[LazyBuffer]) -> None:
 
 
 def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
-    """What lies on each device: of a value on one device, itself."""
+    """The part on each device; for a value on one device, the value itself."""
     return value.parts if isinstance(value, ShardedBuffer) else (value,)
 
 

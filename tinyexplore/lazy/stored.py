@@ -1,7 +1,7 @@
-"""StoredBuffer: values that lie in storage (a file, a NumPy array). They are viewed and copied, not computed with.
+"""StoredBuffer: values in storage (a file, a NumPy array). They are viewed and copied, not computed with.
 
-Copying a view reads only what it shows: one run of bytes as it is, any other view by a kernel of the device that it
-goes to, which reads the storage in place.
+A copy of a view reads only the elements of the view. One contiguous run of bytes is copied directly. A kernel of the
+destination device copies any other view and reads the storage in place.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tinyexplore.uop import OpGroups, Ops
 
 
 class StorageError(TypeError):
-    """An operation that storage cannot do; says what was tried and where to move the tensor."""
+    """Raised for an operation that storage cannot do. The message states the operation and where to move the tensor."""
 
 
 class StoredBuffer(LazyBuffer):
-    """A LazyBuffer on a device that only stores. Every movement of it is one too."""
+    """A LazyBuffer on a device that only stores. Its movements are StoredBuffers too."""
 
     __slots__ = ()
 
     @staticmethod
     def of(buffer: Buffer, shape: Shape) -> StoredBuffer:
-        """What lies in `buffer`, row-major."""
+        """The row-major content of `buffer`."""
         return StoredBuffer(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
     # *** what storage does not do ***
 
     def refuse(self, what: str) -> NoReturn:
-        """What every computation comes to."""
+        """Raises StorageError: every computation ends here."""
         raise StorageError(f'{what} on {self.device}: storage is only viewed and copied; move it first: .to("LLVM")')
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
@@ -54,10 +54,10 @@ class StoredBuffer(LazyBuffer):
     def contiguous(self) -> LazyBuffer:
         return self
 
-    # *** where it lies ***
+    # *** memory ***
 
     def run(self) -> Buffer | None:
-        """The stored elements themselves, if they lie in one run in row-major order; else None."""
+        """The stored elements themselves, if they are contiguous in row-major order; else None."""
         buffer = self.base.buffer
         if buffer is None:
             return None
@@ -73,7 +73,7 @@ class StoredBuffer(LazyBuffer):
         return Buffer(self.device, self.size, self.dtype, buffer.memory.part(view.offset * size, self.size * size))
 
     def write(self, content: memoryview) -> None:
-        """Puts bytes in the place of the stored elements, now."""
+        """Writes bytes over the stored elements, immediately."""
         run = self.run()
         if run is None:
             raise StorageError(
@@ -87,7 +87,7 @@ class StoredBuffer(LazyBuffer):
     # *** what storage does ***
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
-        """The same bytes as another dtype; where the sizes differ, the last axis grows or shrinks."""
+        """The same bytes as another dtype; if the sizes differ, the last axis grows or shrinks."""
         if dtype is self.dtype:
             return self
         last, rest = divmod(self.shape[-1] * self.dtype.itemsize, dtype.itemsize) if self.shape else (0, 1)
@@ -124,7 +124,7 @@ class StoredBuffer(LazyBuffer):
             return self.copy_to_device(Device.DEFAULT).copy_to_device(device)
         base = self.base
         if base.buffer is None:
-            assert base.op is Ops.COPY  # on its way here, and not yet arrived
+            assert base.op is Ops.COPY  # a copy to this storage that has not been computed yet
             return self._moved_again(base.src[0].copy_to_device(device))
         memory = base.buffer.memory
         memory.check_backed()
@@ -134,7 +134,7 @@ class StoredBuffer(LazyBuffer):
         return self._moved_again(LazyBuffer.from_buffer(in_place, base.shape)).contiguous()
 
     def _moved_again(self, start: LazyBuffer) -> LazyBuffer:
-        """The movements between the base and this view, done to `start`."""
+        """Applies the movements between the base and this view to `start`."""
         steps: list[LazyBuffer] = []
         node: LazyBuffer = self
         while node.op in OpGroups.MOVEMENT and node.buffer is None:

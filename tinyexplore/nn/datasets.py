@@ -1,4 +1,4 @@
-"""Pictures to learn from: training pictures, training labels, test pictures, test labels, all of them uint8.
+"""Image datasets: training images, training labels, test images and test labels, all of them uint8.
 
 They are read from their files when they are first needed, and downloaded once where no `folder` has them. `device`:
 where they go, None is the default device.

@@ -30,7 +30,7 @@ class Linear:
 
 
 class _Convolution:
-    """What all convolutions have: geometry, and weights even in ±1 / √fan in.
+    """Base of all convolutions: geometry, and weights uniform in ±1 / √fan in.
 
     `places`: the spatial axes where one int is the kernel's size; with `any_places` several may be for as many axes.
     """
@@ -63,7 +63,7 @@ class _Convolution:
             raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
         if isinstance(padding, str):
             steps = (stride,) * len(kernel) if isinstance(stride, int) else tuple(stride)
-            named_padding(padding, kernel, steps, (1,) * len(kernel))  # an error here, not in the first call
+            named_padding(padding, kernel, steps, (1,) * len(kernel))  # raises here instead of in the first call
         self.kernel_size, self.stride, self.padding = kernel, stride, padding
         self.dilation, self.groups = dilation, groups
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)

@@ -20,12 +20,13 @@ def _need_channels(x: Tensor, count: int, who: str) -> None:
 
 
 def _widened(x: Tensor) -> Tensor:
-    """Floats in float32 at least, ints as the default float: what a layer computes in before it rounds once."""
+    """Floats in float32 or wider, ints as the default float: the dtype in which a layer computes before it rounds
+    once."""
     return x.cast(wide_float(least_upper_float(x.dtype)))
 
 
 def _affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """normal · weight + bias, rounded to what `x` and the parameters promote to."""
+    """normal · weight + bias, rounded to the promoted dtype of `x` and the parameters."""
     result = normal * weight
     if bias is not None:
         result = result + bias
@@ -64,14 +65,14 @@ class BatchNorm:
             mean, var = self._batch_statistics(wide)
         else:
             operands.append(mean)
-        target = least_upper_float(least_upper_dtype(*[one.dtype for one in operands if one is not None]))
+        target = least_upper_float(least_upper_dtype(*[operand.dtype for operand in operands if operand is not None]))
         normal = wide.batchnorm(self.weight, self.bias, mean, (_widened(var) + self.eps).rsqrt())
         return normal.cast(target)
 
     def _batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
-        # the mean is where the sum of squares is least: no gradient of the variance flows through it
+        # the mean minimizes the sum of squares: the variance has no gradient through it
         centred = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
         var = centred.square().mean(axes)
         if self.track_running_stats and self.running_mean is not None and self.running_var is not None:

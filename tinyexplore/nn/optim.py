@@ -15,12 +15,12 @@ def _distinct(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _number(value: float, device: str) -> Tensor:
-    """A number as data, so that kernels do not change when it does."""
+    """A number as a tensor, so that kernels do not depend on its value."""
     return Tensor([value], device=device, dtype=dtypes.float32, requires_grad=False)
 
 
 class Optimizer:
-    """What all optimisers share. Parameters that have no word on gradients are requested one.
+    """The base of all optimisers. Parameters with `requires_grad=None` get `requires_grad=True`.
 
     Those that want none (`requires_grad=False`: running averages, say) are kept as `buffers` and computed along.
     """
@@ -47,7 +47,7 @@ class Optimizer:
         self.lr = _number(lr, self.device)
 
     def _need_numbers(self, **hyperparameters: float) -> None:
-        """Raises where one of these is no number, or negative."""
+        """Raises if one of these is not a number, or is negative."""
         for name, value in hyperparameters.items():
             need_number(value, f"{type(self).__name__}: {name}", 0.0)
 
@@ -74,7 +74,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} does not say what a step is")
 
     def _learning_rate(self) -> Tensor:
-        """`lr`, a vector of one, as a scalar: so that scalars stay scalars."""
+        """`lr`, a vector of one element, as a scalar, so that scalar parameters stay scalars."""
         return self.lr.reshape(())
 
     def _gradients(self) -> list[Tensor]:
@@ -85,7 +85,7 @@ class Optimizer:
         return [tensor.grad for tensor in self.params if tensor.grad is not None]
 
     def _state(self) -> list[Tensor]:
-        """A tensor of zeros, in float32 at least, for each parameter."""
+        """A tensor of zeros, in float32 or wider, for each parameter."""
         state = []
         for tensor in self.params:
             dtype = dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
@@ -102,17 +102,17 @@ class OptimizerGroup(Optimizer):
                 raise TypeError(f"OptimizerGroup: argument {place} is {shown(one)}: need optimisers, one by one")
         self.optimizers = optimizers
         self.params = [tensor for one in optimizers for tensor in one.params]
-        self.buffers = [tensor for one in optimizers for tensor in one.buffers]
+        self.buffers = [tensor for optimizer in optimizers for tensor in optimizer.buffers]
 
     def __getitem__(self, place: int) -> Optimizer:
         return self.optimizers[place]
 
     def zero_grad(self) -> None:
-        for one in self.optimizers:
-            one.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
 
     def _step(self) -> list[Tensor]:
-        return [tensor for one in self.optimizers for tensor in one._step()]
+        return [tensor for optimizer in self.optimizers for tensor in optimizer._step()]
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ class SGD(LARS):
 class LAMB(Optimizer):
     """Adam, with a step that is scaled by |parameter| / |step| per layer (You et al., 2020); `adam` leaves that out.
 
-    With a = m / first and b = v / second, the averages without their bias, a / (√b + eps) is computed as
+    Let a = m / first and b = v / second be the averages without their bias. a / (√b + eps) is computed as
     m · (√second / first) / (√v + √second · eps), two divisions fewer an element (Kingma and Ba, end of section 2).
     """
 

@@ -1,4 +1,4 @@
-"""ProgramSpec: a kernel as source, every line with the UOps that made it, and what a runner must know of it."""
+"""ProgramSpec: a kernel as source, every line with the UOps that made it, and the facts that a runner needs."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import value_of
 
-LOCALITY = 2  # of a PREFETCH, which brings a line no nearer than the L2 cache: the L1 cache is for what is read now
+LOCALITY = 2  # locality of a PREFETCH, which fills the L2 cache only: the L1 cache is for present accesses
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from the allocator of C
 
 
 class RenderError(ValueError):
-    """A linear program that cannot be written: says which UOp, and what was expected of it."""
+    """Raised for a linear program that cannot be written. The message names the UOp and the expected form."""
 
 
 def check_bitcast(source: DType, target: DType) -> None:
-    """RenderError where the two do not take the same number of bytes."""
+    """Raises RenderError unless both dtypes take the same number of bytes."""
     if source.itemsize * source.count != target.itemsize * target.count:
         raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
 
 
 class Effort(Enum):
-    """How much a compiler is to do for a program.
+    """How much a compiler optimizes a program.
 
-    FULL: all that it knows. LIGHT: instructions for what is written, for LLVM's passes would find little to improve.
-    LEAST: instruction by instruction, for a program that runs shorter than it would take to compile well.
+    FULL: all passes. LIGHT: only code generation, because LLVM's passes would find little to improve. LEAST: code
+    generation instruction by instruction, for a program whose run is shorter than a good compilation.
     """
 
     FULL = "full"
@@ -92,11 +92,11 @@ class ProgramSpec:
 
     @property
     def thread_extent(self) -> int | None:
-        """How long the THREAD axis is at most, None where there is none."""
+        """The greatest length of the THREAD axis; None without one."""
         return None if self.thread_end is None else bounds(self.thread_end)[1]
 
     def extent(self, values: Sequence[int]) -> int | None:
-        """How long the THREAD axis is for these values of `variables`."""
+        """The length of the THREAD axis for these values of `variables`."""
         end = self.thread_end
         if end is None or end.op is Ops.CONST:
             return None if end is None else end.arg
@@ -112,7 +112,7 @@ class ProgramSpec:
 
     @cached_property
     def key(self) -> str:
-        """A name for the content: equal where source, target, compiler and its options are."""
+        """A digest of the content: equal if source, target, compiler and its options are equal."""
         machine = (self.target.name, self.target.arch, self.target.cpu, self.target.features)
         how = (self.compiler, self.options.effort.value, str(self.options.branches))
         text = "\0".join((self.name, self.source, self.language, *machine, *how))
@@ -120,40 +120,40 @@ class ProgramSpec:
 
 
 class StoredSpec(ProgramSpec):
-    """A program of which only what a call needs is available; `again` makes the rest when needed.
+    """A program that keeps only the facts that a call needs; `again` rebuilds the rest on demand.
 
-    made: the whole, until `forget_text`, and afterwards for as long as a reference exists.
+    made: the whole program, until `forget_text`, and afterwards as long as a reference to it exists.
     """
 
     def __init__(
-        self, again: Callable[[], ProgramSpec], key: str, made: ProgramSpec | None = None, **facts: Any
+        self, again: Callable[[], ProgramSpec], key: str, spec: ProgramSpec | None = None, **facts: Any
     ) -> None:
         vars(self).update(facts, flops=0, bytes_moved=0, key=key)
-        vars(self).update(_again=again, _made=made, _elsewhere=_nowhere)
+        vars(self).update(_again=again, _made=spec, _elsewhere=_nowhere)
 
     @staticmethod
-    def of(made: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
-        """`made`, whose text can be forgotten, as `again` makes it again."""
+    def of(spec: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
+        """`spec`, whose text can be dropped because `again` rebuilds it."""
         return StoredSpec(
             again,
-            made.key,
-            made,
-            name=made.name,
-            target=made.target,
-            language=made.language,
-            thread_end=made.thread_end,
-            n_buffers=made.n_buffers,
-            writes=made.writes,
-            compiler=made.compiler,
-            aligned=made.aligned,
-            variables=made.variables,
+            spec.key,
+            spec,
+            name=spec.name,
+            target=spec.target,
+            language=spec.language,
+            thread_end=spec.thread_end,
+            n_buffers=spec.n_buffers,
+            writes=spec.writes,
+            compiler=spec.compiler,
+            aligned=spec.aligned,
+            variables=spec.variables,
         )
 
     def __repr__(self) -> str:
         return f"StoredSpec({self.name!r}, {self.language})"
 
     def forget_text(self) -> None:
-        """From now on the text, and the UOps, are made when needed: they are most of a kernel."""
+        """Drops the text and the UOps, which are most of a kernel; they are rebuilt on demand."""
         spec = vars(self)["_made"]
         if spec is not None:
             vars(self).update(_made=None, _elsewhere=ref(spec))
@@ -183,7 +183,7 @@ class StoredSpec(ProgramSpec):
 
 
 def _nowhere() -> None:
-    """The whole of a program without references."""
+    """A missing reference to the whole program."""
 
 
 def thread_axis(uops: Sequence[UOp]) -> UOp | None:
@@ -206,12 +206,12 @@ def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
 
 
 def variable_arguments(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The DEFINE_VARs, in the order of the arguments that they are."""
+    """The DEFINE_VARs, in the order of the arguments."""
     return tuple(node for node in uops if node.op is Ops.DEFINE_VAR)
 
 
 def is_group_barrier(node: UOp) -> bool:
-    """True for a BARRIER that work-items of a GPU wait at: for shared memory, or at the end of a loop's step."""
+    """Whether work-items of a GPU wait at this BARRIER: for shared memory, or at the end of a loop's step."""
     if node.op is not Ops.BARRIER:
         return False
     first = node.src[0]
@@ -219,7 +219,7 @@ def is_group_barrier(node: UOp) -> bool:
 
 
 def is_shared(memory: UOp) -> bool:
-    """True for memory that the work-items of a group share."""
+    """Whether the work-items of a group share this memory."""
     return memory.op is Ops.DEFINE_LOCAL and memory.dtype.space == "shared"
 
 
@@ -238,7 +238,7 @@ class Launch:
 
     @staticmethod
     def of(uops: Sequence[UOp]) -> Launch:
-        """That of a linear program, by its SPECIALs. What has none is done by one work-item."""
+        """The launch of a linear program, from its SPECIALs. A program without any runs in one work-item."""
         ends = {node.arg: node.src[0] for node in uops if node.op is Ops.SPECIAL}
         chooses = any(name.startswith("idx") for name in ends)
         grid = _dimensions(ends, "idx" if chooses else "gidx")
@@ -267,7 +267,7 @@ def spec_of(
     aligned: frozenset[int] = frozenset(),
     options: CompileOptions = CompileOptions(),
 ) -> ProgramSpec:
-    """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
+    """The `ProgramSpec` of rendered `lines`, completed with facts from the program."""
     axis = thread_axis(uops)
     stores = [node for node in uops if node.op is Ops.STORE]
     buffers = [node.src[0].src[0] for node in stores]

@@ -1,4 +1,4 @@
-"""What renderers of structured languages share: names, indentation, and which expressions stand inside others."""
+"""The shared parts of renderers of structured languages: names, indentation, and inlined expressions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import is_exact
 
-INLINE_LIMIT = 40  # longer expressions get a line and a name of their own
+INLINE_LIMIT = 40  # longer expressions get a separate line and name
 ATOM, PRODUCT, SUM, LOOSE = 3, 2, 1, 0  # how tightly an expression binds
 
 _NEVER_INLINED = frozenset({Ops.IDIV, Ops.MOD, Ops.MULACC, Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.POW})
 
 
 def inlinable(uops: Sequence[UOp]) -> set[UOp]:
-    """Scalar index and condition arithmetic that is used once, in the loop it stands in, and reads no accumulator."""
+    """Scalar index and condition arithmetic that is used once, in the same loop, and reads no accumulator."""
     users: dict[UOp, list[UOp]] = {}
     loop_of: dict[UOp, UOp | None] = {}
     open_loops: list[UOp] = []
@@ -46,12 +46,12 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
 
 
 def variable_name(node: UOp) -> str:
-    """What a kernel's Variable is called in its source: no keyword, and no name that the writer gives."""
+    """The name of a kernel's Variable in its source: neither a keyword nor a name that the writer uses."""
     return "var_" + re.sub(r"\W", "_", node.arg[0], flags=re.ASCII)
 
 
 class TextWriter:
-    """Appends indented lines; knows the text and the tightness of every UOp seen so far."""
+    """Appends indented lines, and keeps the text and the precedence of every UOp so far."""
 
     indent_text = "  "
 
@@ -61,14 +61,14 @@ class TextWriter:
         self.depth = 1
         self.node: UOp | None = None
         self.texts: dict[UOp, tuple[str, int]] = {}
-        self._made_by: dict[UOp, tuple[UOp, ...]] = {}  # what an inlined text stands for
+        self._made_by: dict[UOp, tuple[UOp, ...]] = {}  # the nodes that an inlined text represents
         self._collected: list[UOp] = []
         self._inlinable = inlinable(uops)
         self._used_names: set[str] = set()
         self._variables = 0
 
     def begin(self, node: UOp) -> None:
-        """The lines that follow are made by `node`, and by what its operands inline."""
+        """Attributes the following lines to `node`, and to the nodes that its operands inline."""
         self.node = node
         self._collected = []
 
@@ -80,7 +80,7 @@ class TextWriter:
         self.lines.append(SourceLine(self.indent_text * self.depth + text, made_by))
 
     def operand(self, node: UOp, tightness: int = LOOSE) -> str:
-        """The text of a source, in parentheses where it binds less tightly than asked."""
+        """The text of a source, in parentheses if its precedence is lower than `tightness`."""
         if node.op is Ops.CONST:
             self._collected.append(node)
             text = self.constant(node)
@@ -96,7 +96,7 @@ class TextWriter:
         raise NotImplementedError
 
     def name(self, node: UOp, text: str) -> str:
-        """Calls `node` `text`, with a number where that is taken."""
+        """Names `node` `text`, with a number if the name is in use."""
         count, unique_name = 1, text
         while unique_name in self._used_names:
             count += 1
@@ -106,13 +106,13 @@ class TextWriter:
         return unique_name
 
     def variable(self, node: UOp) -> str:
-        """Calls `node` v0, v1, …"""
+        """Names `node` v0, v1, …"""
         variable_name = self.name(node, f"v{self._variables}")
         self._variables += 1
         return variable_name
 
     def inlined(self, node: UOp, text: str, tightness: int) -> bool:
-        """True where `text` will stand inside the only expression that uses `node`."""
+        """Whether `text` is written inside the only expression that uses `node`."""
         if node not in self._inlinable or len(text) > INLINE_LIMIT:
             return False
         self.texts[node] = (text, tightness)
@@ -136,9 +136,9 @@ INFIX: dict[Ops, tuple[str, int]] = {
 
 
 def infix(writer: TextWriter, node: UOp) -> tuple[str, int]:
-    """`left op right` with only the parentheses it needs, and how tightly that binds."""
+    """`left op right` with only the necessary parentheses, and its precedence."""
     symbol, tightness = INFIX[node.op]
-    if tightness == LOOSE:  # both languages rank these differently, and readers do not know how: always bracketed
+    if tightness == LOOSE:  # the languages differ in their precedence: always in parentheses
         left, right = (writer.operand(src, SUM) for src in node.src)
     else:
         left = writer.operand(node.src[0], tightness)

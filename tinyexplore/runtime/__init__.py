@@ -1,1 +1,1 @@
-"""The devices running: programs compiled and run by LLVM, by a C compiler, or by Python itself."""
+"""The runtimes of devices: they compile and run programs with LLVM, with a C compiler, or with Python itself."""

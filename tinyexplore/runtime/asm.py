@@ -1,4 +1,4 @@
-"""What LLVM and C compilers print, made readable: every line with the UOps it came from, directives left out."""
+"""Readable assembly from LLVM and C compilers: each line has the UOps that it came from; directives are removed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
 
 
 def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """What stands for the whole program where a line belongs to no single UOp: its stores and loops.
+    """The nodes that represent the whole program, for a line that belongs to no single UOp: its stores and loops.
 
-    Cold paths are left out: a program has one for each of its sines, and many of its lines belong to no single UOp.
+    Cold paths are left out: a program has one for each of its sines, and many of their lines belong to no single UOp.
     """
     return tuple(
         node for node in uops if node.op is Ops.STORE or node.op is Ops.RANGE and node.arg.kind is not AxisKind.RARE
@@ -31,13 +31,14 @@ def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
 
 
 def program_head(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """What the line belongs to that a GPU's kernel begins with: what it is given, its work-items, stores and loops."""
+    """The nodes for the first line of a GPU kernel: its arguments, work-items, stores and loops."""
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.STORE, Ops.RANGE, Ops.SPECIAL)
     return tuple(node for node in uops if node.op in kinds)
 
 
 def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
-    """Line numbers of debug information (index + 1) as UOps; 0 and what lies outside is the whole program."""
+    """The UOps for line numbers of debug information (index + 1). 0 and numbers outside the program mean the whole
+    program."""
     roots = program_roots(spec.uops)
 
     def find(line: int) -> tuple[UOp, ...]:
@@ -47,7 +48,7 @@ def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
 
 
 def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
-    """The kernel's function out of printed IR with debug locations, without the metadata."""
+    """The kernel's function from printed IR with debug locations, without the metadata."""
     texts = ir.splitlines()
     line_of = {match[1]: int(match[2]) for text in texts if (match := _LOCATION.match(text))}
     find = uop_of_line(spec)
@@ -73,8 +74,8 @@ def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
 def assembly_lines(
     spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None, arch: str = ""
 ) -> tuple[SourceLine, ...]:
-    """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps. `arch`: whose
-    instructions they are, where it is not the kernel's target."""
+    """The kernel's instructions and the labels that they jump to. `find` maps `.loc` lines to UOps. `arch`: the
+    architecture of the instructions, if it is not the kernel's target."""
     find = find or uop_of_line(spec)
     comment = rf"\s+{_COMMENTS.get(arch or spec.target.arch, '#')}"
     texts = assembly.splitlines()
@@ -115,7 +116,8 @@ def amdgcn_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
 
 
 def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
-    """A whole program of PTX, which ptxas takes: what is said of places goes into the lines, comments are left out."""
+    """A whole PTX program, as ptxas accepts it. Source locations are attached to the lines, and comments are
+    removed."""
     find = uop_of_line(spec)
     head = program_head(spec.uops)
     assembly: list[SourceLine] = []

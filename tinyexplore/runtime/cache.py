@@ -1,10 +1,10 @@
-"""Bytes kept on disk from one process to the next, found again only as this user wrote them, under the same name.
+"""The disk cache: bytes stored under a name, and read back only if this user wrote them under that name.
 
-What is found may be run as machine code, so every entry ends in a hash of its name and content under a key that only
-this user can read (`.key`, made by whoever comes first), and nothing is looked for in a folder that others can write.
-Names are made of all that an entry depends on. Entries take `CACHE_MB` in all; those that were used least recently
-make room. `CACHELEVEL=0` turns this off, and where it cannot work (no home, a disk that is full or may only be read)
-programs go on without it. See docs/decisions/0033.
+An entry may be run as machine code. So every entry ends in a hash of its name and content under a key that only this
+user can read (`.key`, made by the first process). A folder that others can write is not used. The name of an entry
+includes everything that it depends on. Entries take at most `CACHE_MB` in total; the least recently used ones are
+evicted. `CACHELEVEL=0` turns the cache off. If it cannot work (no home, a full or read-only disk), programs go on
+without it. See docs/decisions/0033.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tinyexplore.util.private import (
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes may make room at the same time, and make more than they need
+except ImportError:  # Windows: two processes may evict at the same time, and evict more than needed
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
@@ -42,14 +42,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 KEY_BYTES = HASH_BYTES = 32
 BLOCK_BYTES = 4096  # files are counted as disks store them
 LEFTOVER_S = 3600.0  # a write that began longer ago was interrupted
-USED_AGAIN_S = 3600.0  # how exactly it is known when an entry was used last
+USED_AGAIN_S = 3600.0  # resolution of the time of last use
 _SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 
 def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
-    """`load` of what `make` made for `name`, now or in an earlier process.
+    """`load` applied to the result of `make` for `name`, made now or in an earlier process.
 
-    What was found and does not load (another machine may have kept it) is rebuilt.
+    A stored result that does not load (another machine may have stored it) is rebuilt.
     """
     entry = find(name)
     if entry is not None:
@@ -63,13 +63,13 @@ def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> 
 
 
 def find(name: str) -> bytes | None:
-    """What this user kept under `name` (letters, digits and hyphens), in this process or an earlier one."""
+    """The data that this user stored under `name` (letters, digits and hyphens), in this process or an earlier one."""
     store = _opened(name)
     return None if store is None else store.find(name)
 
 
 def keep(name: str, data: bytes) -> None:
-    """Keeps `data` for `find`, if that is possible."""
+    """Stores `data` for `find`, if possible."""
     store = _opened(name, may_make=True)
     if store is not None:
         try:
@@ -105,16 +105,16 @@ class _Store:
         return data if compare_digest(self.signature(name, data), signature) else None
 
     def keep(self, name: str, data: bytes) -> None:
-        """All or nothing, also when several processes write the same name."""
+        """Stores an entry atomically, even if several processes write the same name."""
         if self.has_room_for(len(data) + HASH_BYTES):
             with _written(self.folder, data + self.signature(name, data)) as new:
                 os.replace(new, f"{self.folder}/{name}")
 
     def has_room_for(self, size: int) -> bool:
-        """Counts `size` bytes more, and makes room for them; False where they would take too large a part of it all.
+        """Counts `size` bytes more, and makes room for them; False if they would take too large a part of the cache.
 
-        The count is the length of the file `.size`, a byte for each block: processes add to it at the same time, and
-        need not agree on anything. It may be too high (entries are replaced), which making room puts right.
+        The count is the length of the file `.size`, one byte per block, so that processes can add to it concurrently
+        without a lock. It may be too high (entries are replaced); `_make_room` corrects it.
         """
         most = (config().CACHE_MB << 20) // BLOCK_BYTES
         blocks = _blocks(size)
@@ -132,8 +132,8 @@ class _Store:
             os.close(handle)
 
     def _make_room(self, counter: int, blocks: int, most: int) -> bool:
-        """Counts what is there; if that and `blocks` are more than `most`, what was used least recently goes until a
-        quarter is free. One process at a time: False for another that comes meanwhile."""
+        """Counts the present entries. If these and `blocks` exceed `most`, evicts the least recently used entries until
+        a quarter is free. One process at a time: False for another that comes meanwhile."""
         if fcntl is not None:
             try:
                 fcntl.flock(counter, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed
@@ -168,7 +168,7 @@ _has_warned = False
 
 
 def _opened(name: str, may_make: bool = False) -> _Store | None:
-    """The store of this user, who may have another one since the last call; None where there is none to be used."""
+    """The store of this user, which may have changed since the last call; None if there is no usable one."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of an entry: need letters, digits and hyphens")
     if config().CACHELEVEL < 1:
@@ -190,7 +190,7 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
             return None
         if may_make and _key_in(folder) is None:
             _make_key(folder)
-        state, key = _state(folder), _key_in(folder)  # in this order: a key made between them is not overlooked
+        state, key = _state(folder), _key_in(folder)  # in this order, so that a key made in between is noticed
         if state is None or key is None:
             return None
         _sweep(folder)
@@ -206,7 +206,7 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
 
 
 def _warn_without(folder: str, error: Exception) -> None:
-    """Warns the first time in this process, whatever fails afterwards. Programs go on without the cache."""
+    """Warns once per process, for the first failure. Programs go on without the cache."""
     global _has_warned  # noqa: PLW0603
     if not _has_warned:
         _has_warned = True
@@ -217,8 +217,8 @@ def _warn_without(folder: str, error: Exception) -> None:
 
 
 def _state(folder: str) -> tuple[int | None, ...] | None:
-    """What must be as it was for a folder to be the one that was checked, and its key the one that was read; None
-    where there is none."""
+    """The properties of a folder that must not change after it was checked and its key was read; None if there is
+    none."""
     try:
         info, key = os.stat(folder), os.stat(f"{folder}/.key")
     except FileNotFoundError:
@@ -227,13 +227,13 @@ def _state(folder: str) -> tuple[int | None, ...] | None:
 
 
 def _key_in(folder: str) -> bytes | None:
-    """The key of `folder`: only one that nobody but this user can have read or written."""
+    """The key of `folder`, if no other user can have read or written it."""
     key = _read(f"{folder}/.key", stat.S_IRWXG | stat.S_IRWXO)
     return key if key is not None and len(key) == KEY_BYTES else None
 
 
 def _make_key(folder: str) -> None:
-    """Makes the key of `folder`. Of processes that do so at the same time, all get the first one's."""
+    """Makes the key of `folder`. If processes do so concurrently, all get the first one's key."""
     path = f"{folder}/.key"
     with _written(folder, os.urandom(KEY_BYTES)) as new:
         try:
@@ -241,14 +241,14 @@ def _make_key(folder: str) -> None:
         except FileExistsError:
             if _key_in(folder) is None:  # damaged, or others may have read it
                 os.replace(new, path)
-        except (OSError, AttributeError):  # this disk has no links: the last one's
+        except (OSError, AttributeError):  # this disk has no links: the last key wins
             os.replace(new, path)
 
 
 def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
-    """The content of a file of this user's whose mode gives others none of the bits `refused`; no link, no pipe.
+    """The content of a file of this user whose mode gives others none of the bits `refused`; neither a link nor a pipe.
 
-    touch: notes that it was used.
+    `touch`: updates the time of its last use.
     """
     try:
         with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _SAFELY)) as file:
@@ -266,7 +266,8 @@ def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
 
 @contextmanager
 def _written(folder: str, content: bytes) -> Iterator[str]:
-    """The path of a new file in `folder` that only its owner may read; it is gone afterwards, unless it was moved."""
+    """The path of a new file in `folder` that only its owner may read. It is deleted afterwards, unless it was
+    moved."""
     path = f"{folder}/.new/{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
     try:
@@ -285,7 +286,7 @@ def _written(folder: str, content: bytes) -> Iterator[str]:
 
 
 def _sweep(folder: str) -> None:
-    """What interrupted writes have left goes."""
+    """Deletes the leftovers of interrupted writes."""
     too_old = time.time() - LEFTOVER_S
     with suppress(OSError), os.scandir(f"{folder}/.new") as files:
         for file in files:

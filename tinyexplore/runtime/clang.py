@@ -51,7 +51,7 @@ class WorkFolders:
         self._troubles: dict[str, str] = {}  # places that cannot be used, with the reason
 
     def known(self) -> str:
-        """The path of the folder, "" before it is made."""
+        """The path of the folder; an empty string before it exists."""
         return "" if self._folder is None else self._folder.name
 
     def current(self) -> tempfile.TemporaryDirectory[str]:
@@ -72,8 +72,8 @@ class WorkFolders:
                 continue
             self._folder = folder
             return folder
-        tried = "; ".join(f"{place}: {trouble}" for place, trouble in self._troubles.items())
-        raise DeviceUnavailable(f"a C compiler needs a folder for its files ({tried}): set TMPDIR to a writable one")
+        troubles = "; ".join(f"{place}: {trouble}" for place, trouble in self._troubles.items())
+        raise DeviceUnavailable(f"a C compiler needs a folder for its files ({troubles}): set TMPDIR to a writable one")
 
     def give_up(self, folder: tempfile.TemporaryDirectory[str], trouble: str, error: Exception) -> None:
         """Uses another place from now on."""
@@ -84,7 +84,7 @@ class WorkFolders:
 
 
 def _places() -> list[str]:
-    """Where temporary files may lie, the usual place first."""
+    """Folders for temporary files, the usual one first."""
     places = []
     with suppress(OSError):  # gettempdir raises it where no folder is writable
         places.append(tempfile.gettempdir())
@@ -99,7 +99,7 @@ def _places() -> list[str]:
 
 
 def why_unusable(folder: str) -> str:
-    """Why a program of usual size cannot be written to `folder` and run from there; "" if it can."""
+    """Why a program of usual size cannot be written to `folder` and run from there; an empty string if it can."""
     probe = Path(folder) / ".probe"
     try:
         if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
@@ -125,8 +125,8 @@ class CCompiler:
                 f"TARGET={choice.text!r}: the CLANG device compiles for this machine's architecture, {machine()}; the "
                 f"LLVM device does for {choice.arch}"
             )
-        here = "-mcpu" if machine() == "aarch64" else "-march"
-        self.flags = (*FLAGS, f"{here}={choice.cpu}")
+        option = "-mcpu" if machine() == "aarch64" else "-march"
+        self.flags = (*FLAGS, f"{option}={choice.cpu}")
         try:
             macros = self._macros()
         except CompileError as error:
@@ -163,9 +163,9 @@ class CCompiler:
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
 
     def _with_file(self, name: str, work: Callable[[Path], T]) -> T:
-        """`work` on the path of a new file. Tries the next folder after an error if a folder is full or not writable.
+        """Runs `work` on the path of a new file. If a folder is full or not writable, it tries the next one.
 
-        DeviceUnavailable where no folder is left.
+        DeviceUnavailable if no folder is left.
         """
         while True:
             with self._lock:
@@ -194,7 +194,7 @@ class CCompiler:
         return self._with_file(spec.name, compile_to)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
-        """`spec` as machine code, ready to run, or to be examined where this machine cannot execute it."""
+        """The machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
             return self._sanitized(spec)
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
@@ -248,12 +248,12 @@ class CCompiler:
 
 
 def _features(macros: dict[str, str]) -> str:
-    """The features that `macros` tell of, as LLVM lists them."""
+    """The features that `macros` show, as LLVM lists them."""
     return ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in macros)
 
 
 def find_compiler() -> str:
-    """The C compiler: what the environment variable CC names, else clang, gcc or cc."""
+    """The C compiler: the one that the environment variable CC names, else clang, gcc or cc."""
     chosen = getenv("CC", "")
     for name in (chosen,) if chosen else COMPILERS:
         path = shutil.which(name)
@@ -268,7 +268,7 @@ def find_compiler() -> str:
 
 
 class _Renderer(CRenderer):
-    """The C renderer, whose programs say whether they are to be compiled under sanitizers."""
+    """The C renderer, whose programs record whether they are compiled under sanitizers."""
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         spec = super().render(name, uops)

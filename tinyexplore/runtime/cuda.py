@@ -26,8 +26,8 @@ from tinyexplore.runtime.gpu import is_misaligned, without_vectors
 from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments
 
-CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime
-MODULE_BYTES = 64 << 10  # what a driver keeps of a program besides its code, about
+CHOSEN_ITEMS = 256  # work-items of a group, if the program leaves it to the runtime
+MODULE_BYTES = 64 << 10  # about what a driver keeps of a program besides its code
 SOURCE_NAME = b"kernel.cu"
 HOW = "pip install 'tinyexplore[cuda]'"
 NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {HOW}"
@@ -41,7 +41,7 @@ NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvi
 
 
 class CUDAError(RuntimeError):
-    """A call of the driver that went wrong: which, and the driver's words."""
+    """Raised if a call of the driver fails: the call, and the driver's message."""
 
 
 class CUDA(LaunchQueue):
@@ -84,9 +84,10 @@ class CUDA(LaunchQueue):
         self.allocator = ManagedMemory(self)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function of the driver's or NVRTC's gives besides its status: nothing, a value, or a tuple of values.
+        """Calls a function of the driver or of NVRTC. Returns its results without the status: None, a value, or a tuple
+        of values.
 
-        MemoryError where there is no memory, else CUDAError.
+        MemoryError if there is no memory, else CUDAError.
         """
         status, *results = function(*arguments)
         if status.value == 0:
@@ -96,20 +97,20 @@ class CUDA(LaunchQueue):
         raise CUDAError(f"{function.__name__}: {status.name}{self.words(status)}")
 
     def words(self, status: Any) -> str:
-        """What the driver says of a status, in brackets."""
+        """The driver's message for a status, in brackets."""
         if not status.name.startswith("CUDA_"):
             return ""
         text = self.driver.cuGetErrorString(status)[1]
         return f" ({text.decode()})" if text else ""
 
     def asked(self, attribute: str) -> int:
-        """A number that the driver knows of the GPU."""
+        """A numeric attribute of the GPU from the driver."""
         name = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
         number: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
         return number
 
     def enter(self) -> None:
-        """Makes the GPU the one that this thread talks to."""
+        """Makes the GPU the current one of this thread."""
         self.do(self.driver.cuCtxSetCurrent, self.context)
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
@@ -125,7 +126,7 @@ class CUDA(LaunchQueue):
             raise CUDAError(f"the kernel {', '.join(names)}: {error}") from error
 
     def finish(self, names: Sequence[str], pending: int) -> None:
-        """CUDAError, with the names of the kernels that it may be about, where one of them went wrong."""
+        """Raises CUDAError, with the names of the kernels that may have failed, if one of them failed."""
         self.enter()
         try:
             self.do(self.driver.cuStreamSynchronize, self.stream)
@@ -135,11 +136,11 @@ class CUDA(LaunchQueue):
 
     @property
     def compiler(self) -> str:
-        """What compiles programs, with its options."""
+        """The compiler of programs, with its options."""
         return f"{self.version} {b' '.join(self.options).decode()}"
 
     def compile(self, spec: ProgramSpec) -> CUDAProgram:
-        """`spec`, ready to run, compiled now or found on disk. CompileError where NVRTC refuses it."""
+        """`spec`, ready to run, compiled now or read from disk. CompileError if NVRTC rejects it."""
         return cached(spec.key, lambda: self.machine_code(spec), lambda code: CUDAProgram(self, spec, code))
 
     def machine_code(self, spec: ProgramSpec) -> bytes:
@@ -180,28 +181,30 @@ class CUDAProgram:
         return f"CUDAProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that launches the program on `buffers`; its `timed` waits, and gives the GPU's seconds."""
+        """A function that launches the program on `buffers`. Its `timed` waits, and returns the GPU's seconds."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        reached = [one.address if is_managed(one) else 0 for one in memories]  # 0: is copied to a place of our own
+        reached = [
+            memory.address if is_managed(memory) else 0 for memory in memories
+        ]  # 0: is copied to a place of our own
         if is_misaligned(self.spec, reached):
             return self.twin.bind(buffers, values)
         return BoundKernel(self, memories, values)
 
     @cached_property
     def twin(self) -> CUDAProgram:
-        """The program for buffers that start anywhere."""
+        """The program for buffers of any alignment."""
         return self.cuda.compile(without_vectors(self.spec))
 
 
 class BoundKernel:
-    """A kernel with its arguments. `copied`: memory that the GPU cannot reach, with a place that it can, and whether
-    the kernel writes there; `blocks`: where it works."""
+    """A kernel with its arguments. `copied`: memory that the GPU cannot access, with a copy that it can, and whether
+    the kernel writes there; `blocks`: the memory that it uses."""
 
     def __init__(self, program: CUDAProgram, memories: Sequence[Memory], values: Sequence[int]) -> None:
         self.program, self.cuda = program, program.cuda
         allocator = self.cuda.allocator
-        self.here = [one if is_managed(one) else allocator.allocate(one.nbytes) for one in memories]
+        self.here = [memory if is_managed(memory) else allocator.allocate(memory.nbytes) for memory in memories]
         self.blocks = list(dict.fromkeys([one.root.owner for one in self.here]))
         pairs = enumerate(zip(memories, self.here))
         self.copied = [(*pair, place in program.spec.writes) for place, pair in pairs if pair[0] is not pair[1]]
@@ -216,12 +219,12 @@ class BoundKernel:
         self.sizes = (*grid, *[*group, 1, 1][:3])
 
     def __call__(self, start: int, stop: int) -> None:
-        """Waits only where what it wrote is to be copied back, then also where it is interrupted: the kernel must not
-        write to memory that somebody has put right."""
+        """Launches the kernel. It waits only if results are copied back, even after an interrupt: the kernel must not
+        write to memory that has been freed or changed meanwhile."""
         self.run(self.enqueue)
 
     def timed(self) -> float:
-        """Runs it, alone, and waits: seconds between two events."""
+        """Runs the kernel alone and waits. Returns the seconds between two events."""
         cuda, driver = self.cuda, self.cuda.driver
 
         def between_events() -> None:
@@ -238,7 +241,7 @@ class BoundKernel:
         return seconds
 
     def run(self, enqueue: Callable[[], None]) -> bool:
-        """Launches it by `enqueue`, between the copies; False where there is nothing to do."""
+        """Launches it by `enqueue`, between the copies; False if there is nothing to do."""
         if 0 in self.sizes:
             return False
         self.bring()
@@ -253,12 +256,12 @@ class BoundKernel:
         return True
 
     def bring(self) -> None:
-        """Copies what the GPU cannot reach to where it can."""
+        """Copies memory that the GPU cannot access to memory that it can."""
         for memory, place, _ in self.copied:
             _copy(place, memory)
 
     def enqueue(self) -> None:
-        """Puts the kernel into the queue, with the values that its arguments have now."""
+        """Puts the kernel into the queue, with the present values of its arguments."""
         cuda, driver = self.cuda, self.cuda.driver
         arguments = ctypes.addressof(self.arguments)
         cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
@@ -272,26 +275,26 @@ def _copy(to: Memory, source: Memory) -> None:
 
 
 class _Owner:
-    """Stands for a block of managed memory, which is given back when this is gone."""
+    """Owns a block of managed memory, which is freed with this object."""
 
     __slots__ = ("__weakref__",)
 
 
 class _BlockFinalizer(ref[_Owner]):
-    """What is left of an owner: the block's address."""
+    """The address of a block whose owner is gone."""
 
     __slots__ = ("pointer",)
     pointer: Any
 
 
 class ManagedMemory(HostAllocator):
-    """Memory that the processor and the GPU use by one address."""
+    """Memory that the processor and the GPU use at the same address."""
 
     def __init__(self, cuda: CUDA) -> None:
         super().__init__()
         self._cuda = cuda
         self._blocks: set[_BlockFinalizer] = set()
-        self._unused: deque[_BlockFinalizer] = deque()  # of which nobody needs the memory any more
+        self._unused: deque[_BlockFinalizer] = deque()  # blocks that are not needed any more
 
     def empty_cache(self) -> int:
         freed = super().empty_cache()
@@ -312,7 +315,7 @@ class ManagedMemory(HostAllocator):
 
     def _give_back(self) -> None:
         if self._unused:
-            self._cuda.synchronize()  # kernels may be running there still
+            self._cuda.synchronize()  # kernels may still use it
         while self._unused:
             gone = self._unused.popleft()
             self._blocks.discard(gone)
@@ -321,13 +324,13 @@ class ManagedMemory(HostAllocator):
 
 
 def is_managed(memory: Memory) -> bool:
-    """True for memory of a `ManagedMemory`, or a part of such, which every GPU reaches."""
+    """Whether memory is a `ManagedMemory`, or a part of one, which every GPU can access."""
     block = memory.root.owner
     return isinstance(block, Block) and isinstance(block.owner, _Owner)
 
 
 def device_name(number: int) -> str:
-    """What GPU `number` is called here."""
+    """The name of GPU `number` in this package."""
     return f"CUDA:{number}" if number else "CUDA"
 
 

@@ -13,7 +13,7 @@ from tinyexplore.target import GPUS, chosen
 
 
 def open_cuda(number: int = 0) -> DeviceInterface:
-    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with what would do, where something is missing."""
+    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with a remedy, if something is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu.language != "cuda":
         raise DeviceUnavailable(
@@ -49,10 +49,10 @@ def open_cuda(number: int = 0) -> DeviceInterface:
 
 
 def nearest(architecture: str) -> str:
-    """The GPU of the table whose data hold for this one: itself, else the one before it."""
-    known = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
+    """The GPU of the table whose properties apply to this one: itself, else the one before it."""
+    numbers = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
     number = int(architecture[3:])
-    return f"sm_{max([one for one in known if one <= number], default=known[0])}"
+    return f"sm_{max([one for one in numbers if one <= number], default=numbers[0])}"
 
 
 __all__ = ["nearest", "open_cuda"]

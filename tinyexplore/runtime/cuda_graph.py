@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class KernelGraph:
-    """`kernels`, one after the other. Each may be exchanged for the same kernel with other arguments, also for another
-    grid: a node is told, and the graph stays."""
+    """`kernels`, one after the other. Each may be replaced by the same kernel with other arguments or another grid: its
+    node is updated, and the graph stays."""
 
     def __init__(self, kernels: Sequence[BoundKernel]) -> None:
         self.cuda = cuda = kernels[0].cuda
@@ -40,13 +40,14 @@ class KernelGraph:
         self.copying = [kernel for kernel in kernels if kernel.copied]
 
     def launch(self, kernels: Sequence[BoundKernel]) -> None:
-        """All of them, with the arguments that they have in `kernels`; what the GPU cannot reach is copied before."""
+        """Launches all kernels with their arguments in `kernels`. Memory that the GPU cannot access is copied
+        before."""
         cuda, driver = self.cuda, self.cuda.driver
         changed = [number for number, kernel in enumerate(kernels) if kernel is not self.kernels[number]]
         if changed:
             cuda.enter()
             for number in changed:
-                self.kernels[number] = None  # until the node knows: who is interrupted here tells it again
+                self.kernels[number] = None  # until the node is updated: an interrupted call updates it again
                 parameters = _parameters(kernels[number])
                 cuda.do(driver.cuGraphExecKernelNodeSetParams, self.executable, self.nodes[number], parameters)
             self._collect(kernels)
@@ -61,7 +62,7 @@ class KernelGraph:
 
 
 def refusal(kernels: Sequence[BoundKernel]) -> str:
-    """Why these, with the arguments that they have, cannot be one graph; "" where they can."""
+    """Why these kernels, with their arguments, cannot be one graph; an empty string if they can."""
     for kernel in kernels:
         name = kernel.program.spec.name
         if 0 in kernel.sizes:
@@ -72,7 +73,7 @@ def refusal(kernels: Sequence[BoundKernel]) -> str:
 
 
 def _parameters(kernel: BoundKernel) -> Any:
-    """A kernel with its arguments, which the driver copies from there."""
+    """A kernel with its arguments, in the form that the driver copies."""
     parameters = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
     parameters.func = kernel.program.function
     parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = kernel.sizes[:3]
@@ -83,13 +84,13 @@ def _parameters(kernel: BoundKernel) -> Any:
 
 
 class _Handles:
-    """Stands for a graph of the driver's, which is destroyed when this is gone."""
+    """Owns a graph of the driver, which is destroyed with this object."""
 
     __slots__ = ("__weakref__",)
 
 
 class _GraphFinalizer(ref[_Handles]):
-    """What is left of one."""
+    """The handles of a graph whose owner is gone."""
 
     __slots__ = ("cuda", "graph", "executable")
     cuda: CUDA
@@ -102,7 +103,7 @@ _unused: deque[_GraphFinalizer] = deque()
 
 
 def _destroy_unused(cuda: CUDA) -> None:
-    """Those of this GPU that nobody will launch again, once they have ended."""
+    """Destroys graphs of this GPU that will not be launched again, once they have ended."""
     for _ in range(len(_unused)):
         gone = _unused.popleft()
         if gone.cuda is not cuda:

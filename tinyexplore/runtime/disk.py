@@ -1,4 +1,4 @@
-"""The DISK device: a file as memory. `DISK:path` names the file; what is not examined is not read."""
+"""The DISK device: a file as memory. `DISK:path` names the file; only the parts that are used are read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ except ImportError:  # a Python without it, as in some browsers
 
 
 class DiskAllocator:
-    """Memory that is a file: made where there is none, made longer where it is too short."""
+    """Memory that is a file. The file is created if it is missing, and extended if it is too short."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
 
     def allocate(self, nbytes: int) -> Memory:
-        """The first `nbytes` of the file, mapped; read only where it may only be read."""
+        """The first `nbytes` of the file, mapped; read-only if the file may only be read."""
         if not self.path.exists() or (self.path.is_file() and self.path.stat().st_size < nbytes):
             with open(self.path, "ab") as longer:
                 longer.truncate(nbytes)
@@ -39,7 +39,7 @@ class DiskAllocator:
             return open(self.path, "rb")
 
     def empty_cache(self) -> int:
-        """Nothing is kept."""
+        """Nothing is cached."""
         return 0
 
 

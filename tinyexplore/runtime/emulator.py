@@ -1,10 +1,10 @@
-"""Work-groups on the PYTHON device: a GPU's programs, run work-item by work-item, and watched.
+"""Work-groups on the PYTHON device: runs a GPU's programs work-item by work-item and detects races.
 
-Every work-item is a Python function, or, where there are barriers, a generator that stops at each. Those of a group go
-to the next barrier one after the other. Memory is watched element by element: two work-items that access one element,
-one of them to store there, with no barrier between them, race, whatever comes of it here; and all work-items of a group
-must come to the same barrier. Barriers order what a group does in shared memory; nothing orders what work-items do in
-the buffers of a kernel. A tensor core takes what all lanes of a warp hold, which must come to the same one.
+Every work-item is a Python function, or with barriers a generator that stops at each. The work-items of a group run to
+the next barrier one after the other. Memory is checked element by element. Two work-items race if both access an
+element, one of them stores, and no barrier is between them, even if the result is right here. All work-items of a group
+must reach the same barrier. Barriers order accesses to shared memory; nothing orders accesses of work-items to the
+buffers of a kernel. A tensor core takes operands from all lanes of a warp, which must reach the same one.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ WorkItem = Generator[Stop, Any, None]
 
 
 class RaceError(RuntimeError):
-    """Two work-items access one element of memory, and one of them stores there, with nothing that orders them."""
+    """Raised if two work-items access one element of memory without synchronization, and one of them stores there."""
 
 
 class DivergenceError(RuntimeError):
-    """Some work-items of a group wait at a barrier, or at a tensor core, that others do not come to."""
+    """Raised if some work-items of a group wait at a barrier, or at a tensor core, that others do not reach."""
 
 
 class Items:
-    """The work-items of a launch, by number: `now` is the one running."""
+    """The work-items of a launch, by number; `now` is the running one."""
 
     def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
         self.kernel = kernel
@@ -46,7 +46,7 @@ class Items:
         self.now = 0
 
     def name(self, number: int) -> str:
-        """A work-item as text, as its program knows it."""
+        """A work-item as text, by its indices in the program."""
         outer, inner = divmod(number, self.size)
         names = [f"{'idx' if self.group is None else 'gidx'}{place}" for place in range(len(self.grid))]
         numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
@@ -55,7 +55,7 @@ class Items:
 
 
 class Watched:
-    """Memory that work-items share. It remembers who read and stored what, until `forget`."""
+    """Memory that work-items share. It records all readers and writers until `forget`."""
 
     def __init__(self, view: memoryview, name: str, items: Items) -> None:
         self.view = view
@@ -65,7 +65,7 @@ class Watched:
         self.read: dict[int, int] = {}
 
     def forget(self) -> None:
-        """A barrier: whatever was done is done."""
+        """Clears the records at a barrier."""
         self.stored.clear()
         self.read.clear()
 
@@ -89,18 +89,18 @@ class Watched:
         self.view[place] = value
 
     def race(self, place: int, does: str, has_done: str, by: int) -> RaceError:
-        """The error of the work-item running doing something that another one's deed forbids."""
+        """The error of an access by the running work-item that conflicts with an access by another one."""
         name = self.items.name
         other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
-        what = f"{self.name}[{place}]"
+        place_text = f"{self.name}[{place}]"
         return RaceError(
-            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {does} {what}, which {other} {has_done}; no "
-            "barrier is between the two"
+            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {does} {place_text}, which {other} "
+            f"{has_done}; no barrier is between the two"
         )
 
 
 class EmulatedGroups:
-    """A program of a GPU for the interpreter. `function`: what one work-item does."""
+    """A GPU program for the interpreter. `function`: the code of one work-item."""
 
     def __init__(self, spec: ProgramSpec, function: Callable[..., Any]) -> None:
         self.name = spec.name
@@ -113,7 +113,7 @@ class EmulatedGroups:
         self.stops = bool(cores) or any(map(is_group_barrier, spec.uops))
 
     def run(self, views: Sequence[memoryview], values: Sequence[int]) -> None:
-        """Every work-item, group by group."""
+        """Runs every work-item, group by group."""
         grid, group = self.launch.sizes(values), self.launch.group
         items = Items(self.name, grid, group)
         buffers = [Watched(view, f"data{place}", items) for place, view in enumerate(views)]
@@ -134,8 +134,8 @@ class EmulatedGroups:
 
 
 def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> dict[int, WorkItem]:
-    """The work-items of a group, each gone on to its next barrier, which must be the same; none where all have
-    ended. lanes: how many of them give a tensor core what they hold."""
+    """Runs the work-items of a group to their next barrier, which must be the same. Returns none if all have ended.
+    lanes: how many of them share a tensor core."""
     came_to: dict[int | None, int] = {}  # a barrier, by its line (None: the end), and the first that came to it
     numbers = list(at_work)
     for start in range(0, len(numbers), lanes):
@@ -153,7 +153,8 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
 
 
 def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
-    """Where each lane of a warp comes to, past every tensor core on its way: all lanes give that what they hold."""
+    """The next stop of each lane of a warp after every tensor core on its way, to which all lanes pass their
+    operands."""
     products: dict[int, Any] = dict.fromkeys(warp)
     while True:
         stops: dict[int, Stop] = {}
@@ -181,7 +182,7 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
 
 
 def fresh(dtype: PtrDType) -> memoryview:
-    """Shared memory as a group finds it: full of what nobody meant to read (NaN, for floats)."""
+    """Shared memory at the start of a group: filled with values that expose wrong reads (NaN, for floats)."""
     return memoryview(bytearray(b"\xff" * (dtype.size * dtype.base.itemsize))).cast(memory_format(dtype.base))  # type: ignore[call-overload,no-any-return]
 
 
@@ -199,7 +200,7 @@ def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[in
 
 
 def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every place of a grid, its first dimension the fastest."""
+    """Every index of a grid, first dimension fastest."""
     for place in product(*map(range, reversed(sizes))):
         yield place[::-1]
 

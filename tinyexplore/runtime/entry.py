@@ -167,14 +167,14 @@ class NativeEntry:
         self._variables = array("Q", [pointer_to(variable) for variable in variables])
         self._contents = array("Q", [0] * len(variables))
         self._offsets = array("Q", [offsets[name] for name in names])
-        values = [one[name] for one in fields for name in names]
+        values = [field[name] for field in fields for name in names]
         self._values = array("Q", [pointer_to(value) for value in values])
         self._keeps = (batch, counters, changes, kind, attribute, tuple(variables), values)
         self.held: list[Any] = [None] * len(arguments)
         self._options: tuple[Any, ...] = ()
         self._moves = 0
-        self.has_moved = False  # arguments were exchanged here, and Python was not told yet
-        self.is_lent = False  # nor what is held here now
+        self.has_moved = False  # arguments were exchanged here, unknown to Python
+        self.is_lent = False  # the present arguments are unknown to Python
         self._record = record = _Record()
         record.arguments, record.kind, record.field = len(arguments), pointer_to(kind), offsets[argument_field]
         record.held = pointer_to(self.held)
@@ -197,7 +197,7 @@ class NativeEntry:
         record.fields, record.offsets, record.values = len(names), _address(self._offsets), _address(self._values)
 
     def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
-        """From now on calls are done here while all that is examined stays this (None: never)."""
+        """From now on calls run here as long as everything examined stays as it is now (None: never)."""
         record = self._record
         record.seen = seen
         options = (value, *contents)
@@ -206,7 +206,7 @@ class NativeEntry:
             record.value = pointer_to(value)
             for place, content in enumerate(contents):
                 self._contents[place] = pointer_to(content)
-        before = list(self.held)  # let go at the end: that may run any code, calls of this function too
+        before = list(self.held)  # freed at the end, since that may run any code, including calls of this function
         self.held[:] = expected
         for place, one in enumerate(expected):
             self._expected[place] = 0 if one is None else pointer_to(one)
@@ -215,18 +215,20 @@ class NativeEntry:
         del before
 
     def unsettle(self) -> None:
-        """Every call goes to Python, which is to take back (`taken_back`) what is `held`, with all that `has_moved`."""
+        """From now on every call goes to Python, which must take back (`taken_back`) the arguments in `held`, with all
+        that `has_moved`."""
         record = self._record
         record.ready = 0
         self.has_moved = self.has_moved or record.moves != self._moves
         self._moves = record.moves = record.moves + 1
 
     def taken_back(self) -> None:
-        """Python knows what arguments there are."""
+        """Marks the arguments as known to Python."""
         self.is_lent = self.has_moved = False
 
     def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        """The builtin, to be made once; it keeps all of this alive, and calls `fallback` for what it cannot do."""
+        """The builtin function, made once. It keeps this object alive, and calls `fallback` for calls that it cannot
+        do."""
         self._record.fallback = pointer_to(fallback)
         makers = _makers()
         holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
@@ -234,9 +236,11 @@ class NativeEntry:
 
 
 def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot], list[array[int]]]:
-    """What each argument must be, as machine code reads it, and the tables of its places, which must live as long."""
+    """The conditions on each argument in the layout of the machine code, and the tables of its positions, which must
+    live as long."""
     tables = [
-        array("Q", [_address(table) + 8 * place for table, place in one.tables] if one else [0]) for one in arguments
+        array("Q", [_address(table) + 8 * place for table, place in argument.tables] if argument else [0])
+        for argument in arguments
     ]
     slots = (_Slot * max(1, len(arguments)))()
     for slot, one, places in zip(slots, arguments, tables):
@@ -253,7 +257,7 @@ def _address(numbers: array[int]) -> int:
 
 
 class _Makers:
-    """The machine code, and how CPython is told of it."""
+    """The machine code, and its registration in CPython."""
 
     def __init__(self) -> None:
         from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (start-up: it loads the renderer)
@@ -281,7 +285,7 @@ def _makers() -> _Makers:
 
 @cache
 def has_entries(kind: type, value_kind: type) -> bool:
-    """Whether there can be such functions of objects of `kind`: where they are found by their addresses, with LLVM."""
+    """Whether such functions of objects of `kind` are possible: with LLVM, if their addresses can be found."""
     if (
         not has_addresses()
         or not hasattr(time, "CLOCK_MONOTONIC")

@@ -1,4 +1,4 @@
-"""What a compiler says of a program that it refuses."""
+"""CompileError: the message of a compiler that rejects a program."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 
 class CompileError(RuntimeError):
-    """A compiler refused a program: its words, and the line of the source."""
+    """Raised if a compiler rejects a program: its message, and the line of the source."""
 
 
 def compile_error(compiler: str, words: str, source: str, place: str) -> CompileError:
-    """The error of a `compiler` that said `words`, with the first line that it is about.
+    """The error of a `compiler` with the message `words`, and the first source line that it names.
 
-    place: a regular expression that finds that line's number, its only group, in `words`.
+    place: a regular expression whose only group is the number of this line in `words`.
     """
     match = re.search(place, words)
     lines = source.splitlines()
-    shown = ""
+    excerpt = ""
     if match is not None and 1 <= int(match[1]) <= len(lines):
-        shown = f"\nline {match[1]}: {lines[int(match[1]) - 1].strip()}"
-    return CompileError(f"{compiler} could not compile the kernel:\n{words.strip()}{shown}")
+        excerpt = f"\nline {match[1]}: {lines[int(match[1]) - 1].strip()}"
+    return CompileError(f"{compiler} could not compile the kernel:\n{words.strip()}{excerpt}")
 
 
 __all__ = ["CompileError", "compile_error"]

@@ -1,4 +1,4 @@
-"""What the devices have in common that programs for a GPU are made for: the target, and programs that are not run."""
+"""The shared parts of GPU devices: the target, and devices that render programs without running them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NATIVE_OPS = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
 
 
 def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
-    """`gpu`, called `name`, as code generators ask about it. `chosen`: the setting TARGET that it is made by."""
+    """The Target of `gpu`, called `name`. `chosen`: the setting TARGET."""
     return Target(
         name=device,
         arch=gpu.language,
@@ -46,7 +46,7 @@ def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
 
 
 def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
-    """The device `name` where TARGET names a GPU that this machine may not have: it writes programs and runs none."""
+    """The device `name` if TARGET names a GPU that this machine may not have: it writes programs and runs none."""
     gpu = choice.gpu
     assert gpu is not None
     target = gpu_target(name, gpu, choice.cpu, choice.text)
@@ -60,17 +60,17 @@ def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
 
 
 def without_vectors(spec: ProgramSpec) -> ProgramSpec:
-    """The same program for buffers that start anywhere: views of others, and what wraps an array."""
+    """The same program for buffers of any alignment: views of others, and wrapped arrays."""
     return GPURenderer(spec.target, spec.compiler, aligned=False).render(spec.name, spec.uops)
 
 
 def is_misaligned(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
-    """True where a program would load or store vectors that are not aligned."""
+    """Whether a program would load or store unaligned vectors."""
     return any([addresses[place] % ALIGNMENT for place in spec.aligned])
 
 
 def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """The source is all there is to show."""
+    """No further listings beside the source."""
     return []
 
 

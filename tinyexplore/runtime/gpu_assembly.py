@@ -18,8 +18,8 @@ LEVEL = 3
 
 
 class GPUAssembler:
-    """What writes programs for a GPU that LLVM has a backend for as its assembly. A Renderer: each line has the UOp
-    that it comes from."""
+    """Writes programs as assembly for a GPU with an LLVM backend. A Renderer: each line has the UOp from which it
+    comes."""
 
     def __init__(self, target: Target) -> None:
         try:
@@ -37,15 +37,15 @@ class GPUAssembler:
         llvm.initialize_all_asmprinters()
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`. RenderError where it needs what the backend lacks."""
+        """The `ProgramSpec` of a kernel called `name`. RenderError if it needs what the backend lacks."""
         ir = GPUIRRenderer(self.target, self.compiler).render(name, uops)
-        # places only, and no tables of them, so that PTX stays a program that ptxas takes as it is
+        # source locations only, without tables, so that ptxas accepts the PTX as it is
         text = self.assembled(with_debug_info(ir, "DebugDirectivesOnly"))
         lines = ptx_lines if self.language == "ptx" else amdgcn_lines
         return replace(ir, language=self.language, lines=lines(ir, text))
 
     def assembled(self, ir: str) -> str:
-        """What LLVM makes of a module."""
+        """The assembly that LLVM generates for a module."""
         llvm = self.llvm
         options = {"cpu": self.target.cpu, "features": self.backend.features.get(self.target.cpu, "")}
         machine = llvm.Target.from_triple(self.backend.triple).create_target_machine(opt=LEVEL, **options)
@@ -61,8 +61,8 @@ class GPUAssembler:
 
 
 def assembly_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """A GPU's program as assembly, for display; where LLVM has no backend for it, or is not here: nothing. What the
-    backend lacks is said in place of a program."""
+    """A GPU's program as assembly, for display; empty without a backend, or without LLVM. If the backend lacks
+    something the program needs, the text says so."""
     if spec.target.arch not in BACKENDS:
         return []
     try:

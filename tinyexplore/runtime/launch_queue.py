@@ -1,4 +1,4 @@
-"""Kernels that a device gets one after the other, and that nobody waits for before he looks at their memory."""
+"""A queue of kernel launches: a device gets them in order, and the host waits only when it reads their memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tinyexplore.device.allocator import Block
 
-NAMED = 8  # kernels that a message names, of those that were launched and not waited for
+NAMED = 8  # most pending kernels that a message names
 
 
 class LaunchQueue(ABC):
@@ -25,22 +25,22 @@ class LaunchQueue(ABC):
         self.lock = threading.RLock()
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
-        """`enqueue` gives the device kernels of these `names`; they work in `blocks`, which a host leaves alone until
-        they have ended."""
+        """Launches kernels of these `names` by `enqueue`. They use `blocks`, which the host does not access until they
+        have ended."""
         for block in blocks:
             other = block.wait
             if isinstance(other, _Wait) and other.queue is not self:
-                other()  # another device keeps an order of its own
+                other()  # another device has a separate order
         with self.lock:
             self.launched += len(names)
             self.names.extend(names)
             wait = _Wait(self, self.launched)
             for block in blocks:
-                block.wait = wait  # before the launch: whoever is interrupted here waits in vain, and that is all
+                block.wait = wait  # before the launch: after an interrupt, a later wait is merely unnecessary
             enqueue()
 
     def synchronize(self) -> None:
-        """Returns when all that was launched has ended."""
+        """Waits until all launched kernels have ended."""
         with self.lock:
             number, names = self.launched, list(self.names)
             pending = number - self.done
@@ -50,7 +50,8 @@ class LaunchQueue(ABC):
 
     @abstractmethod
     def finish(self, names: Sequence[str], pending: int) -> None:
-        """Waits for all that the device got. `pending` kernels are not known to have ended, the last of them these."""
+        """Waits for all kernels of the device. `pending` kernels are not known to have ended; `names` are the last of
+        them."""
 
 
 class _Wait:

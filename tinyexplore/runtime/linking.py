@@ -1,4 +1,4 @@
-"""Object files linked into this process, and unloaded once nobody can call them any more."""
+"""Links object files into this process, and unloads them once they cannot be called any more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakref import WeakSet
 # Of one linker of LLVM's. Its symbol tables keep some 9 kB of every library that was unloaded, until it goes itself,
 # with the last of its libraries: so it gets no more than these, and the next is made, which takes half a millisecond.
 MOST_LIBRARIES = 32
-LIBRARY_BYTES = 44 << 10  # what a library takes beside its object files: pages of its own, and those tables
+LIBRARY_BYTES = 44 << 10  # memory of a library beside its object files: separate pages, and symbol tables
 
 
 class Library:
@@ -29,7 +29,7 @@ class Library:
         return address
 
     def __del__(self) -> None:
-        # unloading takes LLVM's lock, and a finaliser may run anywhere: `Linker.link` does it
+        # unloading takes LLVM's lock, but a finalizer may run anywhere: `Linker.link` unloads
         self._let_go.append(self._tracker)
 
 
@@ -42,7 +42,7 @@ class Linker:
     def __init__(self, make_jit: Callable[[], Any], new_library: Callable[[], Any]) -> None:
         self._make_jit, self._new_library = make_jit, new_library
         self._lock = threading.Lock()
-        self._let_go: deque[Any] = deque()  # libraries that nobody can call any more
+        self._let_go: deque[Any] = deque()  # libraries that cannot be called any more
         self._jit = make_jit()
         self._numbers = itertools.count()
         self._in_this_jit = 0
@@ -54,12 +54,12 @@ class Linker:
     ) -> Library:
         """The object files `codes` in this process, with the addresses of `exports`.
 
-        `imports`: addresses of functions that it calls, where the process does not tell them itself.
+        `imports`: addresses of functions that it calls, where the process does not have them itself.
         """
         with self._lock:
             self._unload()
             if self._in_this_jit == MOST_LIBRARIES:
-                self._jit, self._in_this_jit = self._make_jit(), 0  # the old one goes with its last library
+                self._jit, self._in_this_jit = self._make_jit(), 0  # the old one is freed with its last library
             builder = self._new_library()
             for code in codes:
                 builder.add_object_img(code)
@@ -74,7 +74,7 @@ class Linker:
             return Library(tracker, self._let_go)
 
     def unload(self) -> None:
-        """Frees now what nobody can call any more; linking does the same."""
+        """Frees libraries that cannot be called any more, immediately; linking does the same."""
         with self._lock:
             self._unload()
 
@@ -88,7 +88,7 @@ _linkers: WeakSet[Linker] = WeakSet()  # of this process, one for each target th
 
 
 def loaded_libraries() -> int:
-    """How many libraries are in memory because somebody can call them; the others are unloaded first."""
+    """The number of libraries in memory that can be called; the others are unloaded first."""
     linkers = list(_linkers)
     for linker in linkers:
         linker.unload()

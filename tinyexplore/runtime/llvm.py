@@ -29,8 +29,8 @@ from tinyexplore.util.locks import SharedLock, held_in_forks
 P = TypeVar("P")
 
 OPTIMISATION_LEVEL = 3
-# Of turning the result into instructions. More would order them anew when they have their registers, which the CPU
-# does by itself: all programs of the benchmark ran as fast, and took 4 % longer to compile.
+# Of turning the result into instructions. More would order them again when they have their registers, which the CPU
+# does anyway: all programs of the benchmark ran as fast, and took 4 % longer to compile.
 CODE_LEVEL = 1
 # part of cache keys, as are the options
 PIPELINE = (
@@ -44,7 +44,8 @@ def code_level(effort: Effort) -> int:
 
 
 class LLVMCompiler:
-    """IR to machine code for the CPU of `choice`, which need not be this one's. Any thread may call it."""
+    """Compiles IR to machine code for the CPU of `choice`, which may differ from this machine's. Any thread may call
+    it."""
 
     def __init__(self, choice: TargetChoice | None = None) -> None:
         self.choice = choice = choice or choice_of(NATIVE)
@@ -75,10 +76,12 @@ class LLVMCompiler:
         self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
         self.triple, self._layout = machine_now.triple, str(machine_now.target_data)
-        here = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
-        # JITLink lays what belongs together side by side; LLVM's older linker asks for each section's memory by itself,
+        target_machine = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
+        # JITLink lays what belongs together side by side; LLVM's older linker asks for each section's memory alone,
         # and aborts where the second comes to lie two GiB away, which others' reservations are enough for
-        self.linker = Linker(partial(llvm.create_lljit_compiler, here, use_jit_link=True), llvm.JITLibraryBuilder)
+        self.linker = Linker(
+            partial(llvm.create_lljit_compiler, target_machine, use_jit_link=True), llvm.JITLibraryBuilder
+        )
         self._half: list[bytes] = []  # the conversions of float16, for CPUs that have no instructions for them
         if choice.arch == "x86_64" and "+f16c" not in self.features:
             self._half = [
@@ -99,25 +102,25 @@ class LLVMCompiler:
 
     @property
     def abi(self) -> str:
-        """The calling convention, where LLVM's default is another one."""
+        """The calling convention, if LLVM's default is another one."""
         return "lp64d" if self.choice.arch == "riscv64" else ""
 
     @contextmanager
     def _machine_for(self, effort: Effort) -> Iterator[Any]:
-        """A target machine that nobody else uses meanwhile."""
+        """A target machine for exclusive use."""
         level = code_level(effort)
         idle = self._idle[level]
         try:
-            found = idle.pop()
+            machine = idle.pop()
         except IndexError:
-            found = self._target_machine(level)
+            machine = self._target_machine(level)
         try:
-            yield found
+            yield machine
         finally:
-            idle.append(found)
+            idle.append(machine)
 
     def _optimised(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
-        """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
+        """The parsed, verified and optimized module. RuntimeError if the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
         module.triple, module.data_layout = self.triple, self._layout
@@ -135,10 +138,10 @@ class LLVMCompiler:
         return module
 
     def _simplify_branches(self, module: Any, target_machine: Any) -> None:
-        """All that is done to IR for which the effort is not FULL, where a branch may go.
+        """The only pass for IR whose effort is not FULL: it removes branches where possible.
 
-        The instruction selector combines what is left; equal values are one node, and sums registers, before there is
-        IR.
+        The instruction selector combines the rest: equal values are one node, and sums are in registers, before the IR
+        is written.
         """
         manager = self.llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
@@ -146,8 +149,8 @@ class LLVMCompiler:
         run_passes(manager, module, self.llvm.create_pass_builder(target_machine, options))
 
     def object_code(self, ir: str, options: CompileOptions) -> bytes:
-        """The relocatable object file of `ir`; with the LEAST effort, instruction by instruction, in a fifth of the
-        time. Several threads compile side by side."""
+        """The relocatable object file of `ir`. With the LEAST effort, code is generated instruction by instruction, in
+        a fifth of the time. Several threads compile concurrently."""
         with self.in_use, self._machine_for(options.effort) as target_machine:
             return emit_object(target_machine, self._optimised(ir, options, target_machine))
 
@@ -156,7 +159,7 @@ class LLVMCompiler:
     ) -> Library:
         """Object files in this process: maps `exports` to their addresses, which hold as long as it lives.
 
-        `imports`: addresses of functions that it calls, where the process does not tell them itself.
+        `imports`: addresses of functions that it calls, where the process does not have them itself.
         """
         if self.refusal:
             raise cannot_run(self.choice.text, self.refusal)
@@ -177,13 +180,13 @@ class LLVMCompiler:
         return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned, function_bytes(code))
 
     def _twin(self, spec: ProgramSpec) -> NativeProgram:
-        """The program without streaming stores, for buffers that lie anywhere."""
+        """The program without streaming stores, for buffers of any alignment."""
 
         def rendered() -> ProgramSpec:
-            made = LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
+            spec_rendered = LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
             if isinstance(spec, StoredSpec):
                 spec.forget_text()
-            return made
+            return spec_rendered
 
         twin = StoredSpec.of(rendered(), rendered)
         program = self._made(twin, self._linked)
@@ -191,7 +194,7 @@ class LLVMCompiler:
         return program
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
-        """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
+        """The machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         return self._made(spec, self.load)
 
     def _made(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
@@ -223,8 +226,8 @@ def compiler_for(cpu: str) -> LLVMCompiler:
 
 @cache
 def shared_compiler() -> LLVMCompiler:
-    """What compiles this process's own helpers (the pool, the entries of replays), which are made once: for the TARGET
-    that it was started with, or for this machine where that cannot run here."""
+    """The compiler of this process's helpers (the pool, the entries of replays), which are made once: for the TARGET
+    with which the process started, or for this machine if that cannot run here."""
     choice = choice_of(process_config().TARGET)
     compiler = compiler_for(NATIVE if choice.gpu or choice.cpu == WASM32 else choice.cpu)
     return compiler_for(NATIVE) if compiler.refusal else compiler

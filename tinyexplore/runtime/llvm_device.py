@@ -13,8 +13,8 @@ from tinyexplore.target import WASM32, chosen
 
 
 def open_llvm() -> DeviceInterface:
-    """The LLVM device for the TARGET in force here (of a GPU's, and of wasm32: its texts). DeviceUnavailable where
-    llvmlite is not installed."""
+    """The LLVM device for the TARGET in force (for a GPU's, and for wasm32: the device that writes its texts).
+    DeviceUnavailable if llvmlite is not installed."""
     choice = chosen()
     if choice.gpu is not None:
         return text_device("LLVM", choice)

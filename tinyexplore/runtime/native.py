@@ -16,12 +16,12 @@ from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Target, TargetChoice, c
 from tinyexplore.uop import Ops
 
 _SYMBOL_TABLE, _FUNCTION = 2, 2  # of ELF's sections, and of its symbols
-_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # lets go of the GIL during the call
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # releases the GIL during the call
 
 
 class NativeProgram:
-    """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded. `nbytes`: about
-    what it takes of the process's memory; `code_bytes`: its instructions."""
+    """Machine code with the entry `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded.
+    `nbytes`: about its memory in the process; `code_bytes`: its instructions."""
 
     refusal = ""
 
@@ -49,7 +49,7 @@ class NativeProgram:
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> BoundProgram:
         """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL.
 
-        `values`: those of the kernel's Variables. They stand after the addresses in `pointers`.
+        `values`: the values of the kernel's Variables, which follow the addresses in `pointers`.
         """
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
@@ -69,7 +69,7 @@ class NativeProgram:
 
 
 class ForeignProgram:
-    """Machine code that this machine cannot execute, for `refusal`: there to be examined."""
+    """Machine code for display, which this machine cannot execute because of `refusal`."""
 
     entry_address: int | None = None
 
@@ -94,9 +94,9 @@ class BoundProgram:
 
     def __init__(self, program: NativeProgram, memories: list[Memory], pointers: array[int]) -> None:
         self.entry_address = program.entry_address
-        self.pointers = pointers  # what lies at `table_address`: whoever replaces one keeps its memory alive
+        self.pointers = pointers  # the table at `table_address`: code that replaces an entry keeps its memory alive
         self.table_address: int = pointers.buffer_info()[0]
-        self.records: list[tuple[array[int], int]] = []  # where lists of calls have this one's extent and parts
+        self.records: list[tuple[array[int], int]] = []  # lists of calls, with the place of this extent and parts
         self._entry = program._entry
         self._keep = (program, memories)
 
@@ -104,19 +104,19 @@ class BoundProgram:
         self._entry(self.table_address, start, stop)
 
     def give_values(self, values: Sequence[int]) -> None:
-        """Other values for the Variables, which stand last in the table."""
+        """Sets the values of the Variables, which are last in the table."""
         for place, value in enumerate(values, len(self.pointers) - len(values)):
             self.pointers[place] = value
 
     def divide(self, extent: int, parts: int) -> None:
-        """Another extent of the THREAD axis, in the lists of calls that have this one."""
+        """Sets the extent of the THREAD axis, in the lists of calls that contain this one."""
         for record, place in self.records:
             record[place] = extent
             record[place + 1] = max(1, min(parts, extent))
 
 
 def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequence[int]) -> None:
-    """Raises ValueError where `buffers` and `values` are not what `spec` takes."""
+    """Raises ValueError if `buffers` and `values` do not match the arguments of `spec`."""
     if len(values) != len(spec.variables):
         names = ", ".join(variable.arg[0] for variable in spec.variables) or "no Variables"
         raise ValueError(f"kernel {spec.name} takes {names}; {len(values)} values were given")
@@ -130,7 +130,7 @@ def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequen
 
 
 def function_bytes(code: bytes) -> int:
-    """How many bytes the functions in an object file, or a shared object, take; 0 where it is no 64-bit ELF file."""
+    """The bytes of the functions in an object file or a shared object; 0 if it is no 64-bit ELF file."""
     if code[:6] != b"\x7fELF\x02\x01":
         return 0
     (sections,) = struct.unpack_from("<Q", code, 40)
@@ -144,7 +144,7 @@ def function_bytes(code: bytes) -> int:
 
 
 def cache_bytes(level: int, default: int) -> int:
-    """The size of the data cache of the first core, where the system tells."""
+    """The size of the data cache of the first core, where the system reports it."""
     root = "/sys/devices/system/cpu/cpu0/cache"
     try:
         for entry in sorted(os.listdir(root)):
@@ -170,8 +170,8 @@ def cpu_target(
     native_dtypes: tuple[DType, ...],
     choice: TargetChoice | None = None,
 ) -> Target:
-    """A CPU, as code generators ask about it. `features`: LLVM's list, "+avx2,+fma,…". `choice`: what TARGET says of
-    it; what that leaves open is this machine's."""
+    """The Target of a CPU. `features`: LLVM's list, "+avx2,+fma,…". `choice`: the properties that TARGET names; others
+    are this machine's."""
     choice = choice or choice_of(NATIVE)
     have = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     vector_bytes, registers = 16, 16
@@ -202,12 +202,13 @@ def cpu_target(
 
 
 def riscv_vector_bytes(have: set[str]) -> int:
-    """The least width of a vector register: RISC-V leaves it to each CPU, and LLVM's features tell it in bits."""
+    """The least width of a vector register: RISC-V leaves it to each CPU, and LLVM's features give it in bits."""
     return max((int(name[3:-1]) // 8 for name in have if name[:3] == "zvl"), default=0) if "v" in have else 0
 
 
 def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) -> str:
-    """Why this machine cannot execute code for `choice`, which uses the features `wanted`; "" where it can."""
+    """Why this machine cannot execute code for `choice`, which uses the features `required`; an empty string if it
+    can."""
     head = f"code for {choice.cpu} is generated here and cannot run on this machine"
     if choice.is_native:
         return ""

@@ -31,8 +31,8 @@ from tinyexplore.target import GPUS, Target, TargetChoice, chosen, machine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 
-SHARES_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
-PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
+SHARES_PER_THREAD = 4  # so that other threads can take the parts of a delayed thread
+PROGRAM_BYTES = 64 << 10  # about what a driver keeps of a program
 NO_PACKAGE = "the GPU device needs pyopencl: pip install 'tinyexplore[opencl]'"
 NO_DRIVER = (
     "the GPU device needs an OpenCL driver, and none was found: install that of your GPU, or PoCL, which runs OpenCL "
@@ -69,29 +69,30 @@ class OpenCL(LaunchQueue):
         self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
 
     def _has_one_address(self) -> bool:
-        """A device with memory of its own may have it too, over a bus: buffers are better copied there."""
+        """Whether host and device use the same addresses. A device with its own memory may offer that over a bus, but
+        copying buffers is faster there."""
         try:
             return self.shares_memory and bool(
                 self.device.svm_capabilities & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER
             )
-        except self.cl.Error:  # OpenCL 1.2, which has not heard of it
+        except self.cl.Error:  # OpenCL 1.2, which does not have it
             return False
 
     def finish(self, names: Sequence[str], pending: int) -> None:
         self.queue.finish()
 
     def is_shared(self, memory: Memory) -> bool:
-        """True for memory of a `SharedMemory`, or a part of such."""
+        """Whether memory is a `SharedMemory`, or a part of one."""
         block = memory.root.owner
         return isinstance(block, Block) and isinstance(block.owner, self.cl.SVMAllocation)
 
     @property
     def version(self) -> str:
-        """What compiles programs, with its options."""
+        """The compiler of programs, with its options."""
         return f"{self.device.platform.version} {self.device.driver_version} {' '.join(self.options)}"
 
     def compile(self, spec: ProgramSpec) -> OpenCLProgram:
-        """`spec`, ready to run. CompileError where the driver refuses it."""
+        """`spec`, ready to run. CompileError if the driver rejects it."""
         try:
             built = self.cl.Program(self.context, spec.source).build(self.options)
         except self.cl.RuntimeError as error:
@@ -100,7 +101,7 @@ class OpenCL(LaunchQueue):
 
 
 class OpenCLProgram:
-    """A program of the driver's."""
+    """A program of the driver."""
 
     entry_address: int | None = None
     nbytes = PROGRAM_BYTES
@@ -120,7 +121,8 @@ class OpenCLProgram:
         return f"OpenCLProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that launches the program on `buffers`; its `timed` waits, and gives the seconds of the kernel."""
+        """A function that launches the program on `buffers`. Its `timed` waits, and returns the seconds of the
+        kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
         memories = [buffer.allocate().memory for buffer in buffers]
@@ -139,28 +141,28 @@ class OpenCLProgram:
                 kernel.set_arg(place, cl.SVM((ctypes.c_char * memory.nbytes).from_address(memory.address)))
             else:
                 if opencl.shares_memory:
-                    there = cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=memory.view())
+                    device_buffer = cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=memory.view())
                 else:
-                    there = cl.Buffer(opencl.context, access, memory.nbytes)
-                kernel.set_arg(place, there)
-                hosts.append(_Hosts(memory, there, is_written))
+                    device_buffer = cl.Buffer(opencl.context, access, memory.nbytes)
+                kernel.set_arg(place, device_buffer)
+                hosts.append(_Hosts(memory, device_buffer, is_written))
         for place, value in enumerate(values, len(memories)):
             kernel.set_arg(place, value.to_bytes(8, "little", signed=True))
         grid, group = self.launch.sizes(values), self.launch.group
         if self.threaded is not None:
             grid = (self.shares(value_of(self.threaded.src[0], dict(zip(self.spec.variables, values)))),)
         scratch = [cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]) for nbytes in self.scratch_bytes]
-        for place, there in enumerate(scratch, len(memories) + len(values)):
-            kernel.set_arg(place, there)
+        for place, device_buffer in enumerate(scratch, len(memories) + len(values)):
+            kernel.set_arg(place, device_buffer)
         return _BoundOpenCL(self, kernel, grid, group, memories, hosts, scratch)
 
     @cached_property
     def twin(self) -> OpenCLProgram:
-        """The program for buffers that start anywhere."""
+        """The program for buffers of any alignment."""
         return self.opencl.compile(without_vectors(self.spec))
 
     def shares(self, extent: int) -> int:
-        """How many work-items divide a THREAD axis among themselves: the driver starts as many threads as it likes."""
+        """The number of work-items that share a THREAD axis; the driver decides how many threads run them."""
         units, threads = int(self.opencl.device.max_compute_units), thread_count()
         return max(1, min(extent, threads if threads < units else units * SHARES_PER_THREAD))
 
@@ -193,7 +195,7 @@ class _BoundOpenCL:
         scratch: Sequence[Any],
     ) -> None:
         self.opencl, self.kernel, self.hosts = program.opencl, kernel, hosts
-        self.kept = (memories, scratch)  # a kernel does not keep what it is given
+        self.kept = (memories, scratch)  # a kernel does not keep its arguments alive
         self.names = (program.spec.name,)
         shared = [memory for memory in memories if program.opencl.is_shared(memory)]
         self.blocks = list(dict.fromkeys([memory.root.owner for memory in shared]))
@@ -203,8 +205,8 @@ class _BoundOpenCL:
         self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
 
     def __call__(self, start: int, stop: int) -> None:
-        """Waits only where memory is the host's alone, then also where it is interrupted: the kernel must not write to
-        memory that somebody has put right."""
+        """Launches the kernel. It waits only if some memory is the host's alone, even after an interrupt: the kernel
+        must not write to memory that has been freed or changed meanwhile."""
         try:
             self.run(self.opencl.queue)
         finally:
@@ -212,7 +214,7 @@ class _BoundOpenCL:
                 self.opencl.synchronize()
 
     def timed(self) -> float:
-        """Runs it, alone, and waits: seconds of the kernel, as the device noted its beginning and its end."""
+        """Runs the kernel alone and waits. Returns its seconds by the device's timestamps."""
         opencl = self.opencl
         with opencl.lock:
             opencl.synchronize()
@@ -223,7 +225,7 @@ class _BoundOpenCL:
         return 0.0 if event is None else (event.profile.end - event.profile.start) / 1e9
 
     def run(self, queue: Any) -> Any:
-        """Puts it into that queue: the kernel's event, None where there is nothing to do."""
+        """Puts the kernel into that queue. Returns its event, or None if there is nothing to do."""
         if 0 in self.items:
             return None
         for host in self.hosts:
@@ -245,12 +247,12 @@ class _BoundOpenCL:
                 mapped.base.release(queue)
             elif host.is_written:
                 cl.enqueue_copy(queue, host.memory.view(), host.there, is_blocking=False)
-        queue.flush()  # it begins now, not when somebody waits
+        queue.flush()  # starts it now, not at the first wait
         return event
 
 
 class SharedMemory(HostAllocator):
-    """Memory that the host and the device use by one address."""
+    """Memory that the host and the device use at the same address."""
 
     def __init__(self, opencl: OpenCL) -> None:
         super().__init__()
@@ -260,7 +262,7 @@ class SharedMemory(HostAllocator):
         cl, is_large = self._opencl.cl, size >= MAPPED_FROM
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         span = size + 2 * HUGE_PAGE if is_large else size
-        try:  # with its queue, it is given back when the kernels have ended that were launched before
+        try:  # with its queue, it is freed when the kernels launched before have ended
             allocation = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
         except cl.Error as error:
             raise MemoryError(f"{self._opencl.device.name}: {error}") from error
@@ -273,7 +275,7 @@ def _opened() -> OpenCL:
 
 
 def open_gpu() -> DeviceInterface:
-    """The GPU device. DeviceUnavailable, with what would do, where a package or a driver is missing."""
+    """The GPU device. DeviceUnavailable, with a remedy, if a package or a driver is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu.language != "opencl":
         raise DeviceUnavailable(
@@ -294,7 +296,7 @@ def _lacks(device: Any) -> tuple[DType, ...]:
 
 
 def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
-    """The device as a GPU, which it need not be."""
+    """The device as a GPU, even if it is a CPU."""
     device = opencl.device
     gpu = replace(
         GPUS["opencl"],
@@ -307,7 +309,7 @@ def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
 
 
 def _cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
-    """The device as the CPU that it is: as OpenCL tells of its vectors, where TARGET names no other."""
+    """The device as a CPU, with the vectors that OpenCL reports, unless TARGET names another one."""
     device = opencl.device
     if choice.arch != machine():
         raise DeviceUnavailable(

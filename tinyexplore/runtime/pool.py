@@ -1,4 +1,4 @@
-"""Running compiled kernels: a list of calls in one go, each divided among worker threads, without the interpreter.
+"""Runs lists of compiled kernels in one call, without the interpreter; worker threads share each kernel.
 
 Gain: a kernel starts on all threads in about 1 µs; Python's ThreadPoolExecutor of two takes 26 µs (Intel Xeon, median).
 The pool is machine code (`pool.ll`). Where there is no LLVM, the calls run one after the other on the calling thread.
@@ -29,9 +29,9 @@ from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads, new_in_children
 
 MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
-SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
+SPINS = 2000  # pauses before a waiting thread sleeps: some tens of microseconds
 AS_WRITTEN = CompileOptions(Effort.LEAST)  # how `pool.ll` is compiled
-_PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
+_PAUSE = {  # the pause instruction of each machine, and its declaration
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
@@ -44,7 +44,7 @@ _CORES = (
 
 
 class Batch(partial[None]):
-    """A list of calls as one function without arguments, and what machine code needs to call it: run(record)."""
+    """A list of calls as one function without arguments, and the data with which machine code calls it: run(record)."""
 
     run_address: int
     record_address: int
@@ -52,10 +52,10 @@ class Batch(partial[None]):
 
 
 class NativePool:
-    """`threads - 1` workers beside the calling thread. Callers that come while it is busy do their calls alone.
+    """`threads - 1` workers beside the calling thread. Callers that come while it is busy run their calls alone.
 
-    The workers are threads of the system that Python knows nothing of. They start with the first kernel that is worth
-    dividing; a forked child starts its own.
+    The workers are system threads that Python does not know. They start with the first kernel that is worth dividing; a
+    forked child starts its own.
     """
 
     def __init__(self, threads: int) -> None:
@@ -64,7 +64,7 @@ class NativePool:
         compiler = shared_compiler()
         text, key = _source(threads)
         self.threads = threads
-        self.is_new = False  # compiled here and now, not found on disk
+        self.is_new = False  # compiled now, not read from disk
 
         def compiled() -> bytes:
             self.is_new = True
@@ -81,16 +81,17 @@ class NativePool:
         atexit.register(self.close)
 
     def start_anew(self) -> None:
-        """Forgets all workers: none has started yet, or this is a forked child, which has none of its parent's."""
-        spins = SPINS if self.threads <= core_count() else 0  # who spins keeps a core from the thread waited for
+        """Resets the list of workers: none has started yet, or this is a forked child, which has none of its parent's
+        workers."""
+        spins = SPINS if self.threads <= core_count() else 0  # spinning takes a core from the thread waited for
         self._init(self.threads - 1, spins)
 
     def close(self) -> None:
-        """Sends the workers home; calls made afterwards run on the calling thread."""
+        """Ends the workers. Later calls run on the calling thread."""
         self._stop()
 
     def run(self, bound: BoundProgram, extent: int, parts: int) -> None:
-        """`bound` over 0 … extent, in `parts` parts."""
+        """Runs `bound` over 0 … extent, in `parts` parts."""
         record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent, MOST_PARTS)))
         self._run(record.buffer_info()[0])
 
@@ -113,7 +114,7 @@ class NativePool:
 
 @cache
 def _source(threads: int) -> tuple[str, str]:
-    """The IR of a pool of that many threads, and the name under which its machine code is kept."""
+    """The IR of a pool of that many threads, and the cache key of its machine code."""
     from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
     compiler = shared_compiler()
@@ -126,7 +127,7 @@ def _source(threads: int) -> tuple[str, str]:
 
 
 def _declared_cores() -> tuple[str, ...]:
-    """The functions by which `pool.ll` knows cores: the system's, or ones that know none."""
+    """The functions with which `pool.ll` assigns cores: those of the system, or stubs."""
     if sys.platform == "linux":
         return tuple(f"declare {name}" for name in _CORES)
     return tuple(f"define internal {name} {{\n  ret i32 -1\n}}" for name in _CORES)
@@ -158,8 +159,8 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
-    """The pool of that many threads, or None where there is no LLVM, or no such threads (Windows): then those of Python
-    share the work of a kernel, and calls run one after the other."""
+    """The pool of that many threads. None without LLVM, or without such threads (Windows): then Python threads share a
+    kernel, and calls run one after the other."""
     try:
         return native_pool(threads, instance)
     except (DeviceUnavailable, RuntimeError, OSError):
@@ -175,10 +176,10 @@ def native_pool(threads: int, instance: int = 0) -> NativePool:
 
 
 def make_pool_ahead() -> None:
-    """Has another thread make the pool that kernels will want, while the program goes on to its first kernel.
+    """Makes the pool on another thread, while the program goes on to its first kernel.
 
-    Who wants the pool finds it, waits for the rest, or makes it. What goes wrong goes wrong there again, and is told
-    there. A program that ends at once waits some milliseconds for it.
+    A caller that needs the pool finds it, waits for it, or makes it. An error occurs again in that call, and is
+    reported there. A program that ends immediately waits some milliseconds for it.
     """
     threads = thread_count()
     if threads > 1 and can_start_threads():
@@ -190,7 +191,7 @@ def make_pool_ahead() -> None:
 
 
 def wait_for_pool_ahead() -> None:
-    """Afterwards what `make_pool_ahead` began is done."""
+    """Waits until the work of `make_pool_ahead` is done."""
     for thread in tuple(_makers):
         thread.join()
 

@@ -40,7 +40,7 @@ def _aligned(position: int, count: int) -> int:
 
 
 def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
-    """`count` neighbours; lanes that `mask` leaves out are 0 and not looked at."""
+    """`count` neighbours; lanes that `mask` excludes are 0 and not read."""
     if mask is None or mask is True:
         return [view[_at(position + lane)] for lane in range(count)]
     if mask is False:
@@ -58,7 +58,7 @@ def _store(view: memoryview, position: int, values: list[Any], mask: Any) -> Non
 
 
 def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """All lanes combined as devices do it: lane i with lane i + half, an odd lane waiting for the next round."""
+    """All lanes combined in the order of devices: lane i with lane i + half; an odd lane waits for the next round."""
     lanes = list(values)
     while len(lanes) > 1:
         half = len(lanes) // 2
@@ -90,18 +90,18 @@ def _function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
 
 
 def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
-    """What the text of a program of `uops` refers to by name."""
-    found = dict(_NAMES)
+    """The names to which the text of a program of `uops` refers, with their values."""
+    names = dict(_NAMES)
     for node in uops:
         if node.op in OpGroups.ALU or node.op is Ops.HREDUCE:
             op = node.arg if node.op is Ops.HREDUCE else node.op
             source = node.src[1].dtype if op is Ops.WHERE else node.src[0].dtype
             assert isinstance(source, DType) and isinstance(node.dtype, DType)
             scalar = node.dtype.scalar
-            found[meaning_name(op, scalar, source.scalar)] = _function(op, scalar, source.scalar)
+            names[meaning_name(op, scalar, source.scalar)] = _function(op, scalar, source.scalar)
         elif node.op is Ops.WMMA:
-            found[node.arg] = partial(tile_product, TENSOR_CORES[node.arg])
-    return found
+            names[node.arg] = partial(tile_product, TENSOR_CORES[node.arg])
+    return names
 
 
 def cast_view(view: memoryview, element: Any) -> memoryview:
@@ -110,7 +110,7 @@ def cast_view(view: memoryview, element: Any) -> memoryview:
 
 
 class PythonProgram:
-    """A Python function over memoryviews. `nbytes`: about what it takes of the process's memory."""
+    """A Python function over memoryviews. `nbytes`: about its memory in the process."""
 
     entry_address: int | None = None
     code_bytes = 0
@@ -142,7 +142,7 @@ class PythonProgram:
 
 
 def open_python() -> DeviceInterface:
-    """The PYTHON device; it opens everywhere. Where TARGET names a GPU, its programs are run as `emulator` does."""
+    """The PYTHON device; it opens everywhere. If TARGET names a GPU, `emulator` runs its programs."""
     version = platform.python_version()
     choice = chosen()
     if choice.gpu is not None:
@@ -169,5 +169,5 @@ def open_python() -> DeviceInterface:
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """The source is all there is to show."""
+    """No further listings beside the source."""
     return []

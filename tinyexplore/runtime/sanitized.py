@@ -1,7 +1,7 @@
 """C kernels under AddressSanitizer and UndefinedBehaviorSanitizer: each run is a process of its own, with its buffers
-in blocks of exactly their sizes, so that what reaches beyond them is found and told with its line.
+in blocks of exactly their sizes, so that an access beyond them is found and reported with its line.
 
-The sanitizers' runtime must be there before anything else of a process, which in this one is too late.
+The sanitizers' runtime must be loaded before anything else in a process, which is too late in this one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.native import check_arguments
 
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
-SYMBOLIZERS = ("llvm-symbolizer", "addr2line")  # what knows the lines of a program, the first that is there
+SYMBOLIZERS = ("llvm-symbolizer", "addr2line")  # programs that find source lines; the first one available is used
 NO_RUNTIME = (
     "SANITIZE=1: the C compiler lacks the runtime of its sanitizers (Debian: apt-get install libclang-rt-dev, or gcc, "
     "which has its own)"
@@ -63,17 +63,17 @@ _WORDS = (
 
 
 class SanitizerError(RuntimeError):
-    """A kernel did what C does not define: what, and in which line of its text."""
+    """Raised if a kernel does what C leaves undefined. The message states what, and in which line of its source."""
 
 
 def driver(name: str) -> str:
-    """What stands behind the text of the kernel `name`, to make a program of it."""
+    """The source text that makes a program of the kernel `name`."""
     symbolizer = shutil.which(SYMBOLIZERS[0]) or shutil.which(SYMBOLIZERS[1])
     return DRIVER.format(name=name, symbolizer=f":external_symbolizer_path={symbolizer}" if symbolizer else "")
 
 
 class SanitizedProgram:
-    """A kernel as a program of its own at `path`. `owner` keeps it there."""
+    """A kernel as a separate program at `path`. `owner` keeps the file."""
 
     entry_address: int | None = None
     nbytes = PROGRAM_BYTES
@@ -90,7 +90,7 @@ class SanitizedProgram:
         return f"SanitizedProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function of (start, stop) that runs on copies of `buffers`, and takes what it wrote."""
+        """A function of (start, stop) that runs on copies of `buffers`, and copies the results back."""
         check_arguments(self.spec, buffers, values)
         for buffer in buffers:
             buffer.allocate()
@@ -112,14 +112,14 @@ class SanitizedProgram:
         return run
 
     def complaint(self, words: str, code: int) -> SanitizerError:
-        """What a sanitizer found, in a few words, with the line."""
+        """The error that a sanitizer found, in short, with the line."""
         matches = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
         text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"
         lines = self.source.splitlines()
         numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", words)]
         at = next((number for number in numbers if number <= len(lines)), None)
-        shown = f"\nline {at}: {lines[at - 1].strip()}" if at is not None else ""
-        return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{shown}")
+        excerpt = f"\nline {at}: {lines[at - 1].strip()}" if at is not None else ""
+        return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{excerpt}")
 
 
 __all__ = ["FLAGS", "SanitizedProgram", "SanitizerError", "driver"]

@@ -1,9 +1,9 @@
 """LLVM's long calls without llvmlite's lock, so that several threads compile at once.
 
-llvmlite has one lock around every call of LLVM, for programs whose threads share a context
-(https://github.com/numba/llvmlite/pull/318). What shares no context and no target machine needs none
-(https://llvm.org/docs/ProgrammersManual.html#threads-and-llvm): these calls let go of the interpreter too. With
-INTERPRETER_TRICKS=0 they are llvmlite's own.
+llvmlite holds one lock around every call of LLVM, for programs whose threads share a context
+(https://github.com/numba/llvmlite/pull/318). Calls that share no context and no target machine need no lock
+(https://llvm.org/docs/ProgrammersManual.html#threads-and-llvm). These calls also release the GIL. With
+INTERPRETER_TRICKS=0, llvmlite's own calls are used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tinyexplore.util.interpreter import TRICKS, dispose_passes, without_lock
 
 
 def parsed(ir: str, context: Any) -> Any:
-    """What `parse_assembly(ir, context)` gives. No other thread may use `context`. RuntimeError where `ir` is none."""
+    """The result of `parse_assembly(ir, context)`. No other thread may use `context`. RuntimeError if `ir` is not
+    valid."""
     from llvmlite.binding import ffi, parse_assembly
     from llvmlite.binding.module import ModuleRef
 
@@ -30,7 +31,8 @@ def parsed(ir: str, context: Any) -> Any:
 
 
 def verify(module: Any) -> None:
-    """What `module.verify()` does. No other thread may use the context of `module`. RuntimeError where it is wrong."""
+    """Does the same as `module.verify()`. No other thread may use the context of `module`. RuntimeError if it is
+    invalid."""
     from llvmlite.binding import ffi
 
     if not TRICKS:
@@ -42,8 +44,8 @@ def verify(module: Any) -> None:
 
 
 def run_passes(manager: Any, module: Any, builder: Any) -> None:
-    """What `manager.run(module, builder)` does; `manager` is used up. No other thread may use the context of `module`,
-    nor `builder`."""
+    """Does the same as `manager.run(module, builder)`; `manager` is consumed. No other thread may use the context of
+    `module`, nor `builder`."""
     if not TRICKS:
         manager.run(module, builder)
         return
@@ -54,9 +56,9 @@ def run_passes(manager: Any, module: Any, builder: Any) -> None:
 
 
 def emit_object(machine: Any, module: Any) -> bytes:
-    """What `machine.emit_object(module)` does. No other thread may use `machine`, nor the context of `module`.
+    """The result of `machine.emit_object(module)`. No other thread may use `machine`, nor the context of `module`.
 
-    RuntimeError where LLVM cannot.
+    RuntimeError if LLVM fails.
     """
     if not TRICKS:
         code: bytes = machine.emit_object(module)

@@ -1,4 +1,4 @@
-"""Leave to use the tile registers of a CPU (AMX): Linux saves their 8 KiB only for processes that ask for it."""
+"""Permission to use the tile registers of a CPU (AMX): Linux saves their 8 KiB only for processes that request it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ TILE_DATA = 18  # the component of a CPU's state that the tiles are
 
 @cache
 def allowed() -> bool:
-    """Asks once for the whole process, also for threads that are there already. False where the system refuses, or is
-    not Linux: then this process does without."""
+    """Asks Linux once for permission to use AMX tile data in this process, existing threads included.
+
+    False if the system refuses, or is not Linux: then this process uses no tiles."""
     if sys.platform != "linux" or machine() != "x86_64":
         return False
     try:
@@ -26,7 +27,7 @@ def allowed() -> bool:
 
 
 def usable_features(features: str) -> str:
-    """LLVM's list of what this CPU has ("+avx2,+amx-tile,…"), without the tiles where they may not be used."""
+    """LLVM's list of this CPU's features ("+avx2,+amx-tile,…"), without the tiles if they may not be used."""
     if "+amx-tile" not in features.split(",") or allowed():
         return features
     return ",".join(f"-{name[1:]}" if name.startswith("+amx-") else name for name in features.split(","))

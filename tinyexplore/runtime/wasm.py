@@ -1,11 +1,11 @@
 """The WASM device: kernels as WebAssembly modules, run by wasmtime in this process.
 
-Gain: a page without Python runs them too. A product of 64 × 64 takes 27 µs; the interpreter takes 46 ms (Intel Xeon).
+Advantage: a page without Python can run them too. A product of 64 × 64 takes 27 µs; the interpreter takes 46 ms (Intel
+Xeon).
 
-All buffers of the device lie in one linear memory, which every module imports; an address in it is 32 bits wide. A
-buffer that wraps memory of somebody else's is copied there for the time of a call. wasmtime compiles a module to
-machine code, which is kept on disk (`runtime/cache.py`). Calls come one at a time: a Store of wasmtime's is for one
-thread.
+All buffers of the device are in one linear memory, which every module imports; its addresses have 32 bits. A buffer
+that wraps foreign memory is copied there for the duration of a call. wasmtime compiles a module to machine code, which
+is stored on disk (`runtime/cache.py`). Calls run one at a time, because a wasmtime Store is for one thread.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from tinyexplore.util.locks import new_in_children
 T = TypeVar("T")
 
 PAGE_BYTES = 64 << 10
-_KINDS = {"i32": 0, "i64": 1}  # of wasmtime's values
+_KINDS = {"i32": 0, "i64": 1}  # wasmtime's kinds of values
 MOST_PAGES = 1 << 16
-INSTANCES = 10_000_000  # that a Store may have: they are small
+INSTANCES = 10_000_000  # most instances of a Store; they are small
 INSTANCE_BYTES = 16 << 10  # of a program beside its machine code
 MISSING = (
     "the WASM device runs its kernels in wasmtime, which is not installed: pip install 'tinyexplore[wasm]', "
@@ -53,7 +53,8 @@ MISSING = (
 
 
 class LinearMemory(HostAllocator):
-    """The memory of all modules: 4 GiB at most. What is freed is kept for reuse, for none can be given back."""
+    """The memory of all modules: at most 4 GiB. Freed blocks are kept for reuse, because linear memory cannot
+    shrink."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(cache_bytes=MOST_PAGES * PAGE_BYTES)
@@ -71,11 +72,11 @@ class LinearMemory(HostAllocator):
         return address
 
     def holds(self, memory: Memory) -> bool:
-        """True where a module can have the address of `memory`."""
+        """Whether a module can address `memory`."""
         return 0 <= memory.address - self.start <= self._end - memory.nbytes
 
     def empty_cache(self) -> int:
-        """Makes one piece again of freed blocks that lie side by side."""
+        """Merges adjacent free blocks."""
         with self._lock:
             freed = self.cached_bytes
             pieces = list(self._free)
@@ -86,10 +87,10 @@ class LinearMemory(HostAllocator):
         return freed
 
     def _map(self, size: int) -> Block:
-        for place, (address, room) in enumerate(self._free):
+        for place, (address, free_bytes) in enumerate(self._free):
             gap = self._gap(address, size)
-            if room >= gap + size:
-                pieces = [(address, gap), (address + gap + size, room - gap - size)]
+            if free_bytes >= gap + size:
+                pieces = [(address, gap), (address + gap + size, free_bytes - gap - size)]
                 self._free[place : place + 1] = [piece for piece in pieces if piece[1]]
                 self._count += 1
                 return Block(self.start + address + gap, size, self)
@@ -97,14 +98,14 @@ class LinearMemory(HostAllocator):
         return self._map(size)
 
     def _gap(self, address: int, size: int) -> int:
-        """How far behind `address` a block begins: large ones not all at the same place in a page."""
+        """The offset after `address` at which a block begins, so that large blocks have different offsets in a page."""
         if size < MAPPED_FROM:
             return 0
         place = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
         return (place - address) % (LINES_IN_A_PAGE * ALIGNMENT)
 
     def _grow(self, size: int) -> None:
-        """More pages, half as much again as there are where that is allowed."""
+        """Adds pages: half of the present size if possible."""
         pages = self._end // PAGE_BYTES
         more = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
         if more * PAGE_BYTES < size:
@@ -177,10 +178,10 @@ class Engine:
         return WASMProgram(self, spec, function, kinds, nbytes, len(code), int.from_bytes(code[:4], "little"))
 
     def quick_call(self, function: Any, kinds: Sequence[str], arguments: Sequence[int]) -> Callable[[], bool] | None:
-        """A call of `function` with integers of these kinds that become wasmtime's values once, not at each call: 10 µs
-        in place of 200, and no objects with finalisers in Python, where an interrupt would be lost. It tells whether it
-        went well; who calls wasmtime's own way afterwards learns what did not. None where this version of wasmtime
-        keeps elsewhere what that takes."""
+        """Calls `function` with integers of these kinds, whose wasmtime values are made once instead of in each call.
+        That takes 10 µs instead of 200, and makes no objects with Python finalizers, in which an interrupt would be
+        lost. Returns whether the call succeeded; a second call by wasmtime's API then gives the error. None if this
+        version of wasmtime has another internal layout."""
         try:
             raw = importlib.import_module("wasmtime._bindings")
             values = (raw.wasmtime_val_t * len(arguments))()
@@ -230,11 +231,11 @@ class WASMProgram:
         memories = [buffer.allocate().memory for buffer in buffers]
         engine, allocator = self.engine, self.engine.allocator
         foreign = [place for place, memory in enumerate(memories) if not allocator.holds(memory)]
-        here = [allocator.allocate(x.nbytes) if place in foreign else x for place, x in enumerate(memories)]
+        own_memories = [allocator.allocate(x.nbytes) if place in foreign else x for place, x in enumerate(memories)]
         if self.scratch_bytes and self._scratch is None:
             self._scratch = allocator.allocate(self.scratch_bytes)
         after = [] if self._scratch is None else [self._scratch.address - allocator.start]
-        arguments = [*(memory.address - allocator.start for memory in here), *values, *after]
+        arguments = [*(memory.address - allocator.start for memory in own_memories), *values, *after]
         written = [place for place in foreign if place in self.spec.writes]
         threaded = self.spec.thread_end is not None
         call = None if threaded else engine.quick_call(self.function, self.kinds, arguments)
@@ -242,11 +243,11 @@ class WASMProgram:
         def run(start: int, stop: int) -> None:
             with engine.lock:
                 for place in foreign:
-                    _copy(here[place], memories[place])
+                    _copy(own_memories[place], memories[place])
                 if call is None or not call():
                     self.function(engine.store, *arguments, *((start, stop) if threaded else ()))
                 for place in written:
-                    _copy(memories[place], here[place])
+                    _copy(memories[place], own_memories[place])
 
         return run
 
@@ -257,8 +258,8 @@ def _copy(to: Memory, source: Memory) -> None:
 
 
 def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
-    """What `work` gives, done by a thread of its own, while this one waits and hears signals: objects of wasmtime have
-    finalisers in Python, and what a signal's handler raises in one of these is printed and lost."""
+    """Returns `work()`, run on a separate thread, while this thread waits and receives signals. wasmtime's objects have
+    Python finalizers, and an exception that a signal handler raises in a finalizer is printed and lost."""
     results: list[T] = []
     failed: list[BaseException] = []
 
@@ -273,8 +274,8 @@ def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
     done = threading.Lock()
     done.acquire()
     try:
-        start_new_thread(run, ())  # a Thread has weak references, whose callbacks are interrupted as well
-    except RuntimeError:  # there is no further thread
+        start_new_thread(run, ())  # a Thread has weak references, whose callbacks can be interrupted too
+    except RuntimeError:  # no further thread can start
         return work()
     done.acquire()
     if failed:
@@ -288,7 +289,8 @@ def _engine() -> Engine:
 
 
 def wasm_target(text: str = "", name: str = "WASM") -> Target:
-    """What a module may use, whatever runs it, for the device `name`. `text`: the setting TARGET in force."""
+    """The Target of modules, for any engine that runs them, for the device `name`. `text`: the setting TARGET in
+    force."""
     return Target(
         name=name,
         arch=WASM32,
@@ -315,7 +317,7 @@ def open_wasm() -> DeviceInterface:
 
 
 def wasm_text_device(name: str, text: str) -> DeviceInterface:
-    """The device `name` where TARGET is wasm32: it writes modules and runs none, with or without wasmtime."""
+    """The device `name` for TARGET=wasm32: it writes modules and runs none, with or without wasmtime."""
     refusal = f"modules for {WASM32} are written here, not run; the WASM device runs them, device='WASM'"
     target = wasm_target(text, name)
 
@@ -326,7 +328,7 @@ def wasm_text_device(name: str, text: str) -> DeviceInterface:
 
 
 class WASMText(ForeignProgram):
-    """A module that is there to be examined."""
+    """A module for display."""
 
     def __init__(self, spec: ProgramSpec, refusal: str, binary: bytes) -> None:
         super().__init__(spec, refusal, b"")
@@ -334,5 +336,5 @@ class WASMText(ForeignProgram):
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """The module is what there is to show; what wasmtime makes of it is its own."""
+    """No further listings: wasmtime's machine code is private to it."""
     return []

@@ -1,8 +1,8 @@
-"""The WEBGPU device: WGSL through wgpu, on whatever driver of Vulkan, Metal or Direct3D 12 there is (Mesa's lavapipe
-runs it on the CPU).
+"""The WEBGPU device: WGSL through wgpu, on any driver of Vulkan, Metal or Direct3D 12 (Mesa's lavapipe runs it on the
+CPU).
 
-Memory is the host's: each kernel has what its buffers hold copied to the device, and from there what it wrote. Bools,
-for which WGSL has no memory, take a word each there. Calls come one at a time.
+Memory is the host's. For each kernel, the content of its buffers is copied to the device, and results are copied back.
+A bool takes a word there, because WGSL has no memory of bools. Calls run one at a time.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.workers import Job, ThreadWorkers
 
 T = TypeVar("T")
-PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
-WORD = 4  # bytes of an element, and what sizes of buffers are multiples of
+PROGRAM_BYTES = 64 << 10  # about what a driver keeps of a program
+WORD = 4  # bytes of an element; sizes of buffers are multiples of it
 TICKS = 16  # bytes of two timestamps
-KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # of adapters, the one that is preferred first
+KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # kinds of adapters, in order of preference
 NO_PACKAGE = "the WEBGPU device needs wgpu: pip install 'tinyexplore[webgpu]'"
 NO_DRIVER = (
     "the WEBGPU device needs a driver of Vulkan, Metal or Direct3D 12, and wgpu found none: install that of your GPU, "
@@ -51,7 +51,7 @@ class WebGPU:
         except ImportError as error:
             raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
         self.wgpu: Any = wgpu
-        with suppress(ImportError, KeyError, RuntimeError):  # OpenGL has no part in this, and says what it lacks
+        with suppress(ImportError, KeyError, RuntimeError):  # OpenGL is not used here, and would print what it lacks
             from wgpu.backends.wgpu_native.extras import set_instance_extras  # noqa: PLC0415
 
             set_instance_extras(backends=["Primary"])
@@ -71,7 +71,7 @@ class WebGPU:
         except (wgpu.GPUError, RuntimeError) as error:
             raise DeviceUnavailable(f"the WEBGPU device: {self.name} does not open: {error}") from error
         self.limits: dict[str, int] = self.device.limits
-        self.nanoseconds = self._tick() if clock else 0.0  # of a tick of the device's clock; 0: it has none
+        self.nanoseconds = self._tick() if clock else 0.0  # per tick of the device's clock; 0: it has none
         self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.lock = threading.RLock()
         self._workers = ThreadWorkers(1)
@@ -80,7 +80,7 @@ class WebGPU:
         new_in_children(self, "lock")
 
     def _tick(self) -> float:
-        """What one of its timestamps counts, in ns."""
+        """The nanoseconds of one tick of the device's timestamps."""
         try:
             from wgpu.backends.wgpu_native import lib  # noqa: PLC0415
 
@@ -102,8 +102,8 @@ class WebGPU:
             raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
 
     def apart(self, work: Callable[[], T]) -> T:
-        """What `work` gives, done by a thread of this device's. wgpu is written in Python: an interrupt in the midst of
-        it would leave locks closed that nobody opens. So an interrupt waits for the end of `work`."""
+        """Returns `work()`, run on this device's own thread. wgpu is written in Python, and an interrupt inside it
+        would leave locks held. With this, an interrupt waits for the end of `work`."""
         job = Job(partial(self._alone, work))
         self._workers.do([job], _nothing)
         return job.result()
@@ -115,13 +115,13 @@ class WebGPU:
             return work()
 
     def held(self, bound: _BoundWebGPU) -> _Call:
-        """A function that runs `bound`, whose end is left to the thread of this device's."""
+        """A function that runs `bound`, and leaves freeing it to this device's own thread."""
         call = _Call(bound)
         self._held[weakref.ref(call, self._gone.append)] = bound
         return call
 
     def new_buffer(self, nbytes: int, usage: int) -> Any:
-        """Memory of the device's. MemoryError where it has not so much for a kernel."""
+        """Memory of the device. MemoryError if there is not enough for a kernel."""
         if nbytes > self.most_bytes:
             raise MemoryError(
                 f"{self.name} gives a kernel no buffer of {nbytes:,} bytes, {self.most_bytes:,} at most: work in "
@@ -134,11 +134,11 @@ class WebGPU:
 
 
 def _nothing() -> None:
-    """What the caller does meanwhile."""
+    """Does nothing: the default for work that the caller does meanwhile."""
 
 
 class WebGPUProgram:
-    """A pipeline, and how what it takes is bound."""
+    """A pipeline, and the layout of its bindings."""
 
     entry_address: int | None = None
     nbytes = PROGRAM_BYTES
@@ -175,27 +175,27 @@ class WebGPUProgram:
 
     def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
-        there: list[_There] = []
-        for place, (here, kind) in enumerate(zip(memories, self.types)):
+        device_buffers: list[_There] = []
+        for place, (memory, kind) in enumerate(zip(memories, self.types)):
             assert isinstance(kind, PtrDType)
             factor = WORD if kind.base is dtypes.bool else 1
             how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if place in self.spec.writes else 0)
-            there.append(_There(self.webgpu.new_buffer(here.nbytes * factor, how), here, factor))
+            device_buffers.append(_There(self.webgpu.new_buffer(memory.nbytes * factor, how), memory, factor))
         uniforms = []
         for value in values:
             uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
             self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
-        return self.webgpu.held(_BoundWebGPU(self, there, uniforms, group_counts(self.launch, values)))
+        return self.webgpu.held(_BoundWebGPU(self, device_buffers, uniforms, group_counts(self.launch, values)))
 
 
 class _There:
-    """Memory of the device's beside that of the host, of which each byte is `factor` there."""
+    """Memory of the device that mirrors host memory; each byte of the host has `factor` bytes there."""
 
     def __init__(self, memory: Any, here: Memory, factor: int) -> None:
         self.memory, self.here, self.factor = memory, here, factor
 
     def sent(self) -> Any:
-        """What the device is to have."""
+        """The content to copy to the device."""
         self.here.check_backed()
         view = self.here.view()
         if self.factor == 1:
@@ -205,26 +205,28 @@ class _There:
         return wide
 
     def received(self, data: memoryview) -> None:
-        """Takes what the device has."""
+        """Stores the content copied from the device."""
         self.here.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
 
 
 class _BoundWebGPU:
-    """A program with its buffers. `counts`: its groups, by dimension."""
+    """A program with its buffers. `counts`: the number of groups, by dimension."""
 
     def __init__(
-        self, program: WebGPUProgram, there: Sequence[_There], uniforms: Sequence[Any], counts: Sequence[int]
+        self, program: WebGPUProgram, device_buffers: Sequence[_There], uniforms: Sequence[Any], counts: Sequence[int]
     ) -> None:
-        self.webgpu, self.program, self.there, self.counts = program.webgpu, program, there, tuple(counts)
+        self.webgpu, self.program, self.there, self.counts = program.webgpu, program, device_buffers, tuple(counts)
         self.seconds = 0.0
         if 0 in self.counts:
             return
         device, usage = self.webgpu.device, self.webgpu.wgpu.BufferUsage
-        memories = [*(one.memory for one in there), *uniforms]
-        resources = [{"buffer": one, "offset": 0, "size": one.size} for one in memories]
+        memories = [*(device_buffer.memory for device_buffer in device_buffers), *uniforms]
+        resources = [{"buffer": memory, "offset": 0, "size": memory.size} for memory in memories]
         entries = [{"binding": place, "resource": resource} for place, resource in enumerate(resources)]
         self.group = device.create_bind_group(layout=program.layout, entries=entries)
-        self.written = [one for place, one in enumerate(there) if place in program.spec.writes and one.here.nbytes]
+        self.written = [
+            one for place, one in enumerate(device_buffers) if place in program.spec.writes and one.here.nbytes
+        ]
         # what comes back lies one behind the other, timestamps first, and waits are for all of it together
         size = sum([one.memory.size for one in self.written], TICKS)
         self.back = device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
@@ -271,13 +273,13 @@ class _BoundWebGPU:
 
 
 class _Call:
-    """What others have of a bound program."""
+    """The callable that refers to a bound program."""
 
     def __init__(self, bound: _BoundWebGPU) -> None:
         self._bound = bound
 
     def timed(self) -> float:
-        """Runs it: seconds by the device's clock, 0 where it has none."""
+        """Runs it. Returns seconds by the device's clock, or 0 without one."""
         self(0, 1)
         return self._bound.seconds
 
@@ -287,7 +289,7 @@ class _Call:
 
 
 def open_webgpu() -> DeviceInterface:
-    """The WEBGPU device. DeviceUnavailable, with what would do, where a package or a driver is missing."""
+    """The WEBGPU device. DeviceUnavailable, with a remedy, if a package or a driver is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu is not GPUS["webgpu"]:
         raise DeviceUnavailable(

@@ -1,4 +1,4 @@
-"""From LazyBuffers to an ordered list of kernels and copies."""
+"""The scheduler turns LazyBuffers into an ordered list of kernels and copies."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def schedule_graph(
     writes: Writes = NO_WRITES,
     overrides: Overrides = NO_OVERRIDES,
 ) -> tuple[ScheduleItem, ...]:
-    """The kernels and copies, in order, that bring every one of `outputs` into memory. It computes nothing.
+    """The kernels and copies, in order, that compute `outputs` and store them in memory. It runs nothing.
 
     target_of: the target of a device, by the device's name; the scheduler opens no device itself
     writes: the memory that may be written in place; each other output gets a new Buffer
-    overrides: where a user wants other kernels than the scheduler would choose
+    overrides: the user's changes to the scheduler's choice of kernels
     """
     unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not unrealized:
@@ -52,14 +52,14 @@ def _schedule(
     cut = overrides.over(graph.made).cut
     hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
     graph = graph.then(hoisted)
-    if hoisted.original:  # what was different may be equal now
+    if hoisted.original:  # nodes that were different may be equal now
         cut = overrides.over(graph.made).cut
         graph = graph.then(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
     graph = graph.then(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
     writes = graph.writes
     fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.made))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
-    realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
+    realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: deterministic
     for node in realized:
         source = memory.get(node.src[0]) if node.op in (Ops.COPY, Ops.WRITE) else None
         if node in writes.in_place:
@@ -82,7 +82,7 @@ def _schedule(
 
 
 def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
-    """`item` with the nodes that the user wrote instead of those of the rewritten graph."""
+    """`item` with the nodes that the user wrote in place of those of the rewritten graph."""
     if not graph.original:
         return item
     return replace(
@@ -95,7 +95,7 @@ def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
 
 
 def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:
-    """Writers before readers, and who reads an old value before the kernel that writes there."""
+    """`items` in dependency order: writers before readers, and readers of an old value before its overwriter."""
     writer = {node: item for item in items for node in item.outputs}
     readers: dict[LazyBuffer, list[ScheduleItem]] = {}
     for item in items:
@@ -120,9 +120,9 @@ def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, 
 def _kernels_before_copies(
     items: list[ScheduleItem], needs: Callable[[ScheduleItem], list[ScheduleItem]]
 ) -> list[ScheduleItem]:
-    """Where several instances compute: all kernels that can run before the next copies, then these, and so on.
+    """Orders items of several instances: all kernels that can run before the next copies, then these copies, and so on.
 
-    Between copies, what one instance does is independent of what the others do.
+    Between copies, the kernels of one instance are independent of the kernels of the others.
     """
     if len({item.device for item in items if not item.is_copy}) < 2 or not any(item.is_copy for item in items):
         return items

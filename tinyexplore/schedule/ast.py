@@ -1,4 +1,4 @@
-"""From a KernelPlan to a ScheduleItem: every visit becomes a UOp, sources first."""
+"""Builds a ScheduleItem from a KernelPlan: every visit becomes a UOp, sources first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest,
 
 
 def all_of(conditions: Conditions) -> UOp | None:
-    """One condition that holds where all do."""
+    """One condition that holds if all of `conditions` do."""
     result: UOp | None = None
     for condition in conditions:
         result = condition if result is None else result & condition
@@ -25,13 +25,16 @@ def all_of(conditions: Conditions) -> UOp | None:
 
 
 def constant(node: LazyBuffer) -> UOp:
-    """The value of a CONST; a size that is symbolic, as its dtype has it."""
+    """The value of a CONST; a symbolic size is converted to its dtype."""
     return node.arg.cast(node.dtype) if isinstance(node.arg, UOp) else UOp.const(node.dtype, node.arg)
 
 
 class AstBuilder:
-    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer;
-    `original_of`: as which node each is recorded."""
+    """Writes the ast of one kernel.
+
+    memory: the Buffer of every LazyBuffer that is or will be in memory.
+    original_of: the LazyBuffer that the user wrote, as which a node is recorded.
+    """
 
     def __init__(
         self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
@@ -43,8 +46,8 @@ class AstBuilder:
         self.values: dict[Visit, UOp] = {}
         self.origins: list[tuple[LazyBuffer, UOp, str]] = []
         self.gathered: dict[UOp, UOp] = {}
-        self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # where a scatter or a write stores, and after what
-        self.changes: list[UOp] = []  # of scratch memory, step by step
+        self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # the address of a scatter or a write, and what it waits for
+        self.changes: list[UOp] = []  # changes of scratch memory in each step
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
 
@@ -97,9 +100,10 @@ class AstBuilder:
         )
 
     def requirements(self, members: Iterable[LazyBuffer], values: dict[UOp, int]) -> tuple[Requirement, ...]:
-        """What the kernel's movements and buffers take for granted and some values of its Variables do not grant.
+        """The conditions that the kernel's movements and buffers need, and that some values of its Variables do not
+        meet.
 
-        Their values are added to `values`.
+        The values of these Variables are added to `values`.
         """
         conditions = []
         written = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
@@ -112,7 +116,7 @@ class AstBuilder:
         return tuple(conditions)
 
     def note_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
-        """Where the kernel's integer arguments come from: bound ones in the shapes and places of its LazyBuffers."""
+        """Notes the kernel's integer arguments: bound Variables in the shapes and offsets of its LazyBuffers."""
         if not bound:
             return
         if self.recorder is not None:
@@ -129,7 +133,7 @@ class AstBuilder:
             self.recorder.record(derived((self.original_of(node), value, how)))
 
     def pointer(self, node: LazyBuffer) -> UOp:
-        """The kernel's buffer, as large as it is for the greatest sizes."""
+        """The pointer to a buffer of the kernel, sized for the greatest values of its Variables."""
         buffer = self.memory[node]
         parameter = self.buffers.get(buffer)
         if parameter is None:
@@ -138,7 +142,7 @@ class AstBuilder:
         return parameter
 
     def source_value(self, source: LazyBuffer, visit: Visit) -> UOp:
-        """What a visited source is worth: computed in this kernel, or read from memory."""
+        """The value of a visited source: computed in this kernel, or loaded from memory."""
         value = self.values.get(visit)
         if value is None:
             value = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
@@ -146,7 +150,7 @@ class AstBuilder:
         return value
 
     def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
-        """An element of a row that was computed before, read from scratch memory."""
+        """An element of a row buffer, loaded from scratch memory."""
         shape = tuple(node.shape[axis] for axis in row.axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
@@ -209,7 +213,7 @@ class AstBuilder:
         return UOp(node.op, node.dtype, tuple(src))
 
     def padded(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
-        """Zero outside; a load that is masked by just that condition gives zero alone."""
+        """`value` inside the bounds, zero outside. A load with exactly this mask already gives zero."""
         _, conditions = source_index(node, visit.idxs)
         inside = all_of(conditions)
         if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
@@ -217,7 +221,7 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
-        """The table's element where the index is in range, else 0; memory is never accessed outside the table."""
+        """The table's element if the index is in range, else 0. Memory is never accessed outside the table."""
         assert visit.picked is not None
         place = index.cast(dtypes.index)
         last = visit.picked.src[0]
@@ -226,7 +230,8 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
-        """What the place that `index` names becomes: where it is read, then after the copy, in each step again."""
+        """The new value at the position that `index` gives, which each step reads after the copy and after earlier
+        steps."""
         op, axis = node.arg
         target = self.pointer(node)
         inner = visit.sources[0]
@@ -250,7 +255,7 @@ class AstBuilder:
         return before.alu(op, value)
 
     def fetched(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp) -> UOp:
-        """The number that `index` names in scratch memory, which is one more after this step."""
+        """The counter that `index` selects in scratch memory; this step then increases it by one."""
         bins = node.src[0].shape[-1]
         dtype = PtrDType(node.dtype, greatest(bins), "local")
         scratch = UOp(Ops.DEFINE_LOCAL, dtype, (), f"counts{self.plan.rows}")
@@ -268,7 +273,7 @@ class AstBuilder:
         return before
 
     def written(self, node: LazyBuffer, place: UOp) -> UOp:
-        """Where a WRITE stores: what values say is a place of its buffer or none."""
+        """The address of a WRITE. A loaded index is a position of its buffer, or none."""
         pointer = self.pointer(node)
         if not place.find(Ops.LOAD):
             return pointer.index(place)
@@ -289,7 +294,7 @@ class AstBuilder:
 def build_item(
     plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
 ) -> ScheduleItem:
-    """The kernel of `plan`, its buffers in the order in which it names them, outputs first."""
+    """The ScheduleItem of `plan`. Buffers are in the order in which the kernel numbers them, outputs first."""
     item = AstBuilder(plan, memory, original_of).build()
-    plan.visits.clear()  # visits name their plan: without that circle, memory is freed as soon as nothing uses it
+    plan.visits.clear()  # visits refer to their plan: without this cycle, memory is freed as soon as nothing uses it
     return item

@@ -4,8 +4,8 @@ A rewrite of the tensor graph before fusion, in one pass from the sources to the
 if they are the same operation, with the same arguments, on the same values. Two views have the same value if they show
 the same elements of the same value in the same places. Each merge is recorded as a decision.
 
-A WRITE keeps a value of its own, and so does the node that it stores into, and memory that a constant fills: that is
-how state begins. Views of memory or of constants compute nothing, so they are compared and not merged. Random numbers
+Three kinds of node are never merged: a WRITE, the node that it stores into, and memory that a constant fills, because
+state begins so. Views of memory or of constants compute nothing, so they are compared and not merged. Random numbers
 need no rule: each draw reads a buffer of its own.
 """
 
@@ -70,10 +70,11 @@ def merge_equal(
 
 
 class ValueNumbers:
-    """merged: for each node that is not computed alone, the first node of `order` with the same value.
+    """Value numbering of the nodes in `order`.
 
+    merged: for each node that is not computed separately, the first node of `order` with the same value.
     outputs: the requested nodes. A view among them is not merged.
-    cut: nodes that the user stores. A view among them has a value of its own.
+    cut: nodes that the user stores. A view among them counts as a separate value.
     """
 
     def __init__(
@@ -85,8 +86,8 @@ class ValueNumbers:
         self.opaque = self.targets.union(cut)
         self.number: dict[LazyBuffer, LazyBuffer] = {}  # for each node, the first one with its value
         self.known: dict[Key, LazyBuffer] = {}  # the first node of each value
-        self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}  # for the first of each view: of what, where
-        self.shared: dict[LazyBuffer, LazyBuffer] = {}  # the view that stands for those of its value
+        self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}  # of the first view of each value
+        self.shared: dict[LazyBuffer, LazyBuffer] = {}  # the view that represents all views of its value
         for node in order:
             if node.buffer is None and node.op in OpGroups.MOVEMENT:
                 self.see_view(node)
@@ -109,7 +110,8 @@ class ValueNumbers:
         return (node.op, node.dtype, node.arg, node.device, *src)
 
     def see_view(self, node: LazyBuffer) -> None:
-        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it shows."""
+        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it
+        selects."""
         source = self.number[node.src[0]]
         base, tracker = self.views.get(source) or (source, None)
         if node in self.opaque:

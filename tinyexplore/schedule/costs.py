@@ -1,4 +1,4 @@
-"""What it costs to compute a value again, beside what it costs to store it and read it."""
+"""The scheduler's cost model: recomputing a value compared with storing and loading it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tinyexplore.schedule.writes import is_leaf
 from tinyexplore.uop import OpGroups, Ops
 
 EXPENSIVE = OpGroups.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
-COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these on
+COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these nodes on
 # a policy in counts and ratios, the same for every machine
-CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
-MOST_REPEATED_OPS = 16  # a longer one is stored, and nobody asks what that costs
-OP_IN_READS = 0.25  # an operation on a value, in times of reading one from beyond the L2 cache
+CHEAP_OPS = 4  # a chain of at most this many light operations is recomputed rather than stored
+MOST_REPEATED_OPS = 16  # a longer chain is stored without an estimate of the cost
+OP_IN_READS = 0.25  # the time of an operation on a value, relative to reading it from beyond the L2 cache
 WRITE_IN_READS = 2  # the line is read before it is written
 
 
@@ -25,11 +25,11 @@ def is_over(what: str, value: float, bound: float) -> bool:
 
 
 class Costs:
-    """`operations`: to compute one element of each node of `order` (sources first; capped).
+    """`operations`: the operations that compute one element of each node of `order` (sources first; capped).
 
-    They are counted from memory, from reductions, and from what will be stored anyway, because it has several readers
-    and is not light enough for all of them (`counted_from`). What is spread over more elements than it has, each of
-    them pays a part of: a channel's scale is made once for all its pixels.
+    They are counted from memory, from reductions, and from nodes that will be stored anyway because they have several
+    readers and are too expensive to recompute (`counted_from`). The cost of an expanded value is divided among its
+    elements: a channel's scale is computed once for all pixels.
     """
 
     def __init__(self, order: Sequence[LazyBuffer], overrides: Overrides = NO_OVERRIDES) -> None:
@@ -57,24 +57,26 @@ class Costs:
     def is_rather_repeated(
         self, node: LazyBuffer, kernels: int, exceeds: Callable[[str, float, float], bool] = is_over
     ) -> bool:
-        """True where that many kernels rather compute `node` each for itself than read what one of them stored."""
+        """Whether it is cheaper that each of that many kernels recomputes `node` than that one kernel stores it."""
         operations = self.operations[node]
-        if not exceeds("operations, of which few are rather done again than stored", operations, CHEAP_OPS):
+        if not exceeds("operations per element (recomputed up to the bound)", operations, CHEAP_OPS):
             return True
-        if exceeds("operations, of which many are rather stored than done again", operations, MOST_REPEATED_OPS):
+        if exceeds("operations per element (stored above the bound)", operations, MOST_REPEATED_OPS):
             return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels
         again = (kernels - 1) * operations * OP_IN_READS + kernels * inputs
-        return not exceeds("cost of computing an element in each kernel, beside storing it, in reads", again, stored)
+        return not exceeds(
+            "cost of recomputing an element in every kernel, against storing it once, in reads", again, stored
+        )
 
     def is_little_to_read(self, node: LazyBuffer) -> bool:
-        """True for a light value that takes less to compute again than to load: made of constants, or much expanded."""
+        """Whether a value is cheaper to recompute than to load, because it is made of constants or is much expanded."""
         is_light = self.operations[node] <= CHEAP_OPS and node.op not in EXPENSIVE
         return is_light and self.input_size(node) * 2 <= node.size
 
     def input_size(self, node: LazyBuffer) -> int:
-        """Elements in the memory that `node` is computed from, were its inputs inlined as far as they are light."""
+        """The number of elements in memory from which `node` is computed, if its cheap inputs are inlined."""
         known = self.input_sizes.get(node)
         if known is not None:
             return known
@@ -100,7 +102,7 @@ class Costs:
 
 
 def operations_of(op: Ops) -> int:
-    """About how many simple operations take as long."""
+    """The cost of an operation, as the number of simple operations that take about as long."""
     if op in OpGroups.MOVEMENT or op is Ops.BITCAST:
         return 0
     return 20 if op in OpGroups.TRANSCENDENTAL else 8 if op in EXPENSIVE else 1

@@ -1,8 +1,8 @@
 """Dependence: along which parts of its axes the value of a LazyBuffer changes.
 
-An axis is a row of *digits*, outermost first: sizes whose product is the size of the axis, as the digits of a number
-make its value. Of a matrix with four rows, repeated three times along axis 0, axis 0 has the digits 3, along which
-nothing changes, and 4, along which the value does.
+An axis is a sequence of *digits*, outermost first. The product of their sizes is the size of the axis, as in a
+mixed-radix number. For example, repeat a matrix with four rows three times along axis 0. Then axis 0 has the digits 3,
+along which the value does not change, and 4, along which it does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Dependence:
 
 
 def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-    """What the layout of `node` depends on."""
+    """The nodes that the layout of `node` depends on."""
     is_followed = (
         node.op in OpGroups.ALU or node.op in OpGroups.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
     )
@@ -93,14 +93,14 @@ def depends(digits: Digits) -> bool:
 
 
 def merged(digits: Iterable[Digit]) -> Digits:
-    """The digits of an axis, as few as there can be."""
+    """The digits of an axis, merged into the fewest digits."""
     groups = groupby([digit for digit in digits if digit[0] != 1], itemgetter(1))
     return tuple([(product([size for size, _ in group]), varies) for varies, group in groups])
 
 
 def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
-    """Sizes of digits, outermost first, of which each digit of several descriptions of one axis is made; None: there
-    are none."""
+    """The finest sizes of digits, outermost first, that make up the digits of several descriptions of one axis; None if
+    there are none."""
     sizes = {tuple([size for size, _ in one]) for one in digits}
     if len(sizes) == 1:
         return sizes.pop()
@@ -119,7 +119,7 @@ def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
 
 
 def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
-    """Whether a value that has `digits` depends on each of the finer ones of `sizes`."""
+    """Whether a value that has `digits` depends on each of the finer digits of `sizes`."""
     flags_by_axis: list[bool] = []
     left: sint = 1
     rest: Iterator[Digit] = reversed(digits)
@@ -133,7 +133,7 @@ def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
 
 
 def _together(size: sint, digits: Sequence[Digits]) -> Digits:
-    """The digits of an axis along which some of several values change."""
+    """The digits of an axis along which at least one of several values changes."""
     sizes = refined(digits)
     if sizes is None:
         return ((size, any(map(depends, digits))),)
@@ -142,8 +142,8 @@ def _together(size: sint, digits: Sequence[Digits]) -> Digits:
 
 
 def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
-    """The digits of an axis after a SHRINK or PAD, which changes the size of the outermost digit where it moves whole
-    steps of that."""
+    """The digits of an axis after a SHRINK or PAD. If it moves whole steps of the outermost digit, only the size of
+    this digit changes."""
     before, after = node.src[0].shape[axis], node.shape[axis]
     first, second = node.arg[axis]
     is_pad = node.op is Ops.PAD
@@ -166,7 +166,7 @@ def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
 
 
 def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tuple[range, range]]:
-    """The runs of axes of two shapes of one memory that hold the same elements."""
+    """The groups of axes of two shapes of one memory that cover the same elements."""
     a = b = 0
     while a < len(before) or b < len(after):
         first_a, first_b = a, b
@@ -185,7 +185,8 @@ def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tu
 
 
 def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
-    """`digits`, outermost first, as those of axes of `sizes`; digits are cut where an axis ends. None: inside one."""
+    """`digits`, outermost first, divided among axes of `sizes`; a digit is split if an axis ends inside it. None if it
+    cannot be split."""
     regrouped_digits: list[list[Digit]] = []
     rest = list(reversed(digits))
     for size in reversed(sizes):

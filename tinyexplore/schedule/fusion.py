@@ -1,8 +1,8 @@
-"""Fusion: which LazyBuffers get memory of their own, which are computed inside the kernels that read them, and why.
+"""Fusion: decides which LazyBuffers are stored in memory and which are computed inside the kernels that read them.
 
-The graph is walked from the outputs to the inputs. Each node is *visited* by the kernels that read it, at the index
-at which they read it and inside the loops in which they do. A node is fused when that index shows that no value would
-be computed (much) more often than there are elements; else it is realised by a kernel of its own.
+The graph is walked from the outputs to the inputs. Each node is *visited* by the kernels that read it, at the index at
+which they read it and inside the loops in which they do. A node is fused if this index shows that its values would not
+be computed (much) more often than there are elements. Otherwise its own kernel realizes it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 
-from tinyexplore.dtype import dtypes
+from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
 from tinyexplore.kernel.analysis.tensor_cores import usable_cores
 from tinyexplore.lazy import LazyBuffer
@@ -25,6 +25,7 @@ from tinyexplore.schedule.rows import (
     common_row,
     is_read_across,
     reduces_within,
+    reductions_within,
     row_bytes,
     steps_between,
 )
@@ -36,36 +37,37 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
 
-# a policy, the same for every machine: which kernels there are depends on it (what a machine is like: `Target`)
-REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
+# a policy, the same for every machine, that determines which kernels there are (machine facts are in `Target`)
+REPEAT_REDUCE = 1.5  # the most times, on average, that a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
-REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
-READS_UNPADDED = 1 << 22  # up to here the masks cost less than another kernel
-READS_SELECTED = 1 << 18  # and up to here those of padding with a number, which is asked for twice and selected
-ONE_BY_ONE = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
+REPEAT_PADDED = 8.0  # reads per element from which a padded copy costs less than masks in an inner loop
+READS_UNPADDED = 1 << 22  # up to this many reads, masks cost less than another kernel
+READS_SELECTED = 1 << 18  # the same for padding with a number, which is read twice and selected
+ONE_BY_ONE = 1 << 12  # from here on, steps without lanes cost more than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
-LARGE_STRIDED = 1 << 16  # steps of a reduction from which strided reads one by one cost more than another kernel
-MOST_RELATED = 256  # operations looked through for what two reductions have in common
-LARGE_PRODUCT = (
-    1 << 23
-)  # steps from which a product is as quick or quicker in its own kernel than beside another product
-MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
-TILE_COLUMNS = 64  # of a product's results, about: what a tile of them reads of a row of factors is computed once
+LARGE_STRIDED = 1 << 16  # steps of a reduction from which scalar strided reads cost more than another kernel
+MOST_RELATED = 256  # most operations that are searched for common parts of two reductions
+LARGE_PRODUCT = 1 << 23  # steps from which a product is as fast or faster in its own kernel than beside another product
+MANY_USES = 8  # reads of each element from which a register tile of a product pays
+TILE_COLUMNS = 64  # about the columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
 COMPUTED = "times that each element would be computed"
 SHARED = "bytes that every row reads again"
-STORED_BY_READER = "stored by the kernel that reads it, which has the value at hand"
+STORED_BY_READER = "stored by the kernel that reads it, which has the value already"
 ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # element by element, as arithmetic is
-MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
+MIN_ROWS = 16  # fewest rows for the threads of a kernel that has a row's reduction and its use
 
 
 class Fusion:
-    """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory.
+    """The fusion decisions for one set of outputs.
 
-    old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
-    decisions: what becomes of each node that was decided on, and why. original_of: as which node that is
-    recorded. overrides: what the user decides instead.
+    plans: the kernels, in no particular order.
+    realized: the nodes that get memory.
+    old_values: for each WRITE that is not in place, the copy of its target that it stores into.
+    decisions: for each node that was decided on, the decision and the reason.
+    original_of: the node that the user wrote, as which a node is recorded.
+    overrides: the user's overrides of decisions.
     """
 
     def __init__(
@@ -79,9 +81,7 @@ class Fusion:
         self.target_of = target_of
         self.overrides = overrides
         self.recorder = active_recorder()
-        self.compared: dict[
-            str, NumberCompared
-        ] = {}  # for the node that is being decided on, where a recorder is attached
+        self.compared: dict[str, NumberCompared] = {}  # for the present node, if a recorder is attached
         self.outputs = dict.fromkeys(outputs)
         self.original_of = original_of
         self.order = graph_order(outputs)
@@ -100,22 +100,22 @@ class Fusion:
         self.needed = needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
-        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # of reductions: a kernel of many compares them all
+        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # of reductions: all pairs are compared
         for node in reversed(self.order):
             self.place(node)
 
-    def decide(self, node: LazyBuffer, decision: str, reason: str, obstacle: str = "") -> None:
-        self.decisions[node] = decision, reason, obstacle
+    def decide(self, node: LazyBuffer, decision: str, reason: str, legality_error: str = "") -> None:
+        self.decisions[node] = decision, reason, legality_error
         if self.recorder is not None:
             compared = tuple(self.compared.values())
-            self.recorder.record(Decided(self.original_of(node), decision, reason, compared, obstacle))
+            self.recorder.record(Decided(self.original_of(node), decision, reason, compared, legality_error))
 
     def exceeds(self, what: str, value: float, bound: float) -> bool:
-        """Whether `value` is more than `bound`: a number that a decision depends on, recorded with it."""
+        """Whether `value` is greater than `bound`. The comparison is recorded with the decision."""
         return self.noted(what, value, bound, value > bound)
 
     def reaches(self, what: str, value: float, bound: float) -> bool:
-        """Whether `value` is at least `bound`, recorded as well."""
+        """Whether `value` is at least `bound`. The comparison is recorded with the decision."""
         return self.noted(what, value, bound, value >= bound)
 
     def noted(self, what: str, value: float, bound: float, over: bool) -> bool:
@@ -124,7 +124,7 @@ class Fusion:
         return over
 
     def place(self, node: LazyBuffer) -> None:
-        """Decides on `node`, whose readers are all placed, and passes the visits on to its sources."""
+        """Decides on `node`, after all its readers, and passes the visits on to its sources."""
         visits = self.pending.pop(node, [])
         self.compared = {}
         if node.size == 0 or (is_leaf(node) and node not in self.forced):
@@ -133,7 +133,7 @@ class Fusion:
             self.place_forced(node, visits)
             return
         if not visits:
-            return  # only something empty would have read it
+            return  # only an empty value would have read it
         repeats = sum(visit.executions for visit in visits) / node.size
         if node not in self.overrides.join and self.is_rather_padded(node, visits, repeats):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
@@ -151,10 +151,10 @@ class Fusion:
         if row is not None:
             self.keep(node, visits, row)
             return
-        obstacle = against_fusing(node)
-        is_joined = reason is not None and node in self.overrides.join and not obstacle
+        legality_error = against_fusing(node)
+        is_joined = reason is not None and node in self.overrides.join and not legality_error
         if reason is not None and not is_joined:
-            self.realize(node, reason, obstacle)
+            self.realize(node, reason, legality_error)
             return
         plans = {visit.plan for visit in visits}
         if is_joined:
@@ -179,10 +179,10 @@ class Fusion:
             self.place_write(node)
             return
         why, must = self.reason_forced(node)
-        obstacle, reason = self.against_storing_by_reader(node, visits)
-        plan = None if obstacle or reason is not None else visits[0].plan
+        legality_error, reason = self.why_not_stored_by_reader(node, visits)
+        plan = None if legality_error or reason is not None else visits[0].plan
         if plan is None:
-            self.realize(node, why, f"{must}: {obstacle}" if must and obstacle else "")
+            self.realize(node, why, f"{must}: {legality_error}" if must and legality_error else "")
             return
         self.realized.add(node)
         plan.stores.append(node)
@@ -190,7 +190,7 @@ class Fusion:
         self.visit_sources(node, visits[0])
 
     def place_write(self, node: LazyBuffer) -> None:
-        """A WRITE is a kernel over its value, which stores nothing else."""
+        """Makes a kernel for a WRITE: it loops over the value and stores nothing else."""
         target, places, _ = node.src
         self.realized.add(node)
         why = self.writes.why.get(node, "")
@@ -204,13 +204,14 @@ class Fusion:
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
             self.visit_sources(copy, make_visit(plan, plan.idxs, (), plan.loops))
-        plan = KernelPlan.over(places.contiguous())  # in any order, however the places were computed
+        plan = KernelPlan.over(places.contiguous())  # in any order, independent of how the indices are computed
         plan.stores = [node]
         self.plans.append(plan)
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
-        """Why `node` gets memory whatever its use is, and why it must; "" where only the user's word says so."""
+        """The reason why `node` gets memory however it is used, and why it must; the second is empty if only the user's
+        override says so."""
         must = "copied, gathered from or written to, and so needed in memory" if node in self.needed else ""
         must = "an output of the program" if node in self.outputs else must
         if node in self.writes.first:
@@ -222,11 +223,12 @@ class Fusion:
             why = f"{why}, and you cut here" if why else "you cut here"
         return why, must
 
-    def against_storing_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
-        """What forbids the kernel that reads `node` storing it as well, and why it rather does not; it can where
-        it alone reads it, each element at its own place.
+    def why_not_stored_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
+        """The legality error and the cost reason against storing `node` in the kernel that reads it; "" and None: none.
 
-        What is copied to another device has a second reader, whose result that very kernel may need.
+        It is legal if this kernel is the only reader and reads each element at its own position.
+
+        A node that is copied to another device has a second reader, whose result the kernel may need.
         """
         if not self.may_store_several:
             return "MULTIOUTPUT=0 gives each output its own kernel", None
@@ -243,24 +245,23 @@ class Fusion:
             return "the loops of the kernel that reads it are not over places of its result", None
         if not is_same_place(node, visit):
             return "the kernel that reads it has another shape or order", None
-        if obstacle := against_fusing(node):
-            return obstacle, None
+        if legality_error := against_fusing(node):
+            return legality_error, None
         if node in self.overrides.cut:
             return "", "you cut here"
         return "", None if node in self.overrides.join else self.reason_to_realize(node, visits)
 
-    def realize(self, node: LazyBuffer, reason: str, obstacle: str = "") -> None:
+    def realize(self, node: LazyBuffer, reason: str, legality_error: str = "") -> None:
         self.realized.add(node)
         plan = KernelPlan.over(node, self.bounds_of_reduced(node))
         self.plans.append(plan)
-        self.decide(node, "realize", reason, obstacle)
+        self.decide(node, "realize", reason, legality_error)
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
-        """How many neighbouring elements of `root` share what was reduced and expanded in another shape of the same
-        memory: a group's mean, normalised as (groups, all of one) and stored as (channels, height, width). A loop for
-        each of them has the reduction outside of what uses it.
-        """
+        """How many neighbouring elements of `root` share a value that was reduced and expanded in another shape of the
+        same memory. An example is a group's mean, normalized as (groups, elements of a group) and stored as (channels,
+        height, width). A separate loop over these keeps the reduction outside of its use."""
         bounds: set[int] = set()
         seen = {root}
         todo = [(root, False)]
@@ -277,16 +278,16 @@ class Fusion:
         return frozenset(bounds)
 
     def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
-        """Why `node` must get memory of its own; None if it can be computed where it is read."""
+        """The reason why `node` must be stored; None if the kernels that read it can compute it."""
         plans = {visit.plan for visit in visits}
         is_reduce = node.op is Ops.REDUCE_AXIS
-        if obstacle := against_fusing(node):
-            return obstacle
+        if legality_error := against_fusing(node):
+            return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "steps that would go one by one", work, ONE_BY_ONE
+            "steps that would run one by one", work, ONE_BY_ONE
         ):
-            return "the loop that reads it goes element by element, in order: by itself it is done in vectors"
+            return "the loop that reads it runs element by element, in order; in a kernel of its own it is vectorized"
         if self.reaches("operations of the kernel that reads it", max([plan.op_count for plan in plans]), self.max_ops):
             return f"the kernel that reads it has {self.max_ops} operations already"
         if len(plans) > 1:
@@ -304,12 +305,12 @@ class Fusion:
         if self.costs.is_little_to_read(node):
             return self.reason_to_store_factor(node, visits, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
-        if self.exceeds(COMPUTED, repeats, limit) and not self.is_done_in_passing(node, visits):
+        if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, visits):
             return f"the loops around its use would compute each element {_times(repeats)}"
         return None
 
     def reason_to_store_factor(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
-        """Why a factor of a product is stored although it is computed from little: an identity matrix, a mask.
+        """The reason why a factor of a product is stored although its inputs are small: an identity matrix, or a mask.
 
         The product would compute the factor again for each tile of its results. A factor that does not depend on the
         last axis of the results is computed once for a row of a tile.
@@ -322,16 +323,15 @@ class Fusion:
             return None
         return f"a product would compute each element {_times(repeats)}"
 
-    def is_done_in_passing(self, node: LazyBuffer, visits: list[Visit]) -> bool:
-        """True for what is computed again and again, and yet adds an operation at most for each element of the results:
-        a channel's scale, once for each row of each picture. Not what reductions go into: they are done with it, once.
-        """
+    def is_recomputed_cheaply(self, node: LazyBuffer, visits: list[Visit]) -> bool:
+        """Whether recomputing `node` costs at most one operation for each element of the results, as for a channel's
+        scale in each row of an image. False for a value of reductions."""
         if reduces_within(node):
             return False
         operations = self.costs.operations[node] + operations_of(node.op)
         results = sum([prod([loop.size for loop in plan.loops]) for plan in {visit.plan for visit in visits}])
         done = sum([visit.executions for visit in visits]) * operations
-        return not self.exceeds("operations of all that, beside the elements of the results", done, results)
+        return not self.exceeds("operations to recompute it, against elements of the results", done, results)
 
     def reason_to_realize_reduce(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
@@ -358,16 +358,17 @@ class Fusion:
             and self.exceeds("steps of the reduction", work, LARGE_STRIDED)
             and is_read_across(node, visit.idxs)
         ):
-            return "the loops around its use read with a large stride: by itself it is done in vectors"
+            return "the loops around its use read with a large stride: alone it is computed in vectors"
         if visit.plan.sums:
             return self.reason_to_part(node, visit.plan)
         return None
 
     def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
-        """The reason why `node` gets a kernel of its own beside the reductions that the kernel has; None: it is fused.
+        """The reason why `node` gets a separate kernel instead of joining the reductions of the kernel; None to fuse
+        it.
 
         A large product needs its own register tile and panels. It shares a kernel only with a reduction that it reads
-        or that reads it (attention), or that is made of the same values (a softmax's weights and their sum).
+        or that reads it (attention), or that is computed from the same values (a softmax's weights and their sum).
         """
         work = node.src[0].size
         is_product = self.is_product(node, work)
@@ -381,12 +382,13 @@ class Fusion:
         return None
 
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
-        """True where something that is computed goes into both reductions, or one of them into the other."""
+        """Whether both reductions read a common computed value, or one of them reads the other."""
         mine, others = self.made_of(node), self.made_of(other)
         return not mine.isdisjoint(others) or max(len(mine), len(others)) > MOST_RELATED
 
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
-        """What is computed for `node` and is no other reduction's business; `MOST_RELATED` of it and some at most."""
+        """The nodes computed for `node`, without those of other reductions; slightly more than `MOST_RELATED` of them
+        at most."""
         known = self.descendants.get(node)
         if known is not None:
             return known
@@ -400,8 +402,12 @@ class Fusion:
                         todo.append(src)
         return descendants
 
+    def has_only_products(self, node: LazyBuffer) -> bool:
+        """True if `node` combines sums of products, and no other reductions, elementwise."""
+        return all([self.is_product(total, total.src[0].size) for total in reductions_within(node)])
+
     def is_product(self, node: LazyBuffer, work: int) -> bool:
-        """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
+        """Whether `node` is a sum of products that reads each element many times: a matmul, a convolution."""
         inner = node.src[0]
         while inner.buffer is None and (inner.op is Ops.CAST or inner.op is Ops.RESHAPE):
             inner = inner.src[0]
@@ -412,8 +418,8 @@ class Fusion:
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-        """The casts of small numbers whose product `node` sums, where the device has a dot instruction, or a tensor
-        core, for these: they are read as they lie in memory."""
+        """The casts of small numbers whose product `node` sums, if the device has a dot instruction or a tensor core
+        for these. Such numbers are read without conversion."""
         if node.op is not Ops.REDUCE_AXIS or node.arg[0] is not Ops.ADD or node.src == () or not config().TC:
             return ()
         product = node.src[0]
@@ -424,22 +430,28 @@ class Fusion:
         small = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
         if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
             return ()
-        target, dtype = self.target_of(node.device), small.pop()
-        has_cores = any([not core.tiles for core in usable_cores(target, dtype, node.dtype)])
-        op = DOTS.get((dtype, node.dtype))
-        if type(sizes[0]) is not int or not (has_cores or (op is not None and has_dot(target, op))):
-            return ()
-        if op is not None and not has_cores and sizes[0] % IN_A_WORD[op] and not config().TC_OPT:
+        if not self.has_dot_of(node, small.pop(), sizes[0]):
             return ()
         return factors if self.is_product(node, product.size) else ()
 
+    def has_dot_of(self, node: LazyBuffer, dtype: DType, size: sint) -> bool:
+        """Whether the device of `node` has a dot instruction or a tensor core for `size` factors of `dtype`."""
+        target = self.target_of(node.device)
+        op = DOTS.get((dtype, node.dtype))
+        if type(size) is not int:
+            return False
+        if any([not core.tiles for core in usable_cores(target, dtype, node.dtype)]):
+            return True
+        return op is not None and has_dot(target, op) and (not size % IN_A_WORD[op] or bool(config().TC_OPT))
+
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> RowLoops | None:
-        """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
+        """The row of `node` to compute once and keep in a row buffer, if fusing would compute it repeatedly; None for
+        no row."""
         if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
         target = self.target_of(node.device)
         if target.has_local:
-            return None  # work-items have no cache of their own that would hold a row
+            return None  # work-items have no private cache that would hold a row
         row = common_row(node, visits)
         if row is None or self.exceeds("bytes of a row", row_bytes(node, row), target.row_bytes):
             return None
@@ -447,10 +459,13 @@ class Fusion:
             return None
         if reason is None:
             return row
-        if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, target.matrix_bytes):
+        # Between two products, as in an MLP, rows that are not fused are written once and read once. A shared cache is
+        # fast enough for that, and plain products have the better tiles. Attention also reduces its rows themselves.
+        cached = target.from_memory_bytes if len(visits) == 1 and self.has_only_products(node) else target.matrix_bytes
+        if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, cached):
             return None  # the cache holds all of it between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
-            return None  # plain arithmetic is better done once, for all kernels that stream it
+            return None  # plain arithmetic is better computed once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)
         shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
         needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in visits[0].plan.sums])
@@ -458,7 +473,7 @@ class Fusion:
         return None if self.exceeds(SHARED, shared, bound) else row
 
     def keep(self, node: LazyBuffer, visits: list[Visit], row: RowLoops) -> None:
-        """Computed once for each row, into scratch memory that every visit then reads."""
+        """Computes `node` once for each row, into a row buffer that every visit then reads."""
         plan = visits[0].plan
         ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
         place = dict(zip(row.axes, ranges))
@@ -478,7 +493,7 @@ class Fusion:
         self.visit_sources(node, filled)
 
     def stays_in_cache(self, node: LazyBuffer, visit: Visit) -> bool:
-        """True for a reduction that fills a row, over memory that the cache holds for all rows."""
+        """Whether a reduction that fills a row reads memory that the cache holds for all rows."""
         outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
         if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
             return False
@@ -486,19 +501,19 @@ class Fusion:
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
     def is_rather_padded(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> bool:
-        """True for padding that is asked for so often that a copy with its padding costs less."""
+        """Whether padding is read so often that a padded copy costs less than the masks."""
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
         several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
         often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
         most = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
-        return self.reaches("times that each element is asked for", repeats, often) and self.exceeds(
-            "elements asked for", repeats * node.size, most
+        return self.reaches("times that each element is read", repeats, often) and self.exceeds(
+            "elements read", repeats * node.size, most
         )
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
-        """True for another order of elements that nobody reads in the order in which they are computed, where several
-        kernels do and none of them is to compute them again."""
+        """Whether a reordering gets a kernel: its elements are not read in the order in which they are computed,
+        several kernels read them, and none of these should compute them again."""
         source = node
         while source.op in (Ops.RESHAPE, Ops.PERMUTE) and source.buffer is None and source not in self.forced:
             source = source.src[0]
@@ -510,7 +525,7 @@ class Fusion:
         return kernels > 1 and not self.costs.is_rather_repeated(source, kernels)
 
     def visit_sources(self, node: LazyBuffer, visit: Visit) -> None:
-        """`node` is computed for `visit`: its sources are visited in turn."""
+        """Visits the sources of `node`, which is computed for `visit`."""
         plan = visit.plan
         plan.visits.append((node, visit))
         if node.size == 0 or node.op in (Ops.CONST, Ops.IOTA):
@@ -545,11 +560,12 @@ class Fusion:
             self.visit_sources_of_fetch(node, visit)
             return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
-        sources = node.src[1:] if node.op is Ops.WRITE else node.src  # what is written to is not read
+        sources = node.src[1:] if node.op is Ops.WRITE else node.src  # the target of a write is not read
         visit.sources = tuple(self.add_visit(source, inner) for source in sources)
 
     def visit_sources_of_gather(self, node: LazyBuffer, visit: Visit) -> None:
-        """The index is read like any operand; the table at a place that only the index knows: a variable until then."""
+        """Visits the index like any operand, and the table at the gathered position, which is a variable until the
+        index is computed."""
         plan = visit.plan
         table, index = node.src
         at_index = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
@@ -561,9 +577,9 @@ class Fusion:
         visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
 
     def visit_sources_of_scatter(self, node: LazyBuffer, visit: Visit) -> None:
-        """Index and values are read like any operand; what they go into in loops of its own, which copy it before.
+        """Visits index and values like any operand. The target is copied before, in separate loops.
 
-        Memory (or a constant) is copied in one loop; anything else in one loop for each axis.
+        Memory (or a constant) is copied in one loop; any other target in one loop per axis.
         """
         plan, (target, index, values), axis = visit.plan, node.src, node.arg[1]
         outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:axis])
@@ -580,7 +596,7 @@ class Fusion:
         visit.sources = tuple(sources)
 
     def visit_sources_of_fetch(self, node: LazyBuffer, visit: Visit) -> None:
-        """The index is read like any operand; the numbers that it names are copied before, in a loop of their own."""
+        """Visits the index like any operand. The counters that it selects are copied before, in a separate loop."""
         counters, index = node.src
         row = visit.plan.inner_range(counters.shape[-1], AxisKind.ROW)
         visit.ranges = (row,)
@@ -590,7 +606,7 @@ class Fusion:
         visit.sources = (self.add_visit(counters, copy), self.add_visit(index, at_index))
 
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
-        """The visit of `node` at that index for that kernel: the one made before, if there is one."""
+        """The visit of `node` at that index for that kernel; an equal visit is reused."""
         visits = self.pending.setdefault(node, [])
         for other in visits:
             if other.plan is visit.plan and other.key == visit.key:
@@ -607,7 +623,7 @@ def depends_on_last_loop(visit: Visit) -> bool:
 
 
 def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
-    """What a sum of products multiplies, below casts and movements; nothing for another reduction."""
+    """The factors of a sum of products, below casts and movements; none for another reduction."""
     product = total.src[0].base
     while product.op is Ops.CAST and product.buffer is None:
         product = product.src[0].base
@@ -617,7 +633,8 @@ def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
 
 
 def is_padded_with_number(node: LazyBuffer) -> bool:
-    """True for a choice between padded memory and a number by where the padding is: `x.pad(amounts, value)`."""
+    """Whether a WHERE selects between padded memory and a number at the positions of the padding: `x.pad(amounts,
+    value)`."""
     if node.op is not Ops.WHERE or node.buffer is not None:
         return False
     mask, padded, number = node.src
@@ -631,7 +648,7 @@ def is_padded_with_number(node: LazyBuffer) -> bool:
 
 
 def against_fusing(node: LazyBuffer) -> str:
-    """What forbids computing `node` inside another kernel, whoever wants it; "" for nothing."""
+    """Why `node` cannot be computed inside any other kernel; an empty string if it can."""
     if node.op is Ops.SCAN_AXIS:
         return "a running result: its loop must go in order"
     if node.op is Ops.SCATTER:
@@ -642,7 +659,7 @@ def against_fusing(node: LazyBuffer) -> str:
 
 
 def expanded_bounds(node: LazyBuffer) -> set[int]:
-    """How many neighbouring elements of an EXPAND are one of its source; none where no neighbours are."""
+    """How many neighbouring elements of an EXPAND come from one element of its source; empty if no neighbours do."""
     alike: sint = 1
     for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
         if own != 1:
@@ -652,19 +669,21 @@ def expanded_bounds(node: LazyBuffer) -> set[int]:
 
 
 def has_other_axes(node: LazyBuffer) -> bool:
-    """True for a reshape that does more than to add or remove axes of size 1."""
+    """Whether a reshape does more than add or remove axes of size 1."""
     return [size for size in node.shape if size != 1] != [size for size in node.src[0].shape if size != 1]
 
 
 def is_same_place(node: LazyBuffer, visit: Visit) -> bool:
-    """True where a kernel wants of `node` what lies where its own result will."""
+    """Whether a kernel reads `node` at the position of its own result."""
     plan = visit.plan
     return visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
 
 
 def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:
-    """True for a scan or a scatter along the axis that lies in memory step by step: nothing is left for the lanes of
-    what it would read. Running sums and extremes have lanes of their own there, but for what sums up in others."""
+    """Whether the kernel is a scan or a scatter along the innermost axis, in order: what is fused into it has no lanes.
+
+    Running sums and extremes have lanes along that axis. They count only if `sums_up`.
+    """
     root = plan.stores[0]
     if root.op not in IN_ORDER:
         return False

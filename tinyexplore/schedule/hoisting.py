@@ -1,11 +1,11 @@
 """Hoisting: loop-invariant code motion for reductions. A value that no step of a loop changes is computed outside it.
 
-A rewrite of the tensor graph before fusion. It asks of each reduction on which axes its operand depends
-(`dependence.py`):
+A rewrite of the tensor graph before fusion. It finds the axes on which the operand of each reduction
+depends (`dependence.py`):
 
 - A reduction whose operand does not depend on an axis of the result is computed once along that axis, then expanded.
 - A sum over an axis on which the operand does not depend is a multiplication by its size. An extreme is the operand.
-- A join of equal parts (`joins.py`) is a repetition of one of them.
+- A concatenation of equal parts (`concatenations.py`) is a repetition of one of them.
 - A factor that does not depend on a summed axis is multiplied with the sum of the other factors, where this takes half
   as many steps or fewer. The sum over j of g[k]·w[i,j], for all k and i, is g[k] times the sum over j of w[i,j].
 
@@ -20,6 +20,7 @@ from math import prod
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.concatenations import Concatenation
 from tinyexplore.schedule.dependence import (
     Dependence,
     Digit,
@@ -30,7 +31,6 @@ from tinyexplore.schedule.dependence import (
     refined,
     regrouped,
 )
-from tinyexplore.schedule.joins import Concatenation
 from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order
 from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
@@ -39,14 +39,14 @@ from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.symbolic import greatest, product, sint
 from tinyexplore.util import toposort
 
-FEWEST_STEPS = 1 << 10  # that are spared: less costs less than another kernel
+FEWEST_STEPS = 1 << 10  # steps that must be saved to pay for another kernel
 MOST_FACTORS = 8
-MOST_DEEP = 100  # operations that are computed for other axes; below them, their results are cut to size
+MOST_DEEP = 100  # operations that are rebuilt for other axes; below them, results are sliced instead
 
 _INNER = {Ops.ADD: Ops.MUL, Ops.MAX: Ops.ADD, Ops.MIN: Ops.ADD}  # what the reduction distributes over
 
 Nodes = Collection[LazyBuffer]
-Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]  # terms, the digits that they have, those summed
+Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]  # terms, the digits that they have, summed digits
 
 
 def hoist_invariants(
@@ -95,7 +95,7 @@ def hoist_invariants(
 
 
 def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
-    """A join of parts of which some are equal, as a repetition, and why; None: `node` is none."""
+    """A concatenation with equal parts, as a repetition, and the reason; None if `node` is not one."""
     join = Concatenation.of(node, in_memory)
     value = None if join is None else join.repeated()
     if join is None or value is None:
@@ -104,7 +104,7 @@ def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | No
 
 
 def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
-    """Records the decision, and where the nodes come from that it makes."""
+    """Records the decision, and the origin of the nodes that it adds."""
     recorder = active_recorder()
     if recorder is None:
         return
@@ -146,7 +146,7 @@ class _Reduction:
         self.depending = [frozenset([place for place, varies in enumerate(one) if varies]) for one in depending]
 
     def _factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
-        """What `source` is a product (for an extreme of floats: a sum) of, and whether it is divided by."""
+        """The factors of `source` (for an extreme of floats: the addends), and whether each is a divisor."""
         inner = _INNER.get(self.op)
         if inner is Ops.ADD and not dtypes.is_float(source.dtype):
             inner = None  # a sum of ints may wrap: it has no order
@@ -169,7 +169,7 @@ class _Reduction:
         return prod([greatest(self.sizes[digit]) for digit in digits])
 
     def hoisted(self) -> tuple[LazyBuffer, str] | None:
-        """What computes the same in fewer steps, and why; None: nothing does."""
+        """A graph with the same value in fewer steps, and the reason; None if there is none."""
         everything = frozenset(range(len(self.sizes)))
         needed = frozenset().union(*self.depending)
         if self.op is Ops.MUL:
@@ -199,8 +199,8 @@ class _Reduction:
         return f"{'; '.join(parts)}: {after} steps instead of {before}"
 
     def _in_groups(self, needed: frozenset[int]) -> list[Step]:
-        """In which order digits are reduced, each time (the terms that are multiplied, the digits that these have, of
-        those which are reduced). The terms: the factors, then the results. None: all at once."""
+        """The order in which digits are reduced. Each entry has the terms that are multiplied, the digits on which they
+        depend, and the digits that are reduced. The terms are the factors, then the results. None: all in one step."""
         terms = dict(enumerate(self.depending))
         groups: list[Step] = []
         while True:
@@ -233,7 +233,8 @@ class _Reduction:
         return self._reduce(value, self.reduced & needed)
 
     def _by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
-        """Step by step: a group of terms is multiplied and summed, and the result is a term of the next."""
+        """Builds the groups in order: the terms of a group are multiplied and summed, and the result is a term of a
+        later group."""
         terms = [
             (taken(factor, self._layout(digits), self.in_memory), is_divisor)
             for (factor, is_divisor), digits in zip(self.factors, self.depending)
@@ -251,7 +252,7 @@ class _Reduction:
         return value.reduce(self.op, tuple(digits)) if digits else value
 
     def _layout(self, digits: Collection[int]) -> Layout:
-        """Where to take a value: along `digits` all of it, along the others its first element."""
+        """The layout of a value: all elements along `digits`, the first element along the other digits."""
         layout: list[tuple[Digit, ...]] = []
         first = 0
         for sizes in self.cut:
@@ -275,10 +276,10 @@ def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
 
 
 def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
-    """`node` with one axis for each digit of `layout`: whole where the digit is flagged, else its first element.
+    """`node` with one axis for each digit of `layout`: the whole digit if it is flagged, else its first element.
 
-    `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down
-    to nodes `in_memory`.
+    `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down to
+    nodes `in_memory`.
     """
     flat = _flat(layout)
     if all([taken_whole for _, taken_whole in _digits(layout)]):
@@ -316,7 +317,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
 
 
 def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
-    """The digits of a reshape's source for those of its result; None: they are none of its axes."""
+    """The digits of a reshape's source for the digits of its result; None if they do not match its axes."""
     source_layout: list[tuple[Digit, ...]] = []
     for axes, into in aligned_groups(before, after):
         groups = regrouped([digit for axis in into for digit in layout[axis]], [before[axis] for axis in axes])

@@ -1,4 +1,4 @@
-"""Movement ops as index arithmetic: where in its source does an element of the result lie?"""
+"""Movement ops as index arithmetic: from an element of the result to its element of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ ONE = index_const(1)
 
 
 def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
-    """For element `idxs` of the movement `node`: the element of its source, and when there is one."""
+    """For element `idxs` of the movement `node`: the index of its source element, and the conditions under which it
+    exists."""
     source = node.src[0]
     match node.op:
         case Ops.RESHAPE:
@@ -43,7 +44,7 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
 
 
 def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
-    """The sum of index * factor over `products`, like terms collected, and what was taken apart put together."""
+    """The sum of index * factor over `products`, with like terms collected and split indices recombined."""
     terms: dict[UOp, int] = {}
     constant = 0
     for idx, factor in products:
@@ -73,7 +74,7 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
 
 
 def _scaled(idx: UOp, factor: UOp) -> UOp:
-    """idx * factor, multiplied out: a term for each term of the two."""
+    """idx * factor, expanded: one term for each pair of terms."""
     left, constant = linear_terms(idx)
     right, offset = linear_terms(factor)
     terms: dict[UOp, int] = {term: by * offset for term, by in left.items() if offset}
@@ -95,7 +96,7 @@ def flat_index(shape: tuple[sint, ...], idxs: Index) -> UOp:
 
 
 def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index) -> Index:
-    """Element `idxs` of `shape` as an element of `source`; axes that did not change pass as they are."""
+    """Element `idxs` of `shape` as an element of `source`. Unchanged axes keep their index."""
     if product(source) == 0:
         return (ZERO,) * len(source)
     result: list[UOp] = [ZERO] * len(source)
@@ -135,7 +136,7 @@ def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
         rest[by] = terms[by]
     elif by in terms:
         whole[ONE] = terms[by]
-    if _is_negative(rest, constant):  # truncated division wants no negative number: nothing is taken out
+    if _is_negative(rest, constant):  # truncated division differs for negative numbers: no term is taken out
         whole, rest = {}, terms
     quotient, left = from_terms_of(*whole.items()), from_terms(rest, constant)
     if left.op is Ops.RANGE and left.src[0] is by or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(by)[0]:
@@ -144,7 +145,7 @@ def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
 
 
 def _is_negative(terms: dict[UOp, int], constant: int) -> bool:
-    """True where the sum may be."""
+    """Whether the sum may be negative."""
     return bounds(from_terms(terms, constant))[0] < 0
 
 

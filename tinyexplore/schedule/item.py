@@ -1,4 +1,4 @@
-"""ScheduleItem: one piece of work, a kernel's ast or a copy between devices, and the memory it is about."""
+"""ScheduleItem: a kernel's ast, or a copy between devices, with the buffers that it reads and writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Requirement:
     what: str
 
     def check(self, values: Mapping[UOp, int]) -> None:
-        """SymbolicError where `values` do not meet it."""
+        """Raises SymbolicError if `values` do not meet the condition."""
         if not value_of(self.condition, values):
             bindings = ", ".join(f"{variable.arg[0]}={value}" for variable, value in values.items())
             raise SymbolicError(f"{self.what} needs {text(self.condition)}, which does not hold for {bindings}")
@@ -74,13 +74,13 @@ class ScheduleItem:
 
     @property
     def metadata(self) -> tuple[str, ...]:
-        """The calls of the user's that it computes ("softmax", "__add__"), each once; known in a recording only."""
+        """The user's calls that it computes ("softmax", "__add__"), each once. Only a recording has them."""
         calls = [getattr(node, "calls", ()) for node in sorted(self.members, key=lambda node: node.number)]
         return tuple(dict.fromkeys(names[0] for names in calls if names))
 
     @property
     def asked(self) -> tuple[UOp, ...]:
-        """The Variables whose values a call has to give."""
+        """The Variables whose values the caller must supply."""
         return tuple([variable for variable in self.variables if variable not in self.starts])
 
     @property
@@ -88,14 +88,14 @@ class ScheduleItem:
         return self.ast is None
 
     def arguments(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
-        """The kernel's integer arguments for these values. SymbolicError where one is missing or does not do."""
+        """The kernel's integer arguments for these values. Raises SymbolicError if one is missing or invalid."""
         for requirement in self.requires:
             requirement.check(values)
         try:
             known = {**values, **self.starts} if self.starts else values
             return tuple([known[variable] for variable in self.variables])
         except KeyError as missing:
-            return (value_of(missing.args[0], values),)  # which says what is missing
+            return (value_of(missing.args[0], values),)  # raises the error that names what is missing
 
 
 def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:

@@ -1,4 +1,4 @@
-"""Where the scheduler is overridden: what gets memory though it could be fused, and what is fused all the same."""
+"""Overrides of the scheduler: nodes that are stored although they could be fused, and nodes that must be fused."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from tinyexplore.lazy import LazyBuffer
 
 @dataclass(frozen=True, eq=False)
 class Overrides:
-    """cut: nodes that get memory, and a kernel of their own. join: nodes that are computed where they are read,
-    whatever that costs; one that must lie in memory is stored by the kernel that reads it, where that can be. What
-    cannot be joined is realised as ever, and its decision says what forbids it (`Decided.obstacle`)."""
+    """The user's overrides of fusion decisions.
+
+    cut: nodes that get memory, and a separate kernel.
+    join: nodes that are computed in the kernels that read them, at any cost. If a node must be in memory, the kernel
+      that reads it also stores it, if possible. A node that cannot be joined is realized as usual, and its decision
+      states the reason (`Decided.legality_error`).
+    """
 
     cut: frozenset[LazyBuffer] = frozenset()
     join: frozenset[LazyBuffer] = frozenset()
 
     def over(self, rebuilt: Callable[[LazyBuffer], LazyBuffer]) -> Overrides:
-        """The same for a graph in which `made` of each node stands for it."""
+        """The same overrides for a rebuilt graph, in which `rebuilt(node)` replaces each node."""
         return Overrides(frozenset(map(rebuilt, self.cut)), frozenset(map(rebuilt, self.join)))
 
 

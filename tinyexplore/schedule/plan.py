@@ -1,4 +1,4 @@
-"""Kernels in the making: their loops, what they store, and every visit to a LazyBuffer that they make."""
+"""Kernels during fusion: their loops, the nodes they store, and every use (visit) of a LazyBuffer in them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class KernelPlan:
 
     @staticmethod
     def over(root: LazyBuffer, bounds: frozenset[int] = frozenset()) -> KernelPlan:
-        """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others.
+        """Loops over the elements of `root`, row-major. The axis of a scan runs in order, inside all other loops.
 
-        Of a scatter, over what is scattered, in order along its axis. An axis is two loops where one of `bounds`
-        (numbers of elements) lies inside it, of which a step of the outer loop is to take one.
+        For a scatter, the loops are over the scattered values, in order along its axis. An axis becomes two loops if
+        one of `bounds` (numbers of elements) lies inside it: a step of the outer loop covers that many elements.
         """
         in_order = root.arg[1] if root.op in IN_ORDER else None
         shape = root.src[-1].shape if root.op is Ops.SCATTER else root.shape
@@ -69,7 +69,8 @@ class KernelPlan:
 
 
 def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[tuple[sint, int]]:
-    """The loops of an axis, (size, step of its number), outermost first: one, or cut at those of `bounds` inside it."""
+    """The loops of an axis as (size, stride in the axis), outermost first: one loop, or more if some of `bounds` lie
+    inside it."""
     sizes = [size for size in shape[axis:] if isinstance(size, int)]
     if not bounds or len(sizes) < len(shape) - axis:
         return [(shape[axis], 1)]
@@ -106,8 +107,8 @@ class Visit:
     executions: int
     sources: tuple[Visit, ...] = ()
     ranges: tuple[UOp, ...] = ()
-    picked: UOp | None = None  # what stands for a gathered place until the index is computed
-    kept: KeptRow | None = None  # where the value lies by then, if it is not computed here
+    picked: UOp | None = None  # a placeholder for a gathered position until the index is computed
+    kept: KeptRow | None = None  # the row buffer that holds the value, if it is not computed here
 
     @property
     def key(self) -> tuple[Index, Conditions]:
@@ -131,9 +132,9 @@ class KeptRow:
 
 
 def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
-    """A visit in as few of `loops` as its index needs: the deepest loop used, and those around it.
+    """A visit inside only the `loops` that its index needs: the deepest such loop, and the loops around it.
 
-    A condition on loops and Variables that the index has nothing to do with is none of it.
+    Conditions on loops and Variables that the index does not depend on are dropped.
     """
     used: frozenset[UOp] = frozenset()
     for idx in idxs:

@@ -1,4 +1,4 @@
-"""Rewritten: a tensor graph that the scheduler made, with the node that the user wrote behind each of its nodes."""
+"""Rewritten: a tensor graph that the scheduler made, with the user's node for each of its nodes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ class Rewritten:
         return self.instead.get(node, node)
 
     def with_equal(self, nodes: Iterable[LazyBuffer]) -> tuple[LazyBuffer, ...]:
-        """`nodes`, which the user wrote, each followed by the nodes that are computed with it; each node once."""
+        """`nodes`, which the user wrote, each followed by the nodes that are computed together with it; each node
+        once."""
         if not self.equal:
             return tuple(dict.fromkeys(nodes))
         return tuple(dict.fromkeys([one for node in nodes for one in (node, *self.equal.get(node, ()))]))
 
     def then(self, later: Rewritten) -> Rewritten:
-        """This rewrite and the `later` one, of this graph, as one."""
+        """The composition of this rewrite with `later`, a rewrite of its result."""
         if not self.original:
             return later
         if not later.original:
@@ -57,7 +58,7 @@ class Rewritten:
 
 
 def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
-    """`writes` about the nodes that `made` has for those of the graph before."""
+    """`writes` with each node replaced by its node in `rebuilt`."""
 
     def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
         return frozenset([rebuilt[node] for node in nodes])

@@ -1,13 +1,13 @@
-"""Rows: what several loops of one kernel read, row by row, is computed once for each row and kept in scratch memory.
+"""Row buffers: values that several loops of a kernel read row by row are computed once, into scratch memory.
 
-Softmax reads its exponentials twice, attention its scores three times and their softmax once for every column of the
-result. Nothing of that needs a buffer of its own: a row of it, or as many rows as a register tile has, lies in the
-L1 or L2 cache while it is needed.
+Softmax reads its exponentials twice. Attention reads its scores three times, and their softmax once for every column of
+the result. These values need no buffer in memory: one row of them, or the rows of a register tile, stay in the L1 or L2
+cache while the kernel needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -29,20 +29,19 @@ class RowLoops:
     """A row of a node, and the loops over the rows.
 
     axes: the node's axes that make its row.
-    loops: the kernel's loops that count the rows.
+    loops: the kernel's loops over the rows.
     """
 
     axes: tuple[int, ...]
     loops: tuple[UOp, ...]
 
 
-def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
-    """The row of `node` that all visits walk from end to end, while each stands at the same place of the other axes."""
+def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], set[UOp]] | None:
+    """The axes along which every use reads all elements, and the loops that the indices along the other axes depend on.
+
+    None if a use does neither along some axis.
+    """
     plan = visits[0].plan
-    if any(visit.plan is not plan or visit.conditions for visit in visits):
-        return None
-    if any(loop.arg.kind is AxisKind.SCAN for loop in plan.loops):
-        return None
     axes: list[int] = []
     outside: set[UOp] = set()
     for axis, size in enumerate(node.shape):
@@ -54,45 +53,65 @@ def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
             axes.append(axis)
         else:
             return None
+    return axes, outside
+
+
+def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
+    """The row of `node` that all visits read completely, while their indices along the other axes are the same."""
+    plan = visits[0].plan
+    if any(visit.plan is not plan or visit.conditions for visit in visits):
+        return None
+    if any(loop.arg.kind is AxisKind.SCAN for loop in plan.loops):
+        return None
+    walked_axes = _walked_axes(node, visits)
+    if walked_axes is None:
+        return None
+    axes, outside = walked_axes
     depth = max((number + 1 for number, loop in enumerate(plan.loops) if loop in outside), default=0)
     row = RowLoops(tuple(axes), plan.loops[:depth])
     if any(visit.idxs[axis] in row.loops for visit in visits for axis in axes):
         return None
     last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
     if axes != last:
-        return None  # not side by side: each row would access memory of many
+        return None  # not contiguous: each row would access the memory of many
     walked = product([*(loop.src[0] for loop in row.loops), *(node.shape[axis] for axis in axes)])
     return row if axes and walked == product(node.shape) else None
 
 
 def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
-    """What a row takes, at the most."""
+    """The largest size of a row in bytes."""
     return greatest(product(node.shape[axis] for axis in row.axes)) * node.dtype.itemsize
 
 
 def steps_between(row: RowLoops, visit: Visit) -> int:
-    """How often a visit walks each row: the loops around its reads that count neither rows nor places in one."""
+    """How often a visit reads each row: the steps of loops around its reads that are neither over rows nor inside a
+    row."""
     own = frozenset().union(*(visit.idxs[axis].ranges for axis in row.axes))
     return prod(loop.size for loop in visit.loops if loop not in row.loops and loop not in own)
 
 
 def reduces_within(node: LazyBuffer) -> bool:
-    """True where a reduction that has no memory stands among what `node` is computed from."""
+    """True if `node` is computed from a reduction that is not in memory."""
+    return next(reductions_within(node), None) is not None
+
+
+def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
+    """The reductions that are not in memory and whose results `node` combines by elementwise operations."""
     seen = {node}
     stack = [node]
     while stack:
         inner = stack.pop()
-        if inner.op is Ops.REDUCE_AXIS and inner.buffer is None:
-            return True
         if inner.buffer is not None or inner.op in STORED:
+            continue
+        if inner.op is Ops.REDUCE_AXIS:
+            yield inner
             continue
         stack.extend(src for src in inner.src if src not in seen)
         seen.update(inner.src)
-    return False
 
 
 def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
-    """The memory that computing `node` at `idxs` reads alike for every row."""
+    """Bytes that every row reads when `node` is computed at `idxs`."""
     if not row.loops:
         return 0
     rows = row.loops[-1]
@@ -153,6 +172,6 @@ def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
 
 
 def outer_steps(idxs: Index) -> int:
-    """How many parts the kernel's own loops make of what these indices walk."""
+    """The number of parts into which the kernel's own loops divide the range of these indices."""
     loops = frozenset().union(*(idx.ranges for idx in idxs))
     return max(1, prod(loop.size for loop in loops if loop.arg.kind is AxisKind.GLOBAL))

@@ -1,7 +1,7 @@
-"""Splitting: a large reduction to few results, and a long running sum, in parts that cores can share.
+"""Splits large reductions to few results, and long running sums, into parts for several cores.
 
-A rewrite of the graph before fusion: what the user wrote stays as it is, and the kernels are made of another graph that
-computes the same. Each split is recorded as a decision, with its reason.
+A rewrite of the graph before fusion. The user's graph stays unchanged; the kernels are made from an equivalent
+graph. Each split is recorded as a decision, with its reason.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
 
-# a policy, the same for every machine, on which the order of additions depends (what a machine is like: `Target`)
+# a policy, the same for every machine, that determines the order of additions (machine facts are in `Target`)
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
-MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
+MUCH_IN_SHORT_ROWS = 1 << 20  # elements in short rows, from which on cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
-FEWEST_STRETCHED = 64  # parts of a sum, each of which has a piece of several stretches of memory
-WHOLE_VECTORS = 16  # elements: pieces are multiples of it, whatever the vectors
+FEWEST_STRETCHED = 64  # parts of a sum, each with a piece of several stretches of memory
+WHOLE_VECTORS = 16  # elements: pieces are multiples of it, for any vector width
 MOST_PLAIN = 16  # nodes that are examined
-MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
-MOST_BLOCKS = 4  # of a running sum, for each core
+MUCH_TO_SCAN = 1 << 20  # elements, from which on idle cores cost more than reading twice
+MOST_BLOCKS = 4  # blocks of a running sum, for each core
 
 _ELEMENTWISE = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | OpGroups.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
@@ -41,7 +41,7 @@ def split_reductions(
     target_of: Callable[[str], Target],
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> Rewritten:
-    """The graph behind `outputs` with all reductions and running sums split that are better done so.
+    """The graph behind `outputs`, with reductions and running sums split where that is faster.
 
     target_of: the target of a device, by the device's name.
     recorded_as: the node that the user wrote, for each node of this graph.
@@ -74,7 +74,7 @@ def split_reductions(
 
 
 def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
-    """What gets the memory of `node`: under the reshape at the end of a split running sum, the last of its scans."""
+    """The node that gets the memory of `node`: for a split running sum, the last scan under the final reshape."""
     return result.src[0] if node.op is Ops.SCAN_AXIS and result.op is Ops.RESHAPE else result
 
 
@@ -87,7 +87,7 @@ def _is_large(node: LazyBuffer) -> bool:
 
 
 def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBuffer, str] | None:
-    """`node`, over `source`, split, and why; None where it is better done as it is."""
+    """`node`, over `source`, split, and the reason; None if the split does not pay."""
     op, where = node.arg
     if node.op is Ops.SCAN_AXIS:
         blocks = _blocks(source, where)
@@ -115,7 +115,7 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
 
 
 def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reason: str) -> None:
-    """Records the decision, and where the nodes come from that it makes."""
+    """Records the decision, and the origin of the nodes that the split adds."""
     recorder = active_recorder()
     if recorder is None:
         return
@@ -131,13 +131,13 @@ def _reduced(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -
 
 
 def most_parts(size: int) -> int:
-    """In how many parts of one length an axis goes, so that cores can share them."""
+    """The number of equal parts into which an axis can be divided among cores."""
     return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
 
 
 def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
-    """Of axes that make enough parts the one whose steps are longest in memory, so that each part is one stretch of it;
-    else the longest axis."""
+    """Of the axes that give enough parts, the one with the largest stride in memory, so that each part is one
+    contiguous stretch; else the longest axis."""
     longest = max(axes, key=lambda axis: greatest(source.shape[axis]))
     if len(axes) == 1 or any(type(size) is not int for size in source.shape):
         return longest
@@ -149,8 +149,9 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
 def _in_two_steps(
     source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int, target: Target
 ) -> tuple[LazyBuffer, int] | None:
-    """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate sum,
-    and each core reads one stretch of memory from end to end. With the number of parts; None where there are few."""
+    """Computes many partial results along `outer` first, which the cores share, then few. The sum is also more
+    accurate, and each core reads one contiguous stretch of memory. Returns the number of parts too; None if there are
+    few."""
     size = source.shape[outer]
     if type(size) is not int:
         return None
@@ -168,10 +169,11 @@ def _in_two_steps(
 
 
 def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int, target: Target) -> tuple[int, int]:
-    """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
+    """The number of stretches into which `outer` is divided, and the number of parts, each with a piece of every
+    stretch.
 
-    A sum out of memory is read faster in several places at once (`kernel/decisions/streamed_rows.py`). Where these go
-    into one result, there are fewer to be put together from lanes, by a program of half the length.
+    A sum from memory is faster if it reads several stretches at a time (`kernel/decisions/streamed_rows.py`). If these
+    add up to one result, fewer lanes must be combined, by a program of half the length.
     """
     size = source.shape[outer]
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
@@ -189,8 +191,8 @@ def _comes_from_memory(source: LazyBuffer, target: Target) -> bool:
 
 
 def _is_plain(source: LazyBuffer) -> bool:
-    """True for what lies in memory or will, or is computed of that element by element in a few operations, none of them
-    dear: reading it is what takes time, in whatever order."""
+    """Whether the value is in memory, or will be, or is computed from memory element by element in a few cheap
+    operations: reading it takes most of the time, in any order."""
     stack, seen = [source], 0
     while stack and seen < MOST_PLAIN:
         node = stack.pop()
@@ -204,7 +206,7 @@ def _is_plain(source: LazyBuffer) -> bool:
 
 
 def _blocks(source: LazyBuffer, axis: int) -> int:
-    """In how many blocks a running sum along `axis` is done; 1: as it is."""
+    """The number of blocks of a running sum along `axis`; 1 if it is not split."""
     size = source.shape[axis]
     if type(size) is not int:
         return 1
@@ -213,8 +215,8 @@ def _blocks(source: LazyBuffer, axis: int) -> int:
 
 
 def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:
-    """The running sum in blocks, which the cores can share: each begins with the sum of all blocks before it, which is
-    known beforehand. All but the last are read twice for that."""
+    """The running sum in blocks, which the cores share. Each block begins with the sum of all blocks before it, which
+    is computed first. All blocks but the last are read twice for that."""
     size = source.shape[axis] // blocks
     split = source.reshape((*source.shape[:axis], blocks, size, *source.shape[axis + 1 :]))
     left, right = [(0, n) for n in source.shape[:axis]], [(0, n) for n in source.shape[axis + 1 :]]

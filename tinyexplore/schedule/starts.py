@@ -1,4 +1,4 @@
-"""Kernels that differ only by where they begin to read: one program for all of them, with the place as an argument."""
+"""Kernels that differ only in their start offsets share one program, which takes the offset as an argument."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tinyexplore.uop.divmod import from_terms, linear_terms
 from tinyexplore.uop.symbolic import Variable
 from tinyexplore.uop.uop import ops_mask
 
-COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is no place that is known before the kernel runs
+COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is not known before the kernel runs
 HOW = "where it begins is an argument of the kernel"
-Places = dict[UOp, tuple[dict[UOp, int], int]]  # of an INDEX: the terms of its index, and their constant
-Starts = dict[UOp, int]  # of a buffer of the kernel: the first element that all indices have in common
+Places = dict[UOp, tuple[dict[UOp, int], int]]  # for an INDEX: the terms of its index, and their constant
+Starts = dict[UOp, int]  # for a buffer of the kernel: the start offset that all its indices have in common
 
 
 def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
@@ -25,7 +25,8 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
         h1 = tanh(x[0] @ w)   load x[i]                             load x[start1 * 8192 + i], start1 = 0
         h2 = tanh(x[1] @ w)   load x[8192 + i]                →     the same,                  start1 = 1
 
-    The steps of a recurrent network are such kernels: lowering and compiling each would take most of a first run.
+    The steps of a recurrent network are an example: lowering and compiling each step separately would take most of the
+    first run.
     """
     alike: dict[Any, list[int]] = {}
     for place, item in enumerate(items):
@@ -51,12 +52,12 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
 
 
 def _resemblance(item: ScheduleItem) -> Any:
-    """Equal for items that may differ by constants only; quick to find."""
+    """A quick key, equal for items that may differ only in constants."""
     return item.device, len(item.members), item.variables, tuple([(one.dtype, one.size) for one in item.buffers])
 
 
 def _known_places(item: ScheduleItem) -> Places:
-    """The places that the kernel reads in buffers that it does not write, as far as no value read decides on them."""
+    """The indices of reads in buffers that the kernel does not write, if they do not depend on loaded values."""
     assert item.ast is not None
     written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
     places: Places = {}
@@ -71,7 +72,8 @@ def _known_places(item: ScheduleItem) -> Places:
 
 
 def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
-    """For each buffer in which not all of `starts` are equal: the argument, and how many elements it counts by."""
+    """For each buffer for which `starts` differ: the argument, and the number of elements that one unit of it
+    counts."""
     steps = {}
     for buffer in starts[0]:
         places = [one[buffer] for one in starts]
@@ -84,7 +86,7 @@ def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
 def _moved(
     item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]], how: str | None = None
 ) -> UOp:
-    """The ast of `item` with places counted from `starts`, and then from the arguments in `steps`."""
+    """The ast of `item` with indices relative to `starts`, plus the arguments in `steps`."""
     assert item.ast is not None
     changes = {}
     for index, (terms, constant) in indices.items():
@@ -102,7 +104,7 @@ def _with_arguments(
 ) -> ScheduleItem:
     taken = {variable.arg[0] for variable in item.variables}
     if not taken.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):
-        return item  # a Variable of the user's has the name
+        return item  # a user's Variable already has the name
     ast = _moved(item, indices, starts, steps, HOW)
     given = {argument: starts[buffer] // step for buffer, (argument, step) in steps.items()}
     return replace(item, ast=ast, variables=kernel_variables(ast.toposort()), starts=given)

@@ -1,7 +1,7 @@
-"""Writes to a part of what lies in memory: in place where nobody reads the old value afterwards, else in a copy.
+"""Writes to a part of a buffer: in place if nothing reads the old value afterwards, else in a copy.
 
-`assign` is functional: whoever has the old value keeps it. So a WRITE may store into the memory of its target only
-where all that reads the target is computed before, and nobody outside the graph can ask for the old value later.
+`assign` is functional: holders of the old value keep it. So a WRITE may store into the memory of its target only if all
+readers of the target are computed before, and nothing outside the graph can read the old value later.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ Readers = Mapping[LazyBuffer, Sequence[LazyBuffer]]
 
 @dataclass(frozen=True, eq=False)
 class Writes:
-    """What is decided for the WRITEs of one graph.
+    """The decisions on the WRITEs of one graph.
 
-    in_place: those that store into the memory of their target; the others get a copy of it first. why: the reason of
-    each. first: what reads an old value on behalf of those that come later, and so is computed into memory before it
-    is gone. apart: what is stored by a kernel of its own, because that kernel must run before some write.
+    in_place: the WRITEs that store into the memory of their target. The others store into a copy of it.
+    why: the reason for each decision.
+    first: nodes that read an old value for later nodes. They are computed into memory before the value is overwritten.
+    apart: nodes that are stored by a separate kernel, because this kernel must run before some write.
     """
 
     in_place: frozenset[LazyBuffer] = frozenset()
@@ -36,26 +37,26 @@ NO_WRITES = Writes()
 
 
 def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """What `outputs` are computed from, sources first, down to what lies in memory."""
+    """The nodes that `outputs` are computed from, sources first, down to realized nodes."""
     return toposort(outputs, lambda node: () if node.buffer is not None else node.src)
 
 
 def must_be_realized(
     order: Collection[LazyBuffer], outputs: Iterable[LazyBuffer], overrides: Overrides = NO_OVERRIDES
 ) -> set[LazyBuffer]:
-    """The nodes that get memory whatever else is decided: outputs, what only memory will do for, what is asked to be
-    contiguous, and where the user cuts."""
+    """The nodes that get memory in any case: outputs, nodes that are needed in memory, contiguous nodes, and the user's
+    cuts."""
     forced = needed_in_memory(order).union(outputs, overrides.cut)
     forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)
     return {node for node in forced if node.buffer is None}
 
 
 def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
-    """Copies and what they copy, what is written to or gathered from."""
+    """The nodes that must be in memory: copies and their sources, WRITEs and their targets, and tables of gathers."""
     needed: set[LazyBuffer] = set()
     for node in order:
         if node.buffer is not None:
-            continue  # realised before: it has no sources any more
+            continue  # already realized: it has no sources any more
         if node.op in (Ops.COPY, Ops.WRITE):
             needed.update((node, node.src[0]))
         elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
@@ -64,17 +65,17 @@ def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
 
 
 def is_leaf(node: LazyBuffer) -> bool:
-    """True where nothing is left to compute: memory, a constant, a counter."""
+    """Whether a node needs no computation: memory, a constant, a counter."""
     return node.buffer is not None or node.op in (Ops.CONST, Ops.IOTA)
 
 
 def decide_writes(
     order: Sequence[LazyBuffer], forced: set[LazyBuffer], is_seen: Callable[[LazyBuffer], bool]
 ) -> Writes:
-    """Which of the WRITEs in `order` (sources first) are done in place.
+    """The decisions which of the WRITEs in `order` (sources first) are in place.
 
-    is_seen: whether somebody outside the graph may ask for the value of a node later, from its memory or by computing
-    it; it must not say no where it does not know.
+    is_seen: whether the value of a node may be read from outside the graph later, from its memory or by computing it.
+    It must return True if it does not know.
     """
     waiting = [node for node in order if node.op is Ops.WRITE and node.buffer is None]
     if not waiting:
@@ -86,7 +87,7 @@ def decide_writes(
             readers[source].append(node)
         if node.buffer is not None:
             sharing[node.buffer] = sharing.get(node.buffer, 0) + 1
-    after: dict[LazyBuffer, list[LazyBuffer]] = {}  # what is written in place after a node, though it reads it not
+    after: dict[LazyBuffer, list[LazyBuffer]] = {}  # the writes in place that must follow a node without reading it
     in_place: set[LazyBuffer] = set()
     first: set[LazyBuffer] = set()
     apart: set[LazyBuffer] = set()
@@ -104,19 +105,19 @@ def decide_writes(
             continue
         early, copied = readers_before
         if is_seen(target) or any(is_seen(node) for node in early if node not in forced):
-            why[write] = "the old value can be asked for later"
+            why[write] = "the old value can be read later"
             continue
         in_place.add(write)
         first |= copied
         apart |= early & forced | copied
-        why[write] = "nobody can ask for the old value any more"
+        why[write] = "the old value cannot be read any more"
         for node in early:
             after.setdefault(node, []).append(write)
     return Writes(frozenset(in_place), why, frozenset(first), frozenset(apart))
 
 
 def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:
-    """All that must come after `start`, and that itself."""
+    """`start` and all nodes that must come after it."""
     reached = {start}
     stack = [start]
     while stack:
@@ -131,8 +132,8 @@ def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuf
 def _readers_before(
     write: LazyBuffer, later: set[LazyBuffer], forced: set[LazyBuffer], readers: Readers
 ) -> tuple[set[LazyBuffer], set[LazyBuffer]] | None:
-    """What reads the old value of the target of `write` (down to what is realised anyway), and the nodes among it
-    that must be realised since something in `later` reads them. None where that is the target itself."""
+    """The readers of the old value of the target of `write` (down to realized nodes), and the nodes among them that
+    must be realized because a node in `later` reads them. None if that is the target itself."""
     target = write.src[0]
     early: set[LazyBuffer] = set()
     readers_to_copy: set[LazyBuffer] = set()

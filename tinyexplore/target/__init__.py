@@ -1,4 +1,4 @@
-"""What a device can do, as data: codegen and heuristics ask this and never a renderer."""
+"""The capabilities of a device, as data: codegen and heuristics read a Target and never a renderer."""
 
 from __future__ import annotations
 
@@ -23,35 +23,57 @@ from tinyexplore.target.tensor_cores import AMX, TENSOR_CORES, FragmentLayout, T
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
-LAST_CACHE_BYTES = 32 << 20  # of the cache that cores share: what a program may count on where TARGET does not say
+LAST_CACHE_BYTES = 32 << 20  # of the cache that cores share: the default if TARGET does not give it
 
 
 @dataclass(frozen=True)
 class Target:
     """A machine as the compiler sees it.
 
-    vector_bytes: width of a vector register (0: scalars only). vector_registers: how many of them.
-    most_lanes: how many numbers a vector has at most, by the language of its programs (0: as many as fit).
-    threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core; l3_bytes:
-    the last cache, which cores share. line_bytes, page_bytes: of memory. way_bytes: places so far apart, or a multiple
-    of it, share one set of the L1 cache. bytes_per_ns: of one core out of its caches; flops_per_ns: of one core with
-    vectors, when not all are multiply-adds. sums_in_flight: independent sums that keep a core's units busy, each of
-    which adds some cycles after it began. lines_in_flight: cache lines out of memory that a core waits for at a time;
-    ahead_bytes: how far ahead of a walk from page to page memory is asked for, to be there in time; streams: walks
-    along memory that its prefetchers follow side by side. hidden_load, far_load: what a load of a vector costs in
-    multiply-adds, where these hide it and where it waits for memory. waking_steps: so many steps of a loop take as
-    long as waking another core.
-    native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
-    out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
-    numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
-    scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. registers_per_op: how
-    many registers a vector may take that is computed in one operation, which the device's compiler divides. chosen: the
-    setting TARGET that it was made by.
-    has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
-    wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. shared_is_near: that
-    memory is nearer than any other. access_bytes: so many bytes of neighbours in memory a work-item loads or stores
-    together, at the most (0: one element at a time). lacks: dtypes that it does not compute with. cores: its tensor
-    cores, those to be preferred first.
+    Instructions and arithmetic:
+
+    name: of the device.
+    arch: the instruction set.
+    cpu: the model, as LLVM calls it.
+    features: of the CPU, as LLVM writes them.
+    vector_bytes: width of a vector register; 0: scalars only.
+    vector_registers: how many of them.
+    threads: cores that a THREAD axis may use; 1: no THREAD axes.
+    l1_bytes: data cache of a core.
+    l2_bytes: second cache of a core.
+    native_ops: transcendental operations that the device computes itself for `native_dtypes`; the others are written
+        out in arithmetic.
+    native_dtypes: the types of these.
+    storage_only: dtypes kept in memory and computed in float32.
+    dots: sums of products of small numbers, several to a word, that it has instructions for.
+    fuses: whether every MULACC of floats is rounded once.
+    scales: whether SCALE, and a TABLE as large as a register, are one instruction each on vectors.
+    registers_per_op: registers that a vector may take that is computed in one operation; the device's compiler divides
+        it.
+    most_lanes: the most numbers of a vector in the language of its programs; 0: a whole register.
+    chosen: the setting TARGET that it was made by.
+    l3_bytes: the last cache, which cores share.
+    line_bytes: of a cache line.
+    page_bytes: of a page of memory.
+    way_bytes: addresses this far apart, or a multiple of it, share one set of the L1 cache.
+    bytes_per_ns: of one core out of its caches.
+    flops_per_ns: of one core with vectors, when not all are multiply-adds.
+    sums_in_flight: independent sums that keep a core's units busy; each adds some cycles after it began.
+    lines_in_flight: cache lines out of memory that a core waits for at a time.
+    ahead_bytes: how far ahead of a walk from page to page a prefetch must be, to arrive in time.
+    streams: walks along memory that its prefetchers follow at a time.
+    hidden_load: cost of a vector load in multiply-adds, where these hide it.
+    far_load: the same, where the load waits for memory.
+    waking_steps: steps of a loop that take as long as waking another core.
+    has_local: whether it is a GPU: output axes are a grid of work-groups, whose work-items share memory and wait for
+        each other at barriers.
+    shared_bytes: shared memory of a work-group.
+    shared_is_near: whether that memory is nearer than any other.
+    group_items: the most work-items of a work-group.
+    warp: work-items that run in step.
+    access_bytes: the most contiguous bytes that a work-item loads or stores together; 0: one element at a time.
+    lacks: dtypes that it does not compute with.
+    cores: its tensor cores, those to be preferred first.
     """
 
     name: str
@@ -96,22 +118,22 @@ class Target:
 
     @property
     def from_memory_bytes(self) -> int:
-        """What is as large as this comes from memory: of less, the last cache holds most."""
+        """Data of at least this size comes from memory; the last cache holds most of anything smaller."""
         return self.l3_bytes * 3 // 4
 
     @property
     def row_bytes(self) -> int:
-        """A row of at most this much is near enough to be kept: what does not fit L1 comes from L2."""
+        """The largest row to buffer: rows that do not fit in L1 come from L2."""
         return 2 * self.l1_bytes
 
     @property
     def matrix_bytes(self) -> int:
-        """What is no larger lies in a core's own cache between two kernels: half of L2, for there is other data."""
+        """The largest data that stays in a core's own cache between two kernels: half of L2."""
         return self.l2_bytes // 2
 
     @property
     def read_again_bytes(self) -> int:
-        """What is no larger stays in the last cache while all cores read it again and again, beside all else."""
+        """The largest data that stays in the last cache, beside other data, while all cores read it repeatedly."""
         return self.l3_bytes // 8
 
     def lanes(self, dtype: DType) -> int:
@@ -128,12 +150,12 @@ class Target:
 
 
 def planned_cores() -> int:
-    """The cores that work is laid out for: as many as TARGET says, else THREADS, else those there are."""
+    """The number of cores among which work is divided: the number in TARGET, else THREADS, else this machine's."""
     return chosen().threads or config().THREADS or core_count()
 
 
 def core_count() -> int:
-    """The cores that this process may run on."""
+    """The number of cores on which this process may run."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

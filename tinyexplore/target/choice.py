@@ -3,7 +3,7 @@
 `TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the one that this process runs on.
 The caches are those of the CPU that is named, where they are known (`target/caches.py`). What a name does not say, the
 cores and a level's caches, is this machine's, unless it stands behind: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on
-no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system tells of it is
+no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system reports of it is
 shared with others. A GPU is named alike: `sm_80`, `opencl` (`target/gpus.py`), and
 `wasm32`, which is what a browser runs.
 """
@@ -28,7 +28,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
 class UnknownTarget(ValueError):
-    """A TARGET that names no CPU that LLVM knows, or says of it what cannot be said."""
+    """Raised if TARGET names no CPU that LLVM knows, or sets an invalid property."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class TargetChoice:
 
     @property
     def is_native(self) -> bool:
-        """Whether it is for the CPU that this process runs on."""
+        """Whether it is the CPU on which this process runs."""
         return self.cpu == NATIVE
 
     @property
     def gpu(self) -> GPUTarget | None:
-        """The GPU that it is for, if it is."""
+        """The GPU, if TARGET names one."""
         return GPUS.get(self.cpu)
 
     @property
     def arch(self) -> str:
-        """The architecture, as LLVM calls it; of a GPU, the language of its programs."""
+        """The architecture, as LLVM calls it; for a GPU, the language of its programs."""
         if self.is_native:
             return machine()
         if self.gpu is not None:
@@ -73,13 +73,14 @@ class TargetChoice:
 
     @property
     def features(self) -> frozenset[str]:
-        """What code generation may use beyond the architecture's baseline, where that is known of the name."""
+        """The features that code generation may use beyond the architecture's baseline, if they are known for the
+        name."""
         return features_of(self.cpu)
 
 
 @cache
 def choice_of(text: str) -> TargetChoice:
-    """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
+    """The TargetChoice for TARGET=`text`. UnknownTarget if it is invalid."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
     names = [NATIVE, WASM32, *GPUS, *(name for names in KNOWN.values() for name in names)]
@@ -96,7 +97,7 @@ def choice_of(text: str) -> TargetChoice:
 
 
 def chosen() -> TargetChoice:
-    """The Choice in force here."""
+    """The TargetChoice in force."""
     return choice_of(config().TARGET)
 
 
@@ -116,7 +117,7 @@ def _detail(text: str, part: str) -> tuple[str, int]:
 
 @cache
 def features_of(cpu: str) -> frozenset[str]:
-    """The features of a CPU in the table; none where only its name is known."""
+    """The features of a CPU in the table; empty if only its name is known."""
     names: set[str] = set()
     for word in (X86_64.get(cpu) or RISCV64.get(cpu, "")).split():
         names |= features_of(word) if word in X86_64 else {word}
@@ -124,7 +125,7 @@ def features_of(cpu: str) -> frozenset[str]:
 
 
 def nearest_level(have: frozenset[str]) -> str:
-    """The widest of LEVELS of which `have` has all features."""
+    """The widest of LEVELS all of whose features are in `have`."""
     return next(level for level in reversed(LEVELS) if features_of(level) <= have)
 
 

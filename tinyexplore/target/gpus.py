@@ -1,4 +1,4 @@
-"""The GPUs that TARGET may name: what is known of each, as data.
+"""The GPUs that TARGET may name, with the known properties of each, as data.
 
 The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", and how registers and shared
 memory are allocated that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's

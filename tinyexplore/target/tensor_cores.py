@@ -1,4 +1,4 @@
-"""Tensor cores as data: what a warp multiplies in one instruction, and which lane holds which element.
+"""Tensor cores as data: the matrices that a warp multiplies in one instruction, and the lane of each element.
 
 A core adds the product of A (m × k) and B (k × n) to C (m × n). No lane has a whole matrix: the elements lie in the
 registers of all lanes, as a permutation of bits says. `L2` is bit 2 of the lane's number, `r0` bit 0 of the register's,
@@ -46,7 +46,7 @@ class FragmentLayout:
         return 1 << sum(bit.startswith("r") for bit in (*self.rows, *self.columns))
 
     def copies(self, lanes: int) -> int:
-        """How many of so many lanes hold each element."""
+        """The number of lanes that hold each element, among `lanes` lanes."""
         rows, columns = self.shape
         return lanes * self.registers // (rows * columns)
 
@@ -62,13 +62,23 @@ class FragmentLayout:
 
 @dataclass(frozen=True)
 class TensorCore:
-    """An instruction that a warp of `lanes` does together: C + A · B, of shapes m × n, m × k and k × n.
+    """An instruction that a warp executes together: C + A · B, of shapes m × n, m × k and k × n.
 
-    name: what the programs and the explorer call it. factor: the dtype of A and B in memory. accumulator: that of C.
-    mantissa: the bits of a factor's fraction that it multiplies (0: all of them). call: the instruction, in words of
-    `language`: an instruction of PTX for cuda, a builtin of clang's for hip, a function of metal's, an instruction of
-    the CPU for x86. source: of the map. tiles: the tile registers of a CPU, of which the product takes one for each
-    matrix (0: a GPU, whose lanes hold the matrices). needs: the features of the CPU, as LLVM calls them.
+    name: in programs and on the screen.
+    factor: the dtype of A and B in memory.
+    accumulator: the dtype of C.
+    lanes: of the warp.
+    a: the lanes and registers of A.
+    b: the lanes and registers of B.
+    c: the lanes and registers of C.
+    call: the instruction in `language`: of PTX for cuda, a builtin of clang for hip, a function of metal, an
+        instruction of the CPU for x86.
+    language: of `call`.
+    source: where the map of lanes is documented.
+    mantissa: the bits of a factor's fraction that it multiplies; 0: all of them.
+    tiles: the tile registers of a CPU, of which the product takes one for each matrix; 0: a GPU, whose lanes hold the
+        matrices.
+    needs: the features of the CPU, as LLVM calls them.
     """
 
     name: str
@@ -99,17 +109,17 @@ class TensorCore:
 
     def describe(self) -> str:
         m, n, k = self.dims
-        held = f"{self.tiles} tile registers of {self.lanes} rows" if self.tiles else f"{self.lanes} lanes"
-        return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {held}"
+        capacity = f"{self.tiles} tile registers of {self.lanes} rows" if self.tiles else f"{self.lanes} lanes"
+        return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {capacity}"
 
     @property
     def holder(self) -> tuple[str, str]:
-        """What holds an element, and in which of its places: a lane's registers, or places in a row of a tile."""
+        """What holds an element, and where in it: the registers of a lane, or the positions in a row of a tile."""
         return ("row of the tile", "place") if self.tiles else ("lane", "register")
 
     @property
     def words(self) -> int:
-        """How many neighbouring steps of a factor a word of 32 bits of a tile holds."""
+        """The number of neighbouring steps of a factor in a 32-bit word of a tile."""
         return dtypes.int32.itemsize // self.factor.itemsize
 
 
@@ -187,7 +197,7 @@ def _amx(
     return TensorCore(f"amx_{call}", factor, accumulator, 16, *layouts, call, "x86", _INTEL, tiles=8, needs=needs)
 
 
-# of each GPU that has some, those that do more at a time first
+# the cores of each GPU, larger ones first
 TURING = (_mma("m16n8k8", "f16", _F16, _K8),)
 AMPERE = (
     _mma("m16n8k16", "f16", _F16, _K16),
@@ -222,7 +232,7 @@ def multiplied(
 ) -> list[list[float]]:
     """What the instruction means: the registers of C of each lane afterwards, of those of A, B and C before.
 
-    Each result is a sum without an error, then rounded. Hardware rounds in between, in an order that nobody documents:
+    Each result is a sum without an error, then rounded. Hardware rounds in between, in an order that is not documented:
     this is what it comes close to. Floats that are not finite are added up in order.
     """
     left, right = matrix(core.a, a), list(zip(*matrix(core.b, b)))
@@ -255,14 +265,14 @@ def _signed_byte(bits: int) -> int:
     return bits - 256 if bits & 128 else bits
 
 
-def matrix(layout: FragmentLayout, held: Sequence[Sequence[float]]) -> list[list[float]]:
+def matrix(layout: FragmentLayout, registers_of_lanes: Sequence[Sequence[float]]) -> list[list[float]]:
     """The matrix of which each lane holds these elements, row by row."""
     rows, columns = layout.shape
-    found: list[list[float]] = [[0] * columns for _ in range(rows)]
-    for places, registers in zip(places_of(layout, len(held)), held):
+    rows_of_values: list[list[float]] = [[0] * columns for _ in range(rows)]
+    for places, registers in zip(places_of(layout, len(registers_of_lanes)), registers_of_lanes):
         for (row, column), value in zip(places, registers):
-            found[row][column] = value
-    return found
+            rows_of_values[row][column] = value
+    return rows_of_values
 
 
 @cache
@@ -279,7 +289,7 @@ def exact_sum(terms: Sequence[float]) -> float:
 
 
 def with_mantissa(value: float, bits: int) -> float:
-    """A float32 with so many bits of fraction: the nearest, of two as near the one away from zero (`cvt.rna.tf32`)."""
+    """A float32 with `bits` bits of fraction: the nearest, of two as near the one away from zero (`cvt.rna.tf32`)."""
     if value == 0.0 or not isfinite(value):
         return value
     fraction, exponent = frexp(abs(value))

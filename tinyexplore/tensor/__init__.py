@@ -12,5 +12,5 @@ from tinyexplore.tensor.tensor import Tensor
 
 add_roots(live_values)
 
-# programs of the family import `cast` and `_to_np_dtype` from here
+# tinygrad programs import `cast` and `_to_np_dtype` from here
 __all__ = ["Device", "Function", "Tensor", "_to_np_dtype", "cast", "dtypes"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.base import Base, Shape, unsigned_of
 from tinyexplore.tensor.checks import need_tensor, shown
 from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import OperandError
@@ -43,7 +43,7 @@ def broadcast_shape(what: str, *shapes: Shape) -> Shape:
 
 
 def scalar_dtype(value: ConstType, dtype: DType) -> DType:
-    """The type of `tensor of dtype (op) value`."""
+    """The dtype of `tensor of dtype (op) value`."""
     if isinstance(value, bool) or dtypes.is_float(dtype):
         return dtype
     if isinstance(value, float):
@@ -57,7 +57,7 @@ class Arithmetic(Base):
     # *** making operands agree ***
 
     def _as_tensor(self, other: Any, what: str) -> Self:
-        """`other` as a tensor that `self` can be combined with; numbers and arrays come along."""
+        """`other` as a tensor that can be combined with `self`; numbers and arrays are converted."""
         if self._is_tensor(other):
             return other
         kind = type(other)
@@ -70,7 +70,7 @@ class Arithmetic(Base):
         raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
 
     def _number(self, value: ConstType | UOp, dtype: DType, shape: Shape | None = None) -> Self:
-        """A user's number as a constant. OverflowError where `dtype` cannot hold it."""
+        """A user's number as a constant. OverflowError if `dtype` cannot represent it."""
         return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
     def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
@@ -111,7 +111,7 @@ class Arithmetic(Base):
         return self.cast(least_upper_float(dtype))
 
     def _matched_floats(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
-        """As `_matched`, as floats: a Python number is what it is, also where the tensor's ints could not hold it."""
+        """`_matched` as floats. A Python number keeps its value, even if the tensor's ints cannot represent it."""
         if isinstance(other, (int, UOp)):
             return self._float()._matched(other, what, reverse)
         x, y = self._matched(other, what, reverse)
@@ -158,7 +158,7 @@ class Arithmetic(Base):
     def _compared(self, op: Ops, other: Any, reverse: bool = False) -> Self:
         if type(other) is int and not dtypes.is_float(self.lazydata.dtype):
             dtype = scalar_dtype(other, self.lazydata.dtype)
-            if not dtypes.min(dtype) <= other <= dtypes.max(dtype):  # it compares to every element as to 0
+            if not dtypes.min(dtype) <= other <= dtypes.max(dtype):  # it compares with every element as with 0
                 return self._const(MEANING[op](*((other, 0) if reverse else (0, other))), dtypes.bool)
         x, y = self._matched(other, "comparison", reverse)
         return x._alu(op, y)
@@ -182,13 +182,13 @@ class Arithmetic(Base):
         return self._compared(Ops.CMPNE, x)
 
     def _lower_limit(self, limit: Operand | None) -> Operand | None:
-        """An int below the range of the tensor's ints limits no element: the least of the range stands for it."""
+        """The lower limit for the tensor's ints: the least of their range, if the limit is below it."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return max(limit, int(dtypes.min(scalar_dtype(limit, self.dtype))))
 
     def _upper_limit(self, limit: Operand | None) -> Operand | None:
-        """An int above the range of the tensor's ints limits no element: the greatest of the range stands for it."""
+        """The upper limit for the tensor's ints: the greatest of their range, if the limit is above it."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return min(limit, int(dtypes.max(scalar_dtype(limit, self.dtype))))
@@ -241,19 +241,23 @@ class Arithmetic(Base):
         a._no_bool(what, "* or &")
         if type(x) is int and not reverse and x < a.dtype.bits:
             return a._alu(op, b)
-        inside = b._alu(Ops.CMPLT, b._const(a.dtype.bits))
+        unsigned = b.cast(unsigned_of(b.dtype.itemsize)) if not dtypes.is_unsigned(b.dtype) else b  # negative: large
+        inside = unsigned._alu(Ops.CMPLT, unsigned._const(a.dtype.bits))
         count = inside._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
         shifted = a._alu(op, count)
         if op is Ops.SHR and not dtypes.is_unsigned(a.dtype):
-            return shifted  # the sign fills in, as if shifted on
+            return shifted  # the sign fills in, as in a longer shift
         return inside._alu(Ops.WHERE, shifted, a._const(0))
 
     def lshift(self, x: Operand, reverse: bool = False) -> Self:
-        """Bits moved up by x places; past the width nothing is left."""
+        """Bits moved up by x places. A count past the width, or a negative one in a tensor, leaves 0, as in NumPy."""
         return self._shifted(Ops.SHL, x, "left shift", reverse)
 
     def rshift(self, x: Operand, reverse: bool = False) -> Self:
-        """Bits moved down by x places; signed ints keep their sign."""
+        """Bits moved down by x places; signed ints keep their sign.
+
+        A count past the width, or a negative one in a tensor, leaves 0 or the sign, as in NumPy.
+        """
         return self._shifted(Ops.SHR, x, "right shift", reverse)
 
     # *** choice ***
@@ -268,7 +272,7 @@ class Arithmetic(Base):
         else:
             numbers: Any = x, y
             kinds = [dtypes.default_int if isinstance(one, UOp) else dtypes.from_py(one) for one in numbers]
-            first, second = [condition._number(one, least_upper_dtype(*kinds)) for one in numbers]
+            first, second = [condition._number(number, least_upper_dtype(*kinds)) for number in numbers]
         if condition.device != first.device:
             raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")
         if condition.shape != first.shape:

@@ -1,4 +1,4 @@
-"""A tensor takes over another value."""
+"""Assignment: replaces the value of a tensor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Assignment(Arithmetic, Values):
 
         What was computed from tensors that require a gradient loses its way back to them: backward() says so.
         A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
-        stored in its place unless somebody still has the old value.
+        stored in its place unless the old value is still referenced.
         One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
         """
         stored = isinstance(self.lazydata, StoredBuffer)
@@ -44,7 +44,7 @@ class Assignment(Arithmetic, Values):
         if x.dtype is not self.dtype:
             raise OperandError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if isinstance(self.lazydata, StoredBuffer):
-            if self.lazydata.base.buffer is None:  # on its way there
+            if self.lazydata.base.buffer is None:  # a pending copy to storage
                 self._store()
             self.lazydata.write(x._read().memoryview())
             return self
@@ -69,7 +69,7 @@ class Assignment(Arithmetic, Values):
         return self
 
     def replace(self, x: Self) -> Self:
-        """This tensor becomes what `x` is, of the same shape, off the tape."""
+        """Replaces the value of this tensor by that of `x`, of the same shape, off the tape."""
         need_tensor(x, "replace: what it becomes")
         if x.shape != self.shape:
             raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")

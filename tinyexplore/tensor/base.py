@@ -1,4 +1,4 @@
-"""What every tensor has: its LazyBuffer, its place on the tape, and how one operation makes a new tensor."""
+"""The base of Tensor: its LazyBuffer, its tape entry, and the operations that make new tensors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _new = Findable.__new__
 class Base(Findable):
     """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it;
     `_root`: of a view, the tensor that it is a view of; `was_changed`, where it is
-    there, tells that it was assigned to."""
+    there, reports the assignment."""
 
     __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed", "__weakref__")
     lazydata: LazyBuffer
@@ -63,7 +63,7 @@ class Base(Findable):
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
 
-    plain: ClassVar[type[Any]]  # Tensor: results are of this class, also where an operand is of one below it
+    plain: ClassVar[type[Any]]  # Tensor: the class of results, also for operands of a subclass
 
     @classmethod
     def _wrap(cls, lazydata: LazyBuffer) -> Self:
@@ -113,7 +113,7 @@ class Base(Findable):
 
     @classmethod
     def _is_tensor(cls, value: object) -> TypeGuard[Self]:
-        """True for a Tensor, and for one of a class below it."""
+        """Whether this is a Tensor, or an instance of a subclass."""
         return isinstance(value, Base)
 
     # *** asking ***
@@ -146,7 +146,7 @@ class Base(Findable):
         return count
 
     def element_size(self) -> int:
-        """The bytes of one element."""
+        """The size of one element, in bytes."""
         return self.dtype.itemsize
 
     def nbytes(self) -> int:
@@ -192,7 +192,7 @@ class Base(Findable):
             raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: one stands there twice")
         return tuple(axes)
 
-    # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
+    # *** one operation: a new LazyBuffer, and a tape entry if gradients are needed ***
 
     def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Self:
         """The tensor of `lazydata`, which `rule` differentiates with respect to `inputs`."""
@@ -209,7 +209,7 @@ class Base(Findable):
         return result
 
     def _by_own_rule(self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None) -> Self:
-        """The tensor of `lazydata`, newly made, which `rule` differentiates and its operations one by one do not."""
+        """The tensor of `lazydata`, newly made, with the gradient of `rule` instead of that of its operations."""
         lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
@@ -229,7 +229,7 @@ class Base(Findable):
         return self._wrap(lazydata)
 
     def _moved(self, op: Ops, lazydata: LazyBuffer) -> Self:
-        """The result of a movement; where nothing moved, the tensor itself."""
+        """The result of a movement; if nothing moved, the tensor itself."""
         if lazydata is self.lazydata:
             return self
         if self.requires_grad:
@@ -241,7 +241,7 @@ class Base(Findable):
         return result
 
     def _reshaped(self, shape: Shape) -> Self:
-        """Under another shape, which is known to fit."""
+        """The tensor with another shape, which is known to fit."""
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
 
     def _broadcast_to(self, shape: Shape) -> Self:
@@ -253,7 +253,7 @@ class Base(Findable):
         return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
 
     def _reduced(self, op: Ops, axes: Shape) -> Self:
-        """The reduction over `axes`, which stay with size 1."""
+        """The reduction over `axes`, which remain with size 1."""
         if not axes:
             return self
         lazydata = self.lazydata.reduce(op, axes)
@@ -262,11 +262,11 @@ class Base(Findable):
         return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
     def _unmoved(self, value: ConstType, shape: Shape) -> Self:
-        """`value` everywhere, whatever this tensor is: on its tape, with gradient 0."""
+        """`value` everywhere, independent of this tensor: on its tape, with gradient 0."""
         return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Self:
-        """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
+        """`value` everywhere, with this tensor's dtype and shape unless others are given."""
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
             lazydata.refuse("arithmetic with a number")
@@ -286,9 +286,7 @@ class Base(Findable):
         to one that it does not fill: float32.
         """
         target = to_dtype(dtype)
-        if isinstance(dtype, ImageDType) and dtype.fits(
-            self.shape
-        ):  # as it lies in the texture, and is read from there
+        if isinstance(dtype, ImageDType) and dtype.fits(self.shape):  # as stored in the texture, and read from there
             return self.cast(dtype.scalar).contiguous().cast(target)
         if target is self.lazydata.dtype:
             return self
@@ -299,16 +297,17 @@ class Base(Findable):
         if self.requires_grad:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
         target = to_dtype(dtype)
-        here, there = self.dtype.itemsize, target.itemsize
-        if here == there or isinstance(self.lazydata, StoredBuffer):
+        own_size, target_size = self.dtype.itemsize, target.itemsize
+        if own_size == target_size or isinstance(self.lazydata, StoredBuffer):
             return self._wrap(self.lazydata.bitcast(target))
-        if self.ndim == 0 or self.shape[-1] * here % there:
+        if self.ndim == 0 or self.shape[-1] * own_size % target_size:
             raise ShapeError(
                 f"bitcast {self.dtype.name} of shape {self.shape} to {target.name}: the last axis "
-                f"({self.shape[-1] * here if self.ndim else 'there is none'}) must be a whole number of {there} bytes"
+                f"({self.shape[-1] * own_size if self.ndim else 'there is none'}) must be a whole number of "
+                f"{target_size} bytes"
             )
-        bits = self.lazydata.bitcast(unsigned_of(here))
-        resized = _split_words(bits, there) if here > there else _joined_words(bits, there)
+        bits = self.lazydata.bitcast(unsigned_of(own_size))
+        resized = _split_words(bits, target_size) if own_size > target_size else _joined_words(bits, target_size)
         return self._wrap(resized.bitcast(target))
 
     def contiguous(self) -> Self:
@@ -424,7 +423,7 @@ class Base(Findable):
         return result
 
     def _value(self) -> Self:
-        """The same value off the tape, to compute something with that says itself what its gradient is."""
+        """The same value off the tape, for operations that define their own gradient."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
         return result
@@ -437,7 +436,7 @@ class Base(Findable):
     def backward(self, gradient: Self | None = None) -> Self:
         """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
 
-        `gradient` is that of this tensor; a scalar needs none. So do the tensors in between that somebody holds beside
+        `gradient` is that of this tensor; a scalar needs none. So do referenced tensors in between, beside
         the tape. Where nothing asks for a gradient, nothing happens; outside `inference_mode` a warning says so.
         """
         seed = self._seed_of(gradient, "backward").lazydata
@@ -451,7 +450,7 @@ class Base(Findable):
             return self
         reached = gradients(self, seed)
         for (tensor, gradient_value), is_wanted in zip(reached, _wanted(reached)):
-            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # else of a walk repeated
+            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # of a repeated walk
                 continue
             if tensor.grad is None:
                 tensor.grad = self._wrap(gradient_value)
@@ -479,8 +478,8 @@ class Base(Findable):
         unmarked = [position for position, target in enumerate(targets) if not target.requires_grad]
         if unmarked:
             raise RuntimeError(
-                f"gradient: targets {unmarked} do not require a gradient, so nothing tells how this tensor depends on "
-                "them; make them with requires_grad=True, or call requires_grad_() on them, before computing with them"
+                f"gradient: targets {unmarked} do not require a gradient, so the graph has no path to them: "
+                "make them with requires_grad=True, or call requires_grad_() on them, before computing with them"
             )
         seed = self._seed(gradient, "gradient")
         reached = gradients(self, seed.lazydata)
@@ -505,7 +504,8 @@ class Base(Findable):
         return results
 
     def _gradient_of_graph(self, targets: Sequence[Self], gradient: Self | None, materialize_grads: bool) -> list[Self]:
-        """`gradient` where nothing is marked: what this tensor will be computed from tells how it depends on them."""
+        """`gradient` without marked tensors: the graph from which this tensor will be computed shows its
+        dependences."""
         for position, target in enumerate((self, *targets)):
             who = "this tensor" if position == 0 else f"target {position - 1}"
             if not dtypes.is_float(target.dtype):
@@ -529,8 +529,8 @@ class Base(Findable):
                 results.append(self._wrap(value))
             elif getattr(target, "was_changed", False):
                 raise RuntimeError(
-                    f"gradient: target {position} was assigned to, and this tensor was not computed from its value of "
-                    f"now; {_MARK_THEM}"
+                    f"gradient: target {position} was assigned to, and this tensor does not depend on its value "
+                    f"since then; {_MARK_THEM}"
                 )
             elif materialize_grads:
                 results.append(target._const(0.0))
@@ -543,7 +543,7 @@ class Base(Findable):
 
     @classmethod
     def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Self:
-        """The tensor of a value that a gradient rule was given."""
+        """The tensor of a value that a gradient rule received."""
         if isinstance(value, LazyBuffer):
             return cls._wrap(value)
         result = cls._wrap(value.lazydata)
@@ -551,14 +551,15 @@ class Base(Findable):
         return result
 
     def _stationary(self, centred: Self) -> Self:
-        """`centred`, this minus something in which the result is stationary (a sum of squares in the mean, say).
+        """`centred`, which is this tensor minus a value at which the result is stationary (the mean of a sum of
+        squares, for example).
 
-        The gradient goes to this alone; the gradient's own gradient knows how `centred` was made.
+        The gradient goes to this tensor only. The gradient's own gradient uses the computation of `centred`.
         """
         return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
 
     def _seed(self, gradient: Self | None, method: str) -> Self:
-        """The gradient of this tensor itself, for the method named `asked`."""
+        """The gradient of this tensor itself, for the method named `method`."""
         if not self.requires_grad:
             raise RuntimeError(
                 f"{method}: nothing that this tensor was computed from requires a gradient; "
@@ -581,7 +582,8 @@ class Base(Findable):
 
 
 def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
-    """Which of these tensors, in a list that the caller alone has, the tape begins with, or others refer to than it."""
+    """The tensors, in a list that only the caller holds, with which the tape begins, or which have references from
+    outside the tape."""
     counts = references([pair[0] for pair in reached])
     taped = {id(pair[0]): 0 for pair in reached}
     for pair in reached:
@@ -592,12 +594,12 @@ def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
 
 
 def unsigned_of(itemsize: int) -> DType:
-    """The unsigned int of so many bytes."""
+    """The unsigned int dtype of `itemsize` bytes."""
     return {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[itemsize]
 
 
 def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
-    """Each word as several of `itemsize` bytes, the lower first."""
+    """Each word as several words of `itemsize` bytes, lowest first."""
     parts = bits.dtype.itemsize // itemsize
     shape = (*bits.shape, parts)
     step = LazyBuffer.const(itemsize * 8, bits.dtype, bits.device, (parts,))
@@ -608,7 +610,7 @@ def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
 
 
 def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
-    """Several words as one of `itemsize` bytes, the first one lowest."""
+    """Several words as one word of `itemsize` bytes, first one lowest."""
     parts = itemsize // bits.dtype.itemsize
     wide = unsigned_of(itemsize)
     shape = (*bits.shape[:-1], bits.shape[-1] // parts, parts)
@@ -620,7 +622,7 @@ def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
 
 
 def wrapped(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:
-    """`value` as `dtype` holds it: ints wrap around, as arithmetic does (symbolic sizes do when they are cast)."""
+    """`value` as `dtype` represents it: ints wrap around, as in arithmetic (symbolic sizes do when they are cast)."""
     if not dtypes.is_int(dtype) or isinstance(value, UOp):
         return value
     if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):

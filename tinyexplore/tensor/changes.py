@@ -1,4 +1,4 @@
-"""Who is told when a tensor takes over another value, and when a random tensor draws its key: TinyJit.
+"""Notifies TinyJit when a tensor takes over another value, and when a random tensor draws its key.
 
 And what a tensor becomes when a part of it is assigned to.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Changeable(Protocol):
-    """A tensor, as far as a change of its value goes.
+    """The part of a Tensor that changes of its value concern.
 
     lazydata: the value; requires_grad: as on a tensor
     was_changed: set by the first change; no_grad: True inside `inference_mode`
@@ -60,7 +60,7 @@ class Notes:
     kept: dict[int, LazyBuffer] = field(default_factory=dict)
 
     def undo(self) -> None:
-        """All tensors that changed have their values of before."""
+        """Restores the earlier values of all changed tensors."""
         tensors = [tensor for tensor, _ in self.changed.values()]
         values = [self.kept.get(key, old) for key, (_, old) in self.changed.items()]
         at_once([Epoch.advance], tensors, "lazydata", values)
@@ -73,14 +73,14 @@ class Epoch:
     """
 
     count = array("q", [0])
-    advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # there is, or is about to be, a change
+    advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # there is, or will be, a change
 
 
 _notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)
 
 
 def noting(notes: Notes, work: Callable[[], T]) -> T:
-    """What `work()` gives; changes in the midst of it are written down in `notes`."""
+    """The result of `work()`. Changes that it makes are recorded in `notes`."""
     notes.outer = _notes.get()
     try:
         _notes.set(notes)
@@ -90,7 +90,7 @@ def noting(notes: Notes, work: Callable[[], T]) -> T:
 
 
 def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
-    """As `noting`; where `work()` raises, or is interrupted, the tensors that it changed go back to what they were."""
+    """As `noting`. If `work()` raises or is interrupted, the tensors that it changed get their old values back."""
     try:
         return noting(notes, work)
     except BaseException:
@@ -129,8 +129,8 @@ def note_key(buffer: Buffer, size: int) -> None:
 
 
 def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
-    """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient, and
-    gradients are requested."""
+    """Raises NotImplementedError if gradients are recorded and `whole`, or `part` that is to be written into it,
+    requires one."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
         raise NotImplementedError(
             "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside "
@@ -139,7 +139,7 @@ def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
 
 
 def shows_a_part(view: LazyBuffer) -> bool:
-    """True for a view, not computed itself, that leaves some of its base out."""
+    """Whether a view, which is not computed itself, leaves out some of its base."""
     while is_view(view):
         if view.op is Ops.SHRINK:
             return True
@@ -148,18 +148,18 @@ def shows_a_part(view: LazyBuffer) -> bool:
 
 
 def is_view(node: LazyBuffer) -> bool:
-    """True for a movement that is not computed itself."""
+    """Whether this is a movement that is not computed itself."""
     return node.op in OpGroups.MOVEMENT and all(part.buffer is None for part in parts_of(node))
 
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """`root` with `value` in the places that `view` shows. RuntimeError where `view` is not one of `root` now."""
+    """`root` with `value` at the positions of `view`. RuntimeError if `view` is no view of the present `root`."""
     steps: list[LazyBuffer] = []
     node = view
     while node is not root:
         if not is_view(node):
             raise RuntimeError(
-                f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view anew"
+                f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view again"
             )
         steps.append(node)
         node = node.src[0]
@@ -179,14 +179,14 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
 
 
 def _keeps_apart(step: LazyBuffer) -> bool:
-    """True for a movement that shows each element once at most, and nothing else."""
+    """Whether a movement shows each element at most once, and nothing else."""
     if step.op is Ops.WINDOW:
         return bool(step.arg[1] == 1)
     return step.op in (Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK)
 
 
 def moved_back(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """What the movement `step` makes `value` of, with zeros for what it leaves out."""
+    """The inverse of the movement `step`, applied to `value`, with zeros for elements that it leaves out."""
     source = step.src[0].shape
     match step.op:
         case Ops.RESHAPE:

@@ -1,4 +1,4 @@
-"""What an argument must be, asked at the call that was given it: the error says what was wanted, and what was there."""
+"""Argument checks of public functions. The error states the expected and the actual argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def shown(value: Any) -> str:
 
 
 def need_tensor(value: Any, what: str) -> None:
-    """Raises unless `value` is a tensor. `what` says which argument of what it is."""
+    """Raises unless `value` is a tensor. `what` names the function and the argument."""
     if hasattr(value, "lazydata"):
         return
     would_do = "give a Tensor"
@@ -27,7 +27,7 @@ def need_tensor(value: Any, what: str) -> None:
 
 
 def need_int(value: Any, what: str, least: int | None = None) -> None:
-    """Raises unless `value` is a whole number (a symbolic one will do), `least` or more."""
+    """Raises unless `value` is an int (or symbolic) of at least `least`."""
     if not isinstance(value, (int, UOp)) or isinstance(value, bool):
         raise TypeError(f"{what} is {shown(value)}: need an int")
     if least is not None and isinstance(value, int) and value < least:
@@ -35,10 +35,10 @@ def need_int(value: Any, what: str, least: int | None = None) -> None:
 
 
 def need_number(value: Any, what: str, least: float | None = None, below: float | None = None) -> None:
-    """Raises unless `value` is a number, of Python or NumPy, `least` or more and less than `below`."""
+    """Raises unless `value` is a number of Python or NumPy, at least `least` and less than `below`."""
     if isinstance(value, str) or not (isinstance(value, (int, float, UOp)) or hasattr(value, "__float__")):
         raise TypeError(f"{what} is {shown(value)}: need a number")
-    if hasattr(value, "lazydata"):  # what a tensor is cannot be asked here
+    if hasattr(value, "lazydata"):  # a tensor's value cannot be tested here
         return
     if (least is not None and not value >= least) or (below is not None and not value < below):
         range_text = f"{least} or more" if below is None else f"{least} ≤ {what.split()[-1]} < {below}"

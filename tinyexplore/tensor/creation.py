@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 def _sizes(shape: tuple[Any, ...]) -> Shape:
-    found = flat_sizes(shape[0], shape[1:]) if shape else ()
-    if has_negative(found):
-        raise ValueError(f"shape {found}: sizes cannot be negative")
-    return found
+    sizes = flat_sizes(shape[0], shape[1:]) if shape else ()
+    if has_negative(sizes):
+        raise ValueError(f"shape {sizes}: sizes cannot be negative")
+    return sizes
 
 
 class Creation(Ordering):
     __slots__ = ()
 
     @classmethod
-    def _given(cls, made: Self, requires_grad: bool | None) -> Self:
-        """`made`, a new tensor that nothing else was computed for."""
-        made.lazydata.note = Origin.DATA
-        made.requires_grad = requires_grad
-        return made
+    def _given(cls, tensor: Self, requires_grad: bool | None) -> Self:
+        """`tensor`, a new tensor without other uses."""
+        tensor.lazydata.note = Origin.DATA
+        tensor.requires_grad = requires_grad
+        return tensor
 
     # *** constants ***
 
@@ -81,20 +81,20 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Memory whose content is not defined."""
+        """A tensor with undefined content."""
         sizes = _sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
-        found = []
-        for one in Device.members(Device.canonicalize(device)):
-            buffer = Buffer(one, greatest(product(sizes)), target).allocate()
-            found.append(LazyBuffer.from_buffer(buffer, sizes))
-        return cls._given(cls._wrap(found[0] if len(found) == 1 else ShardedBuffer(found, None)), requires_grad)
+        shards = []
+        for member in Device.members(Device.canonicalize(device)):
+            buffer = Buffer(member, greatest(product(sizes)), target).allocate()
+            shards.append(LazyBuffer.from_buffer(buffer, sizes))
+        return cls._given(cls._wrap(shards[0] if len(shards) == 1 else ShardedBuffer(shards, None)), requires_grad)
 
     @classmethod
     def from_blob(
         cls, ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
     ) -> Self:
-        """What lies in host memory at address `ptr`, row-major, not copied; its owner must keep it there."""
+        """A tensor over host memory at address `ptr`, row-major, not copied. The owner must keep the memory alive."""
         sizes = _sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
@@ -110,7 +110,8 @@ class Creation(Ordering):
         return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
 
     def _like(self, make: Callable[..., Self], *args: Any, **kwargs: Any) -> Self:
-        """What `make` gives with this tensor's dtype and device, unless told others, divided as this one is."""
+        """The result of `make` with this tensor's dtype and device, unless others are given, and divided like this
+        one."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = self.dtype
         if kwargs.get("device") is not None:
@@ -164,8 +165,8 @@ class Creation(Ordering):
         return cls._given(places._progression(start, step, target), requires_grad)
 
     def _progression(self, start: Any, step: Any, target: DType) -> Self:
-        """start + step · self for places 0, 1, …, rounded to `target` once: whole numbers are exact, others are
-        computed in float32 at least."""
+        """start + step · self for indices 0, 1, …, rounded to `target` once. Whole numbers are exact; others are
+        computed in float32 or wider."""
         kind = self.dtype
         if not all(isinstance(part, (int, UOp)) for part in (start, step)):
             kind = _range_float(target, start, step * self.shape[0])
@@ -210,8 +211,8 @@ class Creation(Ordering):
         rising = places.cast(wide) * step + start
         falling = (places._const(last) - places).cast(wide) * -step + stop  # ends at `stop` exactly
         half = last.maximum(1) if isinstance(steps, UOp) else last
-        found = (places < (half + 1) // 2).where(rising, falling)
-        return cls._given(found.cast(target), requires_grad)
+        places_of_values = (places < (half + 1) // 2).where(rising, falling)
+        return cls._given(places_of_values.cast(target), requires_grad)
 
     @classmethod
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
@@ -244,7 +245,7 @@ class Creation(Ordering):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Starts the random numbers anew from `seed`, of which the lower 32 bits count."""
+        """Restarts the random numbers from `seed`, of which the lower 32 bits count."""
         if not isinstance(seed, int):
             raise TypeError(f"manual_seed {seed!r} ({type(seed).__name__}): need an int")
         random.generator.start(seed)
@@ -340,8 +341,8 @@ class Creation(Ordering):
         drawn = cls.rand(*shape, **kwargs)
         if dtypes.is_float(target):
             return cls._given(random.between(drawn, low, high, target), requires_grad)
-        found = (drawn * (high - low)).cast(target)
-        return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
+        scaled = (drawn * (high - low)).cast(target)
+        return cls._given(scaled if low == 0 else (scaled + low).cast(target), requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
@@ -396,9 +397,9 @@ def _he_deviation(shape: Shape, slope: float) -> float:
 
 
 def _range_float(target: DType, start: Any, stop: Any) -> DType:
-    """The float type in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
+    """The float dtype in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
     if dtypes.is_float(target):
         return wide_float(target)
     is_large = target.itemsize >= 4 and not isinstance(start, UOp) and not isinstance(stop, UOp)
-    # float32 has every int up to 2**24
+    # float32 represents every int up to 2**24
     return dtypes.float64 if is_large and max(abs(start), abs(stop)) > 1 << 24 else wide_float(dtypes.default_float)

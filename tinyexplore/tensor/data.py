@@ -1,4 +1,4 @@
-"""Between Python's data and buffers: numbers, nested lists, bytes and NumPy arrays."""
+"""Converts between buffers and Python data: numbers, nested lists, bytes and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-# what the package ml_dtypes adds to NumPy
+# dtypes that the package ml_dtypes adds to NumPy
 _ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 
 
@@ -29,8 +29,8 @@ _ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_
 
 
 def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """Any data that a Tensor can be made of."""
-    if device.startswith("DISK:"):  # a file is not accessed before somebody realises the tensor
+    """The LazyBuffer of any data that a Tensor accepts."""
+    if device.startswith("DISK:"):  # a file is not accessed before the tensor is realized
         return lazydata_of(data, dtype, Device.DEFAULT).copy_to_device(device)
     if Device.is_group(device):
         return lazydata_of(data, dtype, Device.members(device)[0]).copy_to_device(device)
@@ -46,8 +46,8 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _from_bytes(data, dtype, device)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__"):  # PyTorch's tensors, JAX's arrays
-        found = lazydata_from(data, device)
-        return found if dtype is None else found.cast(dtype)
+        lazydata = lazydata_from(data, device)
+        return lazydata if dtype is None else lazydata.cast(dtype)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _from_array(data, dtype, device)
     raise OperandError(
@@ -57,7 +57,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def checked(value: ConstType, dtype: DType) -> ConstType:
-    """`value`, if `dtype` can hold it; a float as an int, rounded towards zero. OverflowError where it cannot."""
+    """`value`, if `dtype` can represent it; a float as an int, rounded towards zero. OverflowError otherwise."""
     if not dtypes.is_int(dtype):
         return value
     if isinstance(value, float):
@@ -121,7 +121,7 @@ def _subscript(place: Shape) -> str:
 def packed(values: list[Any], dtype: DType) -> bytes:
     """Numbers as the bytes of `dtype`."""
     if dtype.fmt is None:
-        floats = [_held(value, "f") for value in values]  # no such type reaches further
+        floats = [_held(value, "f") for value in values]  # no such dtype has a larger range
         return b"".join(to_bits(value, dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in floats)
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
@@ -129,12 +129,12 @@ def packed(values: list[Any], dtype: DType) -> bytes:
         values = [checked(value, dtype) for value in values]
     try:
         return struct.pack(f"={len(values)}{dtype.fmt}", *values)
-    except (OverflowError, struct.error):  # what is beyond all floats becomes infinity, as in a conversion
+    except (OverflowError, struct.error):  # values beyond all floats become infinity, as in a conversion
         return struct.pack(f"={len(values)}{dtype.fmt}", *[_held(value, dtype.fmt) for value in values])
 
 
 def _held(value: float, form: str) -> float:
-    """`value` as a float, infinity where floats of that form end."""
+    """`value` as a float of that form; infinity beyond its range."""
     try:
         struct.pack(f"={form}", value)
         return float(value)
@@ -143,7 +143,7 @@ def _held(value: float, form: str) -> float:
 
 
 def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """The bytes as elements of `dtype` (uint8 unless told otherwise), copied: bytes may be moved or changed."""
+    """The bytes as elements of `dtype` (uint8 by default), copied, since bytes may be moved or changed."""
     target = dtypes.uint8 if dtype is None else dtype
     size, rest = divmod(memoryview(data).nbytes, target.itemsize)
     if rest:
@@ -152,7 +152,7 @@ def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """A NumPy array: its own memory where that is row-major and of a known type, else a copy."""
+    """A NumPy array: its own memory if it is row-major and of a known dtype, else a copy."""
     import numpy
 
     array = numpy.asarray(data)
@@ -166,7 +166,7 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if target.fmt is None:
         return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
     numpy_dtype = numpy.dtype(target.name)
-    if dtypes.is_float(own) and dtypes.is_int(target):  # what does not fit depends on NumPy's machine
+    if dtypes.is_float(own) and dtypes.is_int(target):  # the result for values out of range depends on NumPy's machine
         return _from_array(array, own, device).cast(target)
     if array.dtype != numpy_dtype or not array.dtype.isnative:
         array = array.astype(numpy_dtype)
@@ -190,7 +190,7 @@ def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
 
 
 def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuffer:
-    """`count` elements in host memory from `address` on, not copied; whoever owns the memory keeps it there."""
+    """`count` elements in host memory from `address` on, not copied; the owner of the memory must keep it there."""
     if not isinstance(address, int):
         raise TypeError(f"memory at {address!r} ({type(address).__name__}): need an address, an int")
     if address % dtype.itemsize:

@@ -1,4 +1,4 @@
-"""Misuse that PyTorch and tinygrad call a RuntimeError, and Python by a kind that says more: these are both."""
+"""Errors that are a RuntimeError, as in PyTorch and tinygrad, and also a more specific Python error."""
 
 from tinyexplore.lazy.lazybuffer import ShapeError
 
@@ -8,8 +8,8 @@ class OperandError(TypeError, RuntimeError):
 
 
 class IndexShapeError(ShapeError, IndexError):
-    """Indices of several axes, whose shapes do not go together."""
+    """Raised for indices of several axes whose shapes cannot be broadcast together."""
 
 
 class ArgumentError(ValueError, RuntimeError):
-    """An argument that is none of the possible ones, or two that contradict each other."""
+    """Raised for an argument that is not allowed, or for two arguments that contradict each other."""

@@ -1,9 +1,9 @@
 """Tensors and the arrays of other packages in the same memory: DLPack, and NumPy's array protocol.
 
-A capsule of DLPack holds a pointer to a `DLManagedTensor`: an address, a shape, strides and a function that lets go of
-the memory. NumPy makes the capsules of our tensors, as it has such a function in C; it knows neither bfloat16 nor 8-bit
-floats, so it makes one of integers and the element type in it is set here. A capsule of another package is kept
-unopened: when the last buffer that lies in it is gone, its own destructor lets go of the memory.
+A capsule of DLPack holds a pointer to a `DLManagedTensor`: an address, a shape, strides and a function that releases
+the memory. NumPy makes the capsules of our tensors, since it has such a function in C. It knows neither bfloat16 nor
+8-bit floats, so it makes a capsule of integers, and the element type is set here. A capsule of another package is kept
+unopened. When the last buffer in it is gone, its own destructor releases the memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 
 CPU = 1  # kDLCPU
-CPU_KINDS = (1, 3, 11, 13)  # memory that the host reads: CPU, and pinned or managed memory of GPUs
+CPU_KINDS = (1, 3, 11, 13)  # memory that the host can read: CPU, and pinned or managed memory of GPUs
 VERSION = (1, 1)  # the newest version of the protocol that is read here
 READ_ONLY, COPIED = 1, 2  # flags
 # code and bits of an element type; the codes of 8-bit floats are those of version 1.1
@@ -71,7 +71,7 @@ _DTYPES = {_element_code(dtype): dtype for dtype in dtypes.fields().values()}
 
 
 def _pointer(capsule: Any) -> tuple[int, bool]:
-    """The address in a capsule of DLPack, and whether it is one with a version. BufferError for anything else."""
+    """The address in a DLPack capsule, and whether it is versioned. BufferError for anything else."""
     is_valid, get = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
     is_valid.argtypes, get.argtypes, get.restype = (
         [ctypes.py_object, ctypes.c_char_p],
@@ -85,7 +85,7 @@ def _pointer(capsule: Any) -> tuple[int, bool]:
 
 
 def _opened(capsule: Any) -> tuple[_Array, int]:
-    """What a capsule describes, and its flags."""
+    """The description in a capsule, and its flags."""
     address, is_versioned = _pointer(capsule)
     if not is_versioned:
         return _Array.from_address(address), 0
@@ -105,7 +105,7 @@ def capsule_of(source: Any, copy: bool | None = None) -> Any:
         raise BufferError(f"from_dlpack of memory on device kind {kind}: bring it to the CPU first (kinds {CPU_KINDS})")
     try:
         return source.__dlpack__(max_version=VERSION, copy=copy)
-    except TypeError:  # an exporter of before version 1.0
+    except TypeError:  # an exporter older than version 1.0
         if copy is not None:
             raise BufferError(f"{type(source).__name__} has no say about copies (DLPack before 1.0)") from None
         return source.__dlpack__()
@@ -137,18 +137,18 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
     in_memory = tuple([shape[axis] for axis in order])
     count = prod(in_memory)
     memory = Memory(address, count * dtype.itemsize, capsule, readonly=bool(flags & READ_ONLY))
-    found = LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), in_memory)
+    shared_buffer = LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), in_memory)
     others = [axis for axis in range(len(shape)) if axis not in order]
     places = [*order, *others]
     if not others and places == sorted(places):
-        return found
-    found = found.reshape((*in_memory, *[1] * len(others)))
-    found = found.permute([places.index(axis) for axis in range(len(shape))])
-    return found.expand(shape)
+        return shared_buffer
+    shared_buffer = shared_buffer.reshape((*in_memory, *[1] * len(others)))
+    shared_buffer = shared_buffer.permute([places.index(axis) for axis in range(len(shape))])
+    return shared_buffer.expand(shape)
 
 
 def _order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int] | None:
-    """The axes as they lie in memory, slowest first, without those that do not move; None where there are gaps."""
+    """The axes in memory order, slowest first, without axes of stride 0; None if there are gaps."""
     moving = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis] != 0]
     order = sorted(moving, key=lambda axis: -strides[axis])
     step = 1
@@ -164,19 +164,19 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuffer:
-    """The elements of an object with `__dlpack__`: shared where that can be and `copy` is not True."""
+    """The elements of an object with `__dlpack__`: shared if possible and `copy` is not True."""
     capsule = capsule_of(source, copy or None)
-    found = shared(capsule, device)
+    lazydata = shared(capsule, device)
     _, flags = _opened(capsule)
-    if found is not None and (not copy or flags & COPIED):
-        return found
+    if lazydata is not None and (not copy or flags & COPIED):
+        return lazydata
     if copy is False:
         raise BufferError("from_dlpack(copy=False): the strides have gaps or go backwards, or it is not aligned")
     return _dense_copy(capsule, device)
 
 
 def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
-    """The elements of a capsule, row-major in memory of their own."""
+    """The elements of a capsule, row-major in separate memory."""
     import numpy
 
     array, _ = _opened(capsule)
@@ -189,10 +189,10 @@ def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
     start = (array.data or 0) + array.byte_offset
     memory = Memory(start + first * size, (last - first + 1) * size, capsule)
     raw = numpy.frombuffer(memory.view(), numpy.uint8)
-    found = numpy.ndarray(
+    copied = numpy.ndarray(
         (*shape, size), numpy.uint8, raw, offset=-first * size, strides=(*[step * size for step in steps], 1)
     )
-    return LazyBuffer.from_buffer(Buffer(device, prod(shape), dtype).copyin(found.tobytes()), shape)
+    return LazyBuffer.from_buffer(Buffer(device, prod(shape), dtype).copyin(copied.tobytes()), shape)
 
 
 # *** out ***
@@ -222,7 +222,7 @@ def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copi
     import numpy
 
     is_versioned = max_version is not None and max_version[0] >= 1
-    bits = array.view(f"uint{dtype.itemsize * 8}")  # NumPy refuses some types; the right one is set below
+    bits = array.view(f"uint{dtype.itemsize * 8}")  # NumPy rejects some dtypes; the right one is set below
     if is_versioned:
         try:
             capsule = bits.__dlpack__(max_version=VERSION)
@@ -233,8 +233,8 @@ def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copi
     else:
         raise BufferError("memory that may only be read needs DLPack 1.0: the consumer asks for an older version")
     address, has_flags = _pointer(capsule)
-    found = _Versioned.from_address(address).array if has_flags else _Array.from_address(address)
-    found.dtype.code, found.dtype.bits = _element_code(dtype)
+    tensor = _Versioned.from_address(address).array if has_flags else _Array.from_address(address)
+    tensor.dtype.code, tensor.dtype.bits = _element_code(dtype)
     if has_flags and copied:
         _Versioned.from_address(address).flags |= COPIED
     assert isinstance(array, numpy.ndarray)

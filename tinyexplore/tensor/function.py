@@ -1,4 +1,4 @@
-"""Function: an operation of a program's own, with its own gradient."""
+"""Function: an operation that the user defines, with its own gradient."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Function:
         context = cls(device, *tensors)
         value = context.forward(*[tensor.lazydata for tensor in tensors], **kwargs)
         if any([value is tensor.lazydata for tensor in tensors]):
-            value = value.detached()  # a node of its own, with a gradient of its own
+            value = value.detached()  # a separate node, with its own gradient
 
         def function_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
             """As the program's own `backward` has it."""

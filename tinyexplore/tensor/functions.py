@@ -124,7 +124,7 @@ class Functions(Operators):
         return taped._by_own_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
 
     def _half_exponentials(self) -> tuple[Self, Self]:
-        """eˣ / 2 and e⁻ˣ / 2, each finite wherever it fits the type: eˣ itself may not."""
+        """eˣ / 2 and e⁻ˣ / 2, each finite wherever the dtype can represent it; eˣ itself may overflow."""
         root = (self * 0.5).exp()
         return root * 0.5 * root, 0.5 / root / root
 
@@ -193,7 +193,7 @@ class Functions(Operators):
     # *** rounding ***
 
     def _rounded_to(self, dtype: DType) -> Self:
-        """Floats rounded to the nearest ints of `dtype`: what is beyond its range becomes its limit."""
+        """Floats rounded to the nearest ints of `dtype`; values beyond its range become its limits."""
         if dtype is dtypes.bool:
             return self.round().cast(dtype)
         whole = self.round()
@@ -372,7 +372,7 @@ class Functions(Operators):
         return self._saturated(min_val, max_val)
 
     def _saturated(self, low: ConstType | None, high: ConstType) -> Self:
-        """`clip`, with no gradient at the limits either, as PyTorch's activations have it."""
+        """`clip` without a gradient at the limits, as in PyTorch's activations."""
         if not dtypes.is_float(self.dtype):
             return self.clip(low, high)
         inside = self if low is None else (self <= low).where(low, self)
@@ -392,7 +392,7 @@ class Functions(Operators):
         return (alpha * self + beta).clip(0, 1)
 
 
-SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; 1 is nothing beside them from here on
+SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; beyond it, adding 1 to the square changes nothing
 
 
 @gradient_by_tensors

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> GradientRule:
-    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
+    """The gradient rule for `rule(step, values of the inputs, gradient of the result)` on Tensors, which is
+    `step.arg[0]`."""
 
     @wraps(rule)
     def on_values(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
@@ -22,8 +23,10 @@ def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> Gradient
         if isinstance(g, LazyBuffer):
             gradients = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
             return tuple([None if one is None else one.lazydata for one in gradients])
-        with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
+        with kind.inference_mode(False):  # the values are on the tape, and so are the results computed from them
             gradients = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
-        return tuple([None if one is None else TapedBuffer(one.lazydata, one._ctx) for one in gradients])
+        return tuple(
+            [None if gradient is None else TapedBuffer(gradient.lazydata, gradient._ctx) for gradient in gradients]
+        )
 
     return on_values

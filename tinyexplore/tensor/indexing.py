@@ -40,12 +40,12 @@ class Indexing(Reduction):
     __slots__ = ()
 
     def __getitem__(self, indices: Any) -> Self:
-        """What `indices` name: a view for ints, slices, None and ..., else elements picked one by one.
+        """The elements at `indices`: a view for ints, slices, None and `...`; gathered elements otherwise.
 
         The axes of index tensors and lists stand where these stand, in front where a slice or None separates them;
         ints are taken first and separate nothing: x[0, :, places] has the shape (*x.shape[1:2], *places.shape).
         """
-        if _is_whole_mask(indices, ()):  # one bool for all: there once, or not at all
+        if _is_whole_mask(indices, ()):  # one bool for all: one element or none
             return self.unsqueeze(0)[indices.reshape((1,))]
         items = self._index_items(indices)
         if not any(_is_advanced(item) for item in items):
@@ -59,15 +59,15 @@ class Indexing(Reduction):
         return (self[place] for place in range(len(self)))
 
     def _named(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
-        """The view that ints, slices and None make; what the other items name on which of its axes; and where the
-        axes of the index stand in what is read."""
+        """The view that ints, slices and None make; the indices that the other items give, with their axes; and the
+        position of the index axes in the result."""
         view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
         advanced = [item for item in items if _is_advanced(item)]
-        # where the advanced items stand in `view`: ints are gone, None is there
+        # the positions of the advanced items in `view`, which has no ints but None
         tensors = [item for item in items if not _is_int(item)]
         axes = [axis for axis, item in enumerate(tensors) if _is_advanced(item)]
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
-        # an index without axes takes its axis away, as an int does
+        # an index without axes removes its axis, as an int does
         taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
         left = [axis - sum([one < axis for one in taken]) for axis, number in zip(axes, numbers) if number.ndim]
         together = left == list(range(left[0], left[-1] + 1)) if left else False
@@ -98,7 +98,7 @@ class Indexing(Reduction):
         return items[:at] + rest + items[at + 1 :]
 
     def _basic_view(self, items: Sequence[Any]) -> Self:
-        """Ints, slices and None: shrink, flip, take every so manieth, reshape."""
+        """The view for ints, slices and None: shrink, flip, every n-th element, reshape."""
         bounds: list[tuple[int, int]] = []
         flipped: list[int] = []
         steps: list[tuple[int, int]] = []
@@ -135,7 +135,7 @@ class Indexing(Reduction):
         return view.reshape(tuple(shape))
 
     def _index_tensor(self, item: Any, axis: int) -> Self:
-        """The places along `axis` that an item names, as ints counted from the front."""
+        """The indices along `axis` that an item gives, as ints counted from the front."""
         size = self.shape[axis]
         if self._is_tensor(item):
             if not dtypes.is_int(item.dtype):
@@ -158,8 +158,8 @@ class Indexing(Reduction):
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
     def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
-        """The places with the coordinates `numbers`, broadcast, on `axes` taken as one; none in range where one of
-        several coordinates is not."""
+        """The flat indices of the coordinates `numbers`, broadcast, on `axes` taken as one. Out of range if one of
+        several coordinates is."""
         sizes = [self.shape[axis] for axis in axes]
         try:
             shape = broadcast_shape("indices", *(number.shape for number in numbers))
@@ -170,7 +170,7 @@ class Indexing(Reduction):
         inside: Self | None = None
         for number, size in zip(numbers, sizes):
             if len(numbers) > 1:
-                fits = (number >= 0) & (number < size)  # one coordinate out of range must not become another's
+                fits = (number >= 0) & (number < size)  # a coordinate out of range must not become another row's
                 inside = fits if inside is None else inside & fits
             number = number.cast(least_upper_dtype(number.dtype, dtype))
             place = number if place is None else place * size + number
@@ -180,7 +180,7 @@ class Indexing(Reduction):
         return place._broadcast_to(shape)
 
     def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], at: int) -> Self:
-        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
+        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes are at `at`."""
         place = self._numbered(numbers, axes)
         shape, total = place.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]
@@ -244,10 +244,10 @@ class Indexing(Reduction):
 
     def __setitem__(self, indices: Any, v: Any) -> None:
         """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
-        stays. Slices and ints are stored in place unless somebody still has the old value.
+        stays. Slices and ints are stored in place unless the old value is still referenced.
 
         Nothing but this tensor changes: after y = x[:2]; x[0] = 5, y has the values from before, where in PyTorch it
-        shows the 5 (docs/decisions/0006); the first time that somebody keeps such a view, a warning says so. To write
+        shows the 5 (docs/decisions/0006); the first time that such a view is kept, a warning says so. To write
         through a view, assign to it: x[:2].assign(...) changes x.
         """
         refuse_gradient_of_part(self, v)
@@ -258,8 +258,8 @@ class Indexing(Reduction):
     def _write(self, indices: Any, v: Any) -> None:
         if isinstance(self.lazydata, StoredBuffer):
             part = self._basic_view(self._index_items(indices))
-            found = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
-            part.assign(found._broadcast_to(part.shape))
+            written = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
+            part.assign(written._broadcast_to(part.shape))
             return
         if isinstance(v, (int, float)):
             v = checked(v, self.dtype)
@@ -288,7 +288,8 @@ class Indexing(Reduction):
             self._write_view(items, _fitted(value, self._basic_view(items).shape))
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
-        """What `items` name is replaced row by row, a row for each place on the axes of the advanced ones."""
+        """Replaces the elements that `items` select, row by row: a row for each index on the axes of the advanced
+        items."""
         view, numbers, axes, at = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
         place = view._numbered(numbers, axes)
@@ -305,7 +306,7 @@ class Indexing(Reduction):
         self._write_view([slice(None) if _is_advanced(item) else item for item in items], written)
 
     def _write_view(self, items: Sequence[Any], value: Self) -> None:
-        """`value` at ints, slices and None."""
+        """Writes `value` at ints, slices and None."""
         is_all = all(isinstance(item, slice) and item == slice(None) for item in items)
         if not is_all and type(self.lazydata) is LazyBuffer and self.lazydata.can_be_written:
             written_to = with_part(self._basic_view(items).lazydata, self.lazydata, value.lazydata)
@@ -319,10 +320,11 @@ class Indexing(Reduction):
         self.lazydata = laid_out_as(value.lazydata, self.lazydata)
 
     def _scattered_in(self, op: Ops | None, axis: int, index: Self, source: Self, is_mean: bool = False) -> Self:
-        """`source` combined by `op` into the places of `axis` that `index` names, in order (no `op`: the last stays).
+        """`source` combined by `op` into the positions of `axis` that `index` gives, in order (no `op`: the last one
+        stays).
 
-        What narrow floats come to is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it
-        wrap.
+        Results in narrow floats are rounded at the end. `is_mean`: a total that will be divided is not rounded, and
+        does not wrap.
         """
         x = self
         if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
@@ -332,7 +334,7 @@ class Indexing(Reduction):
         return total if is_mean else total.cast(self.dtype)
 
     def _scattered(self, items: Sequence[Any], values: Self) -> Self:
-        """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""
+        """Zeros of this tensor's shape with `values` at the view: the gradient of the view."""
         kind = type(self)
         zeros = self._const(0.0, dtypes.default_float)
         zeros.requires_grad = True
@@ -346,7 +348,7 @@ class Indexing(Reduction):
 
 
 def _fitted(value: T, shape: Shape) -> T:
-    """`value` broadcast to the shape of what is written; axes of size 1 in front may be left over, as NumPy has it."""
+    """`value` broadcast to the shape of the written part; leading axes of size 1 may be left over, as in NumPy."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if broadcast_shape("setitem", value.shape, shape) != shape:
@@ -368,7 +370,7 @@ def _is_int(item: Any) -> bool:
         return False
     try:
         operator.index(item)
-    except TypeError:  # an array has the method, whatever it holds
+    except TypeError:  # an array has the method for every content
         return False
     return True
 
@@ -378,7 +380,7 @@ def _is_advanced(item: Any) -> bool:
 
 
 def _from_mask(item: Any) -> list[Any]:
-    """A bool mask as the lists of its true places, one per axis; anything else as it is."""
+    """A bool mask as the lists of its true indices, one per axis; anything else unchanged."""
     if isinstance(item, Indexing):
         if item.dtype is not dtypes.bool:
             return [item]
@@ -406,7 +408,7 @@ def _from_mask(item: Any) -> list[Any]:
 
 
 class _TruePlaces(list[Any]):
-    """Where a mask is true, along one of its axes, which has `extent` places."""
+    """The indices at which a mask is true, along one of its axes of size `extent`."""
 
     def __init__(self, extent: int) -> None:
         super().__init__()
@@ -444,8 +446,8 @@ def _true_places(rows: Any, prefix: Shape, places: Sequence[list[int]]) -> None:
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    """(start, stop, step): the elements start ≤ i < stop, to be walked by `step` from the start, or from the end if
-    that is negative; the first element walked is part of them."""
+    """(start, stop, step): the elements start ≤ i < stop, taken with stride `step` from the start, or from the end if
+    it is negative. The first element taken is one of them."""
     for part in (item.start, item.stop, item.step):
         if part is not None and not _is_int(part):
             raise TypeError(f"slice {item}: its parts must be ints")
@@ -458,13 +460,13 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _place(item: Any, size: Any) -> tuple[Any, Any]:
-    """The bounds of one element where its place or the size is symbolic; an int may count from the end."""
+    """The bounds of one element if its index or the size is symbolic; an int may count from the end."""
     place = simplified(size + item) if isinstance(item, int) and item < 0 else item
     return place, place + 1
 
 
 def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
-    """`_slice_bounds` where a bound or the size is symbolic: not cut to the size, which is one of many."""
+    """`_slice_bounds` if a bound or the size is symbolic. The bounds are not clipped to the size, which varies."""
     step = 1 if item.step is None else int(item.step)
     if step < 1 and (item.start is not None or item.stop is not None):
         raise SymbolicError(f"slice {item} of a symbolic axis: flip() it, then take every step-th of the part")

@@ -1,4 +1,4 @@
-"""Tells, once, of a view that somebody keeps while a part of its tensor is written: it keeps its values, too."""
+"""Warns once if a view is referenced while a part of its tensor is written: the view keeps the old values."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class KeptViews:
-    """Looks for such views; in PyTorch they change with their tensor (docs/decisions/0006).
+    """Searches for such views, which change with their tensor in PyTorch (docs/decisions/0006).
 
-    One search costs some milliseconds, as the interpreter asks every object whether it is such a view: it is made only
-    where there may be one, until one was told of, and `searches` times at most; with INTERPRETER_TRICKS=0 never.
+    A search costs some milliseconds, because the interpreter tests every object. It runs only if there may be such a
+    view, until one has been reported, and at most `searches` times; with INTERPRETER_TRICKS=0 never.
     """
 
     searches = 100
 
     @classmethod
     def warn_of(cls, whole: Base, written: LazyBuffer, *own: Any) -> None:
-        """Warns where somebody holds a view of `whole`, none of `own`, that shows something of what `written`, such a
-        view too, is about to change."""
-        root = ref(whole)  # one object, which all views have
+        """Warns if the program holds a view of `whole`, other than those in `own`, that overlaps `written`, a view that
+        is about to be changed."""
+        root = ref(whole)  # one object that all views share
         if not cls.searches or references((root,))[0] <= ASKING + 1 or is_noted():
             return
         cls.searches -= 1
@@ -44,7 +44,7 @@ class KeptViews:
                 cls.searches = 0
                 warn(
                     f"a part of a tensor of shape {whole.shape} is written, of which a view of shape {view.shape} is "
-                    "kept: that view keeps the values from before (in PyTorch it would change, too); take it anew "
+                    "kept: that view keeps the values from before (in PyTorch it would change, too); take it again "
                     "after writing, or .clone() it if that is what you mean. This is said once",
                     stacklevel=_calls_to_the_user(),
                 )
@@ -52,14 +52,15 @@ class KeptViews:
 
 
 def _held(objects: list[Any]) -> list[bool]:
-    """Which of `objects`, a list that the caller alone has, others refer to than the tape, whose steps have tuples."""
+    """The members of `objects`, a list that only the caller holds, that have references from outside the tape, whose
+    steps use tuples."""
     counts = references(objects)
-    tuples = [sum([type(one) is tuple for one in referrers(each)]) for each in objects]
+    tuples = [sum([type(referrer) is tuple for referrer in referrers(each)]) for each in objects]
     return [count - inside > ASKING for count, inside in zip(counts, tuples)]
 
 
 def _overlap(one: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
-    """True where two views of `root` may show the same element, by the bounds of their first slices."""
+    """Whether two views of `root` may share an element, according to the bounds of their first slices."""
     first, second = _bounds(one, root), _bounds(other, root)
     if first is None or second is None:
         return False
@@ -67,8 +68,8 @@ def _overlap(one: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
 
 
 def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] | None:
-    """The part of each axis of `root` that `view` shows something of; None where it is no view of `root` now, or where
-    that is symbolic."""
+    """The part of each axis of `root` that `view` covers; None if it is no view of the present `root`, or is
+    symbolic."""
     first = root
     while view is not root:
         if not is_view(view):
@@ -79,7 +80,7 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 
 
 def _calls_to_the_user() -> int:
-    """How many calls up from `KeptViews.warn_of` the code stands that is not this package's; 1 for its own."""
+    """The number of frames from `KeptViews.warn_of` up to code outside this package; 1 for its own frame."""
     frame, calls = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1

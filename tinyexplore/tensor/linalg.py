@@ -1,4 +1,4 @@
-"""Matrices taken apart: QR by Householder's reflections, singular values by Jacobi's rotations.
+"""Matrix decompositions: QR by Householder reflections, SVD by Jacobi rotations.
 
 Both are written in tensor operations, for stacks of matrices (…, m, n): a step for each column or round of pairs.
 """
@@ -34,8 +34,8 @@ class LinearAlgebra(Creation, Products):
     __slots__ = ()
 
     def _matrices(self, what: str) -> tuple[Self, Self]:
-        """This tensor in the type to compute with, divided by powers of 2, so that squares neither overflow nor vanish;
-        and these powers, (…, 1, 1)."""
+        """This tensor in the dtype to compute in, divided by powers of 2, so that squares neither overflow nor
+        underflow; and these powers, (…, 1, 1)."""
         if self.ndim < 2 or 0 in self.shape:
             raise ShapeError(f"{what} of a tensor of shape {self.shape}: need matrices (…, m, n), none of them empty")
         x = self._float()
@@ -59,7 +59,7 @@ class LinearAlgebra(Creation, Products):
             below = (places >= k).where(column, 0.0)
             corner = column[..., k : k + 1, :]
             length = below.square().sum(-2, keepdim=True).sqrt()
-            target = (corner < 0).where(length, -length)  # the sign that does not cancel
+            target = (corner < 0).where(length, -length)  # the sign that avoids cancellation
             v = places.eq(k).where(below - target, below)
             square = v.square().sum(-2, keepdim=True)
             scale = square.eq(0).where(0.0, 2.0 / square.eq(0).where(1.0, square))
@@ -85,7 +85,7 @@ class LinearAlgebra(Creation, Products):
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
         v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
-        joined = w.cat(v, dim=-2)  # what happens to columns of W happens to those of V
+        joined = w.cat(v, dim=-2)  # columns of V get the same operations as those of W
         for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
             joined = _turned(_rotated(joined, x.shape[-2])).contiguous()
         w, v = joined.split([x.shape[-2], even], joined.ndim - 2)
@@ -105,12 +105,12 @@ class LinearAlgebra(Creation, Products):
         return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
 
     def _factors(self, rows: int) -> tuple[Self, Self, Self]:
-        """U (…, rows, n), S (…, n) and V (…, n, n), which lie in this in rows one after another."""
+        """U (…, rows, n), S (…, n) and V (…, n, n), from this tensor, which has them stacked in its rows."""
         u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
         return u, s.squeeze(-2), v
 
     def _columns(self, order: Self) -> Self:
-        """The columns of each matrix in an order of its own."""
+        """The columns of each matrix, permuted separately."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
 
@@ -167,7 +167,7 @@ def _rotated(joined: T, rows: int) -> T:
 
 
 def _turned(joined: T) -> T:
-    """The next round of a tournament: all columns but the first move on by one place around the two halves."""
+    """The next round of a tournament: all columns but the first move by one position around the two halves."""
     half = joined.shape[-1] // 2
     if half == 1:
         return joined

@@ -1,4 +1,4 @@
-"""Every tensor that somebody holds, and what can be asked of it."""
+"""Every referenced tensor, and queries on them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.util.interpreter import living
 
 
 def live_tensors() -> list[Tensor]:
-    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
+    """Every referenced Tensor, which includes every tensor that a function may change from outside."""
     return _living({Tensor, *_subclasses(Tensor)})
 
 

@@ -47,7 +47,7 @@ class Loss(Creation):
             raise ArgumentError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
         if dtypes.is_float(x.dtype):
-            x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # one that tells places apart
+            x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # a dtype that distinguishes all positions
         spread = x._broadcast_to((*self.shape, num_classes))
         places = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
         return (spread == spread._places(spread.ndim - 1, places)).cast(dtypes.default_int)
@@ -86,7 +86,7 @@ class Loss(Creation):
         tail = x.abs().neg().exp()._log1p()
         if not weights:
             share = (x > 0).where(1 - y, y)
-            losses = share.eq(0).where(0.0, share * x.abs()) + tail  # x may be infinite where it has no share
+            losses = share.eq(0).where(0.0, share * x.abs()) + tail  # x may be infinite where its share is 0
         else:
             of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
             losses = y.eq(0).where(0.0, weights[0] * y * of_positive) + y.eq(1).where(0.0, (1 - y) * of_negative)
@@ -139,7 +139,7 @@ class Loss(Creation):
         share = (
             is_label.cast(logs.dtype) if weight is None else is_label.where(weight.reshape(shape).cast(logs.dtype), 0.0)
         )
-        losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # what has no share may be infinite
+        losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # a term with share 0 may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
         return losses._averaged(reduction)
@@ -158,7 +158,7 @@ class Loss(Creation):
             terms = is_label.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
         else:
             share = Y * (1 - label_smoothing) + least if label_smoothing else Y
-            terms = share.eq(0).where(0.0, logs * share)  # what has no share may be infinite
+            terms = share.eq(0).where(0.0, logs * share)  # a term with share 0 may be infinite
         return terms.sum(axis).neg()._averaged(reduction)
 
 
@@ -177,7 +177,7 @@ def binary_crossentropy_logits_gradient(step: TapeEntry, values: Sequence[Loss],
 
 
 LEAST_LOG = -100.0
-LEAST_PRODUCT = 1e-12  # of p · (1 - p), in the gradient
+LEAST_PRODUCT = 1e-12  # least p · (1 - p) in the gradient
 
 
 @gradient_by_tensors

@@ -1,4 +1,4 @@
-"""Movement: the same elements at other places. Nothing is computed and, mostly, nothing is copied."""
+"""Movement: rearranges elements. It computes nothing and, mostly, copies nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Amounts = Sequence[tuple[int, int] | None]
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-def flat_sizes(first: Any, rest: tuple[Any, ...], kept: Shape | int = ()) -> Shape:
-    """`f(2, 3)` and `f((2, 3))` mean the same. None stands for the size that `kept` has there (or for `kept`)."""
+def flat_sizes(first: Any, rest: tuple[Any, ...], trailing: Shape | int = ()) -> Shape:
+    """Return the sizes of `f(2, 3)` or `f((2, 3))`. None stands for the size of `trailing` there, or `trailing`."""
     if rest or not isinstance(first, (tuple, list)):
         first = (first, *rest)
     for size in first:
         if type(size) is not int:
-            return _checked_sizes(first, kept)
+            return _checked_sizes(first, trailing)
     return tuple(first)
 
 
@@ -49,14 +49,14 @@ def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
 
 
 def _some(tensors: Sequence[T], what: str) -> Sequence[T]:
-    """The tensors to be joined: a method's own comes first, and the function has been given one at least."""
+    """The tensors to join: a method's own tensor first; a function needs at least one."""
     if not tensors:
         raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
     return tensors
 
 
 def _first_of(tensors: Sequence[T], what: str) -> T:
-    """The first of the tensors to be joined, of which there must be one."""
+    """The first of the tensors to join; raises if there is none."""
     if not tensors:
         raise ArgumentError(f"{what} of an empty list: need one tensor at least")
     need_tensor(tensors[0], f"{what}: the first")
@@ -64,7 +64,7 @@ def _first_of(tensors: Sequence[T], what: str) -> T:
 
 
 def has_negative(sizes: Sequence[Any]) -> bool:
-    """True where an int among `sizes` is negative."""
+    """Whether an int among `sizes` is negative."""
     for size in sizes:
         if isinstance(size, int) and size < 0:
             return True
@@ -76,11 +76,11 @@ def min_zero(amount: Any) -> int:
     return min(amount, 0) if isinstance(amount, int) else 0
 
 
-PARTS_AT_ONCE = 8  # joined in one kernel, which asks of each element in which of them it is
+PARTS_AT_ONCE = 8  # parts joined in one kernel, which tests for each element in which part it is
 
 
 def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
-    """Ints one after the other along `axis`: each with zeros around it, added up."""
+    """Ints concatenated along `axis`: each part with zeros around it, added up."""
     total: Any = sum([part.shape[axis] for part in parts])
     start: Any = 0
     padded: list[LazyBuffer] = []
@@ -118,7 +118,7 @@ class Movement(Operators):
         have, explicit = list(self.shape), [size for size in new_shape if size != -1]
         explicit_size = product(explicit)
         for size in [size for size in explicit if isinstance(size, UOp) and size in have]:
-            have.remove(size)  # the same size on both sides: what it is does not matter
+            have.remove(size)  # equal sizes on both sides cancel
             explicit.remove(size)
         over, by = product(have), product(explicit)
         can_divide = explicit_size != 0 and limits(by)[0] > 0
@@ -185,7 +185,7 @@ class Movement(Operators):
         return self._broadcast_to(target)
 
     def repeat(self, repeats: int | Sequence[int], *args: int) -> Self:
-        """The whole tensor so many times along each axis (more numbers than axes: new axes in front)."""
+        """Repeats the whole tensor along each axis (more numbers than axes: new axes in front)."""
         times = flat_sizes(repeats, args)
         if len(times) < self.ndim or has_negative(times):
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
@@ -247,10 +247,11 @@ class Movement(Operators):
             have: Any = self.shape[self._axis(axis)]
             if isinstance(have, int):
                 cut: Any = -step % max(have, 1)
-            else:  # by at most the whole size
+            else:  # by at most the full size
                 cut = simplified(have - step) if step > 0 else -step
             if cut != 0:
-                head, tail = result.split([cut, have - cut], axis)
+                # stored between two axes: fused, each element would choose among the parts of both
+                head, tail = (result if result is self else result.contiguous()).split([cut, have - cut], axis)
                 result = tail.cat(head, dim=axis)
         return result
 
@@ -284,10 +285,10 @@ class Movement(Operators):
         cut = [(min_zero(before), min_zero(after)) for before, after in amounts]
         more = tuple((before - b, after - a) for (before, after), (b, a) in zip(amounts, cut))
         whole = self._edged(more, mode) if mode in ("reflect", "replicate") else self
-        kept = tuple((-before, size + after) for size, (before, after) in zip(whole.shape, cut))
-        if any([start > stop for start, stop in kept if start != 0]):
+        bounds = tuple((-before, size + after) for size, (before, after) in zip(whole.shape, cut))
+        if any([start > stop for start, stop in bounds if start != 0]):
             raise ShapeError(f"pad {self.shape} by {tuple(padding)}: more is cut off than there is")
-        inner = whole._moved(Ops.SHRINK, whole.lazydata.shrink(kept))
+        inner = whole._moved(Ops.SHRINK, whole.lazydata.shrink(bounds))
         if mode == "circular":
             return inner._edged(more, mode)
         if mode != "constant" or all([before == 0 and after == 0 for before, after in more]):
@@ -299,27 +300,30 @@ class Movement(Operators):
         mask = inside._moved(Ops.PAD, inside.lazydata.pad(more))
         if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
             if value == value // 1:
-                return mask.where(padded, padded._const(int(value)))  # the type has it, and stays
+                return mask.where(padded, padded._const(int(value)))  # the dtype can represent it, and stays
         return mask.where(padded, value)
 
     def _slice(self, arg: Sequence[tuple[int, int] | None], value: ConstType = 0) -> Self:
-        """From start to stop of each axis, (start, stop) or None for all of it; `value` where that is outside.
+        """The elements from start to stop of each axis, (start, stop) or None for all; `value` outside.
 
-        By this name programs of the family call it."""
+        tinygrad programs call it by this name.
+        """
         bounds = [(0, size) if one is None else one for size, one in zip(self.shape, arg)]
         if len(arg) != self.ndim:
             raise ShapeError(f"_slice of {self.shape} by {tuple(arg)}: need (start, stop) or None for each axis")
         return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
 
     def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Self:
-        """Longer at each end, by elements that there are."""
+        """The tensor extended at each end by its own elements."""
         result = self
         for axis, (before, after) in enumerate(amounts):
-            result = result._extended(axis, before, after, mode)
+            if before or after:
+                inner = result if result is self else result.contiguous()
+                result = inner._extended(axis, before, after, mode)
         return result
 
     def _extended(self, axis: int, before: int, after: int, mode: str) -> Self:
-        """One axis longer, by elements that it has."""
+        """One axis extended by its own elements."""
         if not before and not after:
             return self
         size = self.shape[axis]
@@ -370,7 +374,7 @@ class Movement(Operators):
     # *** windows and diagonals ***
 
     def _window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Self:
-        """Sliding windows along `axis`, which then counts them; a new last axis walks one."""
+        """Sliding windows along `axis`, which then counts them; a new last axis has the elements of a window."""
         return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
 
     def unfold(self, dim: int, size: int, step: int) -> Self:
@@ -379,7 +383,7 @@ class Movement(Operators):
         have = self.shape[axis]
         if size < 0 or step < 1 or size > have:
             raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
-        if size == 0:  # one window at each start, the end of the axis included, with nothing in it
+        if size == 0:  # one empty window at each start, including the end of the axis
             count = have // step + 1
             shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], 0)
             return self._cut(axis, 0, 0).reshape(shape)
@@ -444,29 +448,21 @@ class Movement(Operators):
         return [self, *others]
 
     def cat(*tensors: Self, dim: int = 0) -> Self:
-        """The tensors one after the other along `dim`; `Tensor.cat` takes them in a list as well."""
+        """Concatenates the tensors along `dim`; `Tensor.cat` takes them in a list as well."""
         self, *args = _some(tensors, "cat")
         if isinstance(self, (list, tuple)):
             return _first_of(self, "cat").cat(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "cat")
         axis = self._axis(dim)
-        for part in parts:
-            fits = part.ndim == self.ndim and all(
-                i == axis or size == have for i, (size, have) in enumerate(zip(part.shape, self.shape))
-            )
-            if self.ndim == 0:
-                raise IndexError("cat of tensors without axes: join them with stack()")
-            if not fits:
-                shapes = ", ".join(str(one.shape) for one in parts)
-                raise ShapeError(f"cat along axis {dim} of shapes {shapes}: all other axes must agree")
+        _check_cat([part.shape for part in parts], axis, dim)
         if len(parts) == 1:
             return parts[0]
         if all([part is self for part in parts]):
             return self.repeat(*[len(parts) if place == axis else 1 for place in range(self.ndim)])
         dtype = least_upper_dtype(*(part.dtype for part in parts))
-        kept = [part.cast(dtype) for part in parts]
-        some = [part for part in kept if part.shape[axis] != 0] or kept[:1]
-        if len(some) == 1 and not any([part.requires_grad for part in kept]):
+        operands = [part.cast(dtype) for part in parts]
+        some = [part for part in operands if part.shape[axis] != 0] or operands[:1]
+        if len(some) == 1 and not any([part.requires_grad for part in operands]):
             return some[0]
         pieces = [as_bits(part.lazydata) for part in some]
         while len(pieces) > PARTS_AT_ONCE:
@@ -475,7 +471,7 @@ class Movement(Operators):
         result = _joined(pieces, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
         result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis).on(result)
-        return self._taped(result, cat_gradient, tuple(kept), axis)
+        return self._taped(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:
         """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""
@@ -519,7 +515,9 @@ class Movement(Operators):
         return tuple(parts)
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
-        """`chunks` parts of equal size (the last may be smaller, and there may be fewer); of nothing, so many."""
+        """`chunks` parts of equal size (the last may be smaller, and there may be fewer); an empty tensor gives exactly
+        `chunks`.
+        """
         need_int(chunks, "chunk: the number of parts")
         if chunks < 1:
             raise ValueError(f"chunk into {chunks} parts: need at least 1")
@@ -530,3 +528,14 @@ class Movement(Operators):
         if not isinstance(have, int):
             raise SymbolicError(f"chunk axis {dim} of {self.shape} into {chunks}: their sizes depend on {have!r}")
         return list(self.split(-(-have // chunks) if have != 0 else [0] * chunks, dim))
+
+
+def _check_cat(shapes: Sequence[Sequence[Any]], axis: int, dim: int) -> None:
+    """ShapeError if `shapes` differ along another axis than `axis`; IndexError for tensors without axes."""
+    first = shapes[0]
+    if not first:
+        raise IndexError("cat of tensors without axes: join them with stack()")
+    for shape in shapes:
+        if len(shape) != len(first) or not all(i == axis or a == b for i, (a, b) in enumerate(zip(shape, first))):
+            texts = ", ".join(map(str, shapes))
+            raise ShapeError(f"cat along axis {dim} of shapes {texts}: all other axes must agree")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NamedCasts(Base):
-    """Casts; they stand alone because their names hide Python's types."""
+    """Casts named after dtypes, in a separate class because their names hide Python's types."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class NamedCasts(Base):
 
 
 def _is_operand(x: Any) -> bool:
-    """What an operator takes; for anything else Python asks the other side."""
+    """Whether an operator accepts `x`; for anything else Python tries the other operand's method."""
     kind = type(x)
     if kind is float or kind is int:
         return True
@@ -59,7 +59,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _is_factor(x: Any) -> bool:
-    """The same for a product; lists and text, which Python would repeat as often as the tensor says, are an error."""
+    """The same for a product. Lists and text, which Python would repeat, raise an error."""
     if isinstance(x, (list, tuple, str, bytes)):
         raise OperandError(f"mul of a Tensor and {shown(x)}: need a Tensor, a number or an array")
     return _is_operand(x)
@@ -99,7 +99,7 @@ class Operators(Signs, Assignment):
         return a._alu(Ops.FDIV, b)
 
     def _divided(self, y: Self) -> tuple[Self, Self]:
-        """Quotient and remainder of ints, towards zero; by zero both are 0."""
+        """Quotient and remainder of ints, rounded towards zero; both are 0 for division by zero."""
         if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
             return self._alu(Ops.IDIV, y), self._alu(Ops.MOD, y)
         by_zero = y._alu(Ops.CMPEQ, y._const(0))
@@ -134,8 +134,8 @@ class Operators(Signs, Assignment):
         )
 
     def _whole_quotient(self, y: Self, remainder: Self) -> Self:
-        """Floats divided towards zero, given what is left over: in twice the bits, where a quotient just below a whole
-        number is not rounded to it; of float64, which has no wider type, from what the remainder leaves."""
+        """Floats divided towards zero, given the remainder: in twice the bits, so that a quotient just below a whole
+        number does not round to it; for float64, which has no wider dtype, from the remainder."""
         if y.dtype is dtypes.float64:
             return y.eq(0).where(self / y, ((self - remainder) / y).round())
         wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
@@ -155,12 +155,12 @@ class Operators(Signs, Assignment):
         return a._by_own_rule(a._value()._floor_divided(b._value())[0].lazydata, step_gradient, (a, b))
 
     def mod(self, x: Operand, reverse: bool = False) -> Self:
-        """What `//` leaves over, with the sign of the divisor (`%`); of ints, by 0: 0."""
+        """The remainder of `//`, with the sign of the divisor (`%`). For ints, the remainder by 0 is 0."""
         a, b = self._number_operands(x, "mod", reverse)
         return a._floor_divided(b)[1]
 
     def fmod(self, x: Operand) -> Self:
-        """What division towards zero leaves over, with the sign of the dividend."""
+        """The remainder of division towards zero, with the sign of the dividend."""
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
             return a._divided(b)[1]
@@ -200,7 +200,7 @@ class Operators(Signs, Assignment):
             return (x.cast(dtypes.float32) ** exponent).cast(x.dtype)
         if exponent == -0.5:
             return x._by_own_rule(x._value()._inverse_root().lazydata, inverse_root_gradient, (x,))
-        if exponent < 0:  # the reciprocal first: the positive power may overflow where the negative one does not vanish
+        if exponent < 0:  # the reciprocal first: the positive power may overflow where the negative does not vanish
             return x.reciprocal()._multiplied(-int(exponent))
         return x._multiplied(int(exponent))
 
@@ -239,7 +239,7 @@ class Operators(Signs, Assignment):
     # *** Python's operators ***
 
     def _in_place(self, result: Self) -> Self:
-        """`x += y`: the tensor takes over the result; where that is on the tape, `x` becomes the new tensor."""
+        """`x += y`: the tensor takes over the result; if the result is on the tape, `x` becomes the new tensor."""
         if result.requires_grad:
             return result
         if dtypes.is_float(result.dtype) and not dtypes.is_float(self.dtype):

@@ -1,27 +1,29 @@
-"""Sorting, running extremes, and axes by name; what is short is sorted by comparing all with all."""
+"""Sorting, running extremes, and named axes. Short axes are sorted by comparing all pairs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.autograd import taken_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.indexing import Indexing
-from tinyexplore.tensor.radix import first_indices, in_order, sorted_indices
+from tinyexplore.tensor.radix import are_few, comparable, first_indices, in_order, sorted_indices
+from tinyexplore.tensor.selection import is_selected, selected_indices
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T", bound="Ordering")
 
-# Up to here a few kernels that compare all with all take less time than the many passes through digits
+# Up to here a few kernels that compare all pairs take less time than the passes of a radix sort
 SHORT = 128
 FEW_COMPARISONS = 1 << 18
-FEW_WANTED = 16  # so many passes over the elements take less time than sorting them
 
 
 class Ordering(Indexing):
@@ -30,7 +32,8 @@ class Ordering(Indexing):
     # *** sorting ***
 
     def _ranks(self, descending: bool) -> Self:
-        """How many elements of the last axis come before each one; equal ones keep their order, NaN comes last."""
+        """The number of elements of the last axis that precede each one. Equal elements keep their order; NaN is
+        last."""
         mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
         places = self._places(self.ndim - 1)
         earlier = places.unsqueeze(-2) < places.unsqueeze(-1)
@@ -39,7 +42,7 @@ class Ordering(Indexing):
         if dtypes.is_float(self.dtype):
             lost = self.isnan()
             mine_lost, other_lost = lost.unsqueeze(-1), lost.unsqueeze(-2)
-            # as NumPy and PyTorch have it, NaN is larger than any number
+            # as in NumPy and PyTorch, NaN is larger than any number
             before = before | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
             same = same | (mine_lost & other_lost)
         return (before | (same & earlier)).sum(-1)
@@ -86,11 +89,13 @@ class Ordering(Indexing):
             return (values.reshape(()), places.reshape(())) if k else (values, places)
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
-        if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:
+        length = self.shape[axis]
+        few = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and are_few(length, k)
+        if few or (k > 0 and self._is_long(axis) and is_selected(length, k)):
             x = self._value().transpose(axis, -1)
-            rows = x.reshape((-1, x.shape[-1]))
-            indices = first_indices(rows, k, largest).cast(dtypes.default_int)
-            places = indices.reshape((*x.shape[:-1], k)).transpose(axis, -1)
+            rows = x.reshape((-1, length))
+            indices = first_indices(rows, k, largest) if few else _sorted_selection(rows, k, largest)
+            places = indices.cast(dtypes.default_int).reshape((*x.shape[:-1], k)).transpose(axis, -1)
         else:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim
             bounds[axis] = (0, k)
@@ -98,7 +103,7 @@ class Ordering(Indexing):
         return self.gather(dim, places), places
 
     def _is_long(self, axis: int) -> bool:
-        """True where radix sort takes less time along this axis than comparisons of all with all."""
+        """Whether radix sort takes less time along this axis than comparing all pairs."""
         length = self.shape[axis]
         return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
 
@@ -114,10 +119,10 @@ class Ordering(Indexing):
             return self, self._const(0, dtypes.default_int)
         x = self._value()
         values = x._scanned(op, at)
-        here = x == values
+        is_extreme = x == values
         if dtypes.is_float(x.dtype):
-            here = here | x.isnan()
-        places = here.where(self._places(at), -1)._scanned(Ops.MAX, at)
+            is_extreme = is_extreme | x.isnan()
+        places = is_extreme.where(self._places(at), -1)._scanned(Ops.MAX, at)
         return self.gather(at, places) if self.requires_grad else values, places
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:
@@ -151,25 +156,23 @@ class Ordering(Indexing):
             raise ShapeError(
                 f"rearrange {formula!r} of shape {self.shape}: {len(before)} axes are named, not {self.ndim}"
             )
-        split: list[int] = []
-        for group, have in zip(before, self.shape):
-            known_size = prod(sizes.get(name, 1) for name in group)
-            open_names = [name for name in group if name not in sizes]
-            if len(open_names) > 1 or have % max(known_size, 1) or (not open_names and known_size != have):
-                raise ShapeError(
-                    f"rearrange {formula!r}: an axis of size {have} does not split into {group}; give sizes"
-                )
-            split.extend(sizes.get(name, have // known_size) for name in group)
+        split = _split_sizes(formula, before, self.shape, sizes)
         moved = self.reshape(tuple(split)).permute(tuple(names.index(name) for group in after for name in group))
         by_name = dict(zip(names, split))
         return moved.reshape(tuple(math.prod(by_name[name] for name in group) for group in after))
+
+
+def _sorted_selection(rows: T, count: int, descending: bool) -> T:
+    """The first `count` columns of `sorted_indices`: selected, then sorted."""
+    selected = selected_indices(rows, count, descending)
+    return selected.gather(1, comparable(rows.gather(1, selected)).argsort(1, descending))
 
 
 _ELLIPSIS = "..."
 
 
 def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[str]]:
-    """`...` alone becomes an axis each, inside parentheses one for all."""
+    """`...` becomes several axes on its own, and one axis inside parentheses."""
     result: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
@@ -198,3 +201,17 @@ def _axis_groups(side: str) -> list[list[str]]:
         else:
             groups.append([] if word == "1" else [word])
     return groups
+
+
+def _split_sizes(
+    formula: str, groups: Sequence[Sequence[str]], shape: Sequence[Any], sizes: Mapping[str, int]
+) -> list[int]:
+    """The size of each named axis; ShapeError where an axis does not split into its group."""
+    split: list[int] = []
+    for group, have in zip(groups, shape):
+        known_size = prod(sizes.get(name, 1) for name in group)
+        open_names = [name for name in group if name not in sizes]
+        if len(open_names) > 1 or have % max(known_size, 1) or (not open_names and known_size != have):
+            raise ShapeError(f"rearrange {formula!r}: an axis of size {have} does not split into {group}; give sizes")
+        split.extend(sizes.get(name, have // known_size) for name in group)
+    return split

@@ -48,7 +48,7 @@ def padding_pairs(padding: Sizes, count: int) -> Pairs:
 
 
 def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
-    """What the padding "valid" or "same" of a convolution with `kernel` comes to, for each spatial axis."""
+    """The amounts of the padding "valid" or "same" of a convolution with `kernel`, for each spatial axis."""
     if name == "valid":
         return ((0, 0),) * len(kernel)
     if name != "same":
@@ -187,7 +187,7 @@ class Pooling(Scattering):
         return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
 
     def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Self:
-        """The windows of a tensor that is padded already, but for what they read beyond."""
+        """The windows of a padded tensor; `beyond`: what they read past the padding."""
         x = self
         if pool.beyond is not None:
             x = x.pad(pool.beyond[-x.ndim :], value=beyond)
@@ -215,9 +215,10 @@ class _Pool:
 
 
 def _overhang(size: int, before: int, after: int, reach: int, step: int) -> int:
-    """How far the last window stands out where counts are rounded up; each starts inside or in the left padding."""
-    room = size + before + after - reach
-    count = -(-room // step) + 1
+    """How far the last window extends past the end if counts are rounded up; each window starts inside or in the left
+    padding."""
+    available = size + before + after - reach
+    count = -(-available // step) + 1
     if (count - 1) * step >= size + before:
         count -= 1
-    return max((count - 1) * step - room, 0)
+    return max((count - 1) * step - available, 0)

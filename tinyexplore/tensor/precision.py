@@ -31,10 +31,10 @@ def rounded_once(
     @wraps(method)
     def _widened(self: T, *args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
         dtype = self.lazydata.dtype
-        operands: list[Any] = [one for one in (*args, *kwargs.values()) if isinstance(one, Base)]
+        operands: list[Any] = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, Base)]
         if dtype is dtypes.float32 and not operands:
             return method(self, *args, **kwargs)
-        target = least_upper_float(least_upper_dtype(dtype, *[one.dtype for one in operands]))
+        target = least_upper_float(least_upper_dtype(dtype, *[operand.dtype for operand in operands]))
         if target not in NARROW and dtype not in NARROW:
             return method(self, *args, **kwargs)
         return method(self.cast(wide_float(target)), *args, **kwargs).cast(target)

@@ -85,8 +85,8 @@ class Processing(Convolvable, Loss):
         return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
 
     def _biased(self, bias: Self | None, places: int, target: DType) -> Self:
-        """The sums of a convolution with `bias`, one number a channel, rounded to `target` (or to what it and the bias
-        promote to) afterwards."""
+        """The sums of a convolution plus `bias`, one number per channel, rounded to `target` (or to the promoted dtype
+        of sums and bias) afterwards."""
         if bias is None:
             return self.cast(target)
         target = least_upper_dtype(target, bias.dtype)
@@ -95,8 +95,7 @@ class Processing(Convolvable, Loss):
 
     @staticmethod
     def _is_winograd(padded: Base, weight: Base, groups: int, steps: Shape, gaps: Shape) -> bool:
-        """True where WINO=1 asks for minimal filters, which there are for this kernel and which spare more than they
-        cost."""
+        """Whether WINO=1 is set, and minimal filters exist for this kernel and save more than they cost."""
         if not config().WINO or set(weight.shape[2:]) != {TAPS} or {*steps, *gaps} != {1}:
             return False
         size = [have - TAPS + 1 for have in padded.shape[2:]]
@@ -104,10 +103,11 @@ class Processing(Convolvable, Loss):
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
     def _padded_for_windows(self, pairs: Pairs, groups: int) -> Self:
-        """(batch, in, *spatial) with zeros around. A copy of one picture lies row by row, each of all its channels.
+        """(batch, in, *spatial) with zeros around it. The copy of a single image is row by row, each row with all
+        channels.
 
-        Cores share the rows of one picture, and each row of results sums over all channels: so a core reads what it has
-        written itself, not what lies in another's cache. Of several pictures each core has its own, of groups too.
+        Cores share the rows of one image, and each row of results sums over all channels. With this layout a core reads
+        what it has written itself, and not another core's cache. With several images, or groups, each core has its own.
         """
         one_picture = isinstance(self.shape[0], int) and self.shape[0] == 1
         if len(pairs) < 2 or groups > 1 or not one_picture or pairs == ((0, 0),) * len(pairs):
@@ -146,16 +146,16 @@ class Processing(Convolvable, Loss):
         return self.conv2d(weight, bias, groups, stride, dilation, padding, acc_dtype)
 
     def _check_convolution(self, weight: Self, groups: int) -> None:
-        what = (
+        operation = (
             f"convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
             f"(out, in / groups, *kernel), groups={groups}"
         )
         if weight.ndim < 3 or self.ndim != weight.ndim:
-            raise ShapeError(f"{what}: need as many axes in both, 3 at least; reshape the one that lacks some")
+            raise ShapeError(f"{operation}: need as many axes in both, 3 at least; reshape the one that lacks some")
         if groups < 1 or weight.shape[0] % groups:
-            raise ShapeError(f"{what}: the output channels, {weight.shape[0]}, must divide by groups")
+            raise ShapeError(f"{operation}: the output channels, {weight.shape[0]}, must divide by groups")
         if self.shape[1] != weight.shape[1] * groups:
-            raise ShapeError(f"{what}: these weights need {weight.shape[1] * groups} input channels")
+            raise ShapeError(f"{operation}: these weights need {weight.shape[1] * groups} input channels")
 
     @rounded_once
     def conv_transpose2d(
@@ -186,12 +186,12 @@ class Processing(Convolvable, Loss):
         extra = per_axis(output_padding, places, "output_padding")
         kernel = weight.shape[2:]
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
-            result = self._spread_and_convolved(weight, groups, step)
-            amounts = [(0, 0), (0, 0)]
-            for axis, (before, after) in enumerate(padding_pairs(padding, places), 2):
-                output_size = (self.shape[axis] - 1) * step[axis - 2] + kernel[axis - 2] - after + extra[axis - 2]
-                amounts.append((-before, output_size - result.shape[axis]))
-            result = result.pad(amounts)
+            dtype = least_upper_dtype(self.dtype, weight.dtype)
+            operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, places)
+            result = operands[0]._value()._spread_and_convolved(operands[1]._value(), groups, step)
+            result = result._cut_to_steps(step, pairs, [n + more for n, more in zip(kernel, extra)], self.shape[2:])
+            how = (type(self), groups, step, pairs)
+            result = operands[0]._by_own_rule(result.lazydata, transposed_gradient, operands, how)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
         spread = self
         for number, apart in enumerate(step):
@@ -205,28 +205,63 @@ class Processing(Convolvable, Loss):
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
 
     def _spread_and_convolved(self, weight: Self, groups: int, step: Shape) -> Self:
-        """A transposed convolution, whole steps long on each axis.
+        """A transposed convolution whose size is a multiple of the step on each axis.
 
-        Places that are the same number of places behind a multiple of `step` use the same part of the kernel, each
-        `step`-th weight: what they are is a convolution of its own, and all of these together one with so many times
-        as many filters. The kernel is filled up with zeros to whole steps.
+        Results at the same distance after a multiple of `step` use the same part of the kernel, every `step`-th weight.
+        Phases with the same number of weights form one convolution, whose filters are those of each phase.
         """
         places = len(step)
         taps = [-(-size // apart) for size, apart in zip(weight.shape[2:], step)]
         filled = [(0, count * apart - size) for count, apart, size in zip(taps, step, weight.shape[2:])]
         parts = [part for pair in zip(taps, step) for part in pair]
         split = weight.pad([(0, 0), (0, 0), *filled]).reshape((groups, -1, weight.shape[1], *parts))
-        tap_axes, phase_axes = tuple(range(3, 3 + 2 * places, 2)), tuple(range(4, 4 + 2 * places, 2))
-        filters = split.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
-        filters = filters.reshape((-1, weight.shape[0] // groups, *taps))
-        result = self.conv2d(filters, None, groups, padding=[side for n in reversed(taps) for side in (n - 1, n - 1)])
-        size = result.shape[2:]
-        channels = groups * weight.shape[1]
-        apart = result.contiguous().reshape((result.shape[0], channels, *step, *size))
+        runs = [_phases(size, apart) for size, apart in zip(weight.shape[2:], step)]
+        size = tuple(have + count - 1 for have, count in zip(self.shape[2:], taps))
+        around = [side for n in reversed(taps) for side in (n - 1, n - 1)]
+        padded = self._padded_for_windows(padding_pairs(around, places), groups)
+        apart = padded._phases_joined(split, groups, runs, size)
         order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
-        return apart.permute((0, 1, *order)).reshape(
-            (result.shape[0], channels, *(n * by for n, by in zip(size, step)))
-        )
+        whole = apart.permute((0, 1, *order))
+        return whole.reshape((*whole.shape[:2], *(n * by for n, by in zip(size, step))))
+
+    def _cut_to_steps(self, step: Shape, pairs: Pairs, reach: Sequence[int], have: Shape) -> Self:
+        """The result of a transposed convolution of `have` positions, without the padding.
+
+        Phases are adjacent in vectors. A size that is no multiple of the step is sliced from a larger one.
+        """
+        amounts, odd = [(0, 0), (0, 0)], [(0, 0), (0, 0)]
+        for apart, (before, after), most, count, size in zip(step, pairs, reach, have, self.shape[2:]):
+            end = (count - 1) * apart + most - after
+            odd.append((0, (before - end) % apart))
+            amounts.append((-before, end + odd[-1][1] - size))
+        result = self.pad(amounts)
+        if any([more for _, more in odd]):
+            result = result.contiguous().pad([(0, -more) for _, more in odd])
+        return result
+
+    def _phases_joined(
+        self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen: Any
+    ) -> Self:
+        """Convolutions of all runs of phases, joined to (batch, channels, *phases, *size). `split`: the weights as
+        (group, in, out, and for each axis tap and phase); `chosen`: the run on each of the first axes."""
+        number = len(chosen)
+        if number < len(runs):
+            along = [self._phases_joined(split, groups, runs, size, *chosen, run) for run in runs[number]]
+            return along[0].cat(*along[1:], dim=2 + number)
+        channels, counts = groups * split.shape[2], [count for _, count, _ in chosen]
+        if not all([taps for _, _, taps in chosen]):
+            return self._const(0, shape=(self.shape[0], channels, *counts, *size))
+        bounds = [side for first, count, taps in chosen for side in ((0, taps), (first, first + count))]
+        part = split.shrink([(0, have) for have in split.shape[:3]] + bounds)
+        tap_axes, phase_axes = tuple(range(3, 3 + 2 * number, 2)), tuple(range(4, 4 + 2 * number, 2))
+        filters = part.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
+        taps = [count for _, _, count in chosen]
+        filters = filters.reshape((-1, split.shape[1], *taps))
+        have = tuple(most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps)))
+        inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, have)]
+        result = self.shrink([(0, side) for side in self.shape[:2]] + inside).conv2d(filters, None, groups)
+        apart = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
+        return apart.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 
     def _spread(self, axis: int, apart: int) -> Self:
         """`apart - 1` zeros between neighbours along `axis`."""
@@ -273,7 +308,7 @@ class Processing(Convolvable, Loss):
         if attn_mask is not None:
             scores = attn_mask.where(scores, -math.inf)
         weights = scores.softmax(-1).dropout(dropout_p)
-        if value.dtype is dtypes.bfloat16:  # machines multiply pairs of them, and they reach as far as float32
+        if value.dtype is dtypes.bfloat16:  # machines multiply pairs of them, and their range is that of float32
             weights = weights.cast(dtypes.bfloat16)
         return weights.dot(value, acc_dtype=scores.dtype)
 
@@ -313,13 +348,7 @@ class Processing(Convolvable, Loss):
             right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
         if len(inputs) != len(xs):
             raise ValueError(f"einsum {formula!r}: {len(inputs)} operands are named, {len(xs)} given")
-        sizes: dict[str, int] = {}
-        for letters, x in zip(inputs, xs):
-            if len(letters) != x.ndim or not (letters == "" or letters.isalpha()):
-                raise ValueError(f"einsum {formula!r}: {letters!r} does not name the {x.ndim} axes of shape {x.shape}")
-            for letter, size in zip(letters, x.shape):
-                if sizes.setdefault(letter, size) != size:
-                    raise ShapeError(f"einsum {formula!r}: {letter!r} is {sizes[letter]} and {size}")
+        sizes = _sizes_of_letters(formula, inputs, [x.shape for x in xs])
         if len(set(right)) != len(right) or not set(right) <= set(sizes):
             raise ValueError(f"einsum {formula!r}: the result must name each of its axes once, from {sorted(sizes)}")
         summed = [letter for letter in sizes if letter not in right]
@@ -341,7 +370,7 @@ class Processing(Convolvable, Loss):
 
 
 def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
-    """The formula with a letter for every axis that `...` stands for, and operands that have all of them."""
+    """The formula with a letter for every axis of `...`, and operands that have all of these axes."""
     left, arrow, right = text.partition("->")
     inputs = left.split(",")
     if "..." not in text or len(inputs) != len(xs):
@@ -370,7 +399,7 @@ def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
 
 
 def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
-    """The axes of `x` in `order`, missing ones with size 1; a letter that stands twice takes the diagonal."""
+    """The axes of `x` in `order`; missing ones have size 1, and a repeated letter takes the diagonal."""
     while len(set(letters)) < len(letters):
         second = next(i for i, letter in enumerate(letters) if letter in letters[:i])
         first = letters.index(letters[second])
@@ -379,6 +408,13 @@ def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
     present = [letter for letter in order if letter in letters]
     moved = x.permute(tuple(letters.index(letter) for letter in present))
     return moved.reshape(tuple(moved.shape[present.index(letter)] if letter in present else 1 for letter in order))
+
+
+def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
+    """Runs of phases of a transposed convolution that use equally many of `size` weights: first, count, weights."""
+    weights, more = divmod(size, step)
+    runs = [(0, more, weights + 1), (more, step - more, weights)]
+    return [run for run in runs if run[1]]
 
 
 @gradient_by_tensors
@@ -401,3 +437,33 @@ def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Proce
         summed = (0, *range(3, 3 + len(size)))
         dw = (columns * each).sum(summed, acc_dtype=x.dtype).reshape(w.shape)
     return dx, dw
+
+
+@gradient_by_tensors
+def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
+    """y = the transposed convolution of x with w: dx is the convolution of g with w, dw the windows of g times x."""
+    _, groups, steps, pairs = step.arg
+    x, w = values
+    size, kernel = x.shape[2:], w.shape[2:]
+    reach = [(n - 1) * apart + taps for n, apart, taps in zip(size, steps, kernel)]
+    around = [(before, least - have - before) for least, have, (before, _) in zip(reach, g.shape[2:], pairs)]
+    padded = g.pad(((0, 0), (0, 0), *around))
+    dx = padded.conv2d(w, None, groups, steps) if step.needs(0) else None
+    if not step.needs(1):
+        return dx, None
+    columns = padded._unfolded(kernel, groups, steps, (1,) * len(steps))
+    each = x.reshape((x.shape[0], groups, x.shape[1] // groups, *size, *(1,) * (1 + len(kernel))))
+    dw = (columns * each).sum((0, *range(3, 3 + len(size))), acc_dtype=x.dtype).reshape(w.shape)
+    return dx, dw
+
+
+def _sizes_of_letters(formula: str, inputs: Sequence[str], shapes: Sequence[Any]) -> dict[str, Any]:
+    """The size of each letter of einsum's `formula`; ShapeError where two operands differ."""
+    sizes: dict[str, Any] = {}
+    for letters, shape in zip(inputs, shapes):
+        if len(letters) != len(shape) or not (letters == "" or letters.isalpha()):
+            raise ValueError(f"einsum {formula!r}: {letters!r} does not name the {len(shape)} axes of shape {shape}")
+        for letter, size in zip(letters, shape):
+            if sizes.setdefault(letter, size) != size:
+                raise ShapeError(f"einsum {formula!r}: {letter!r} is {sizes[letter]} and {size}")
+    return sizes

@@ -47,7 +47,7 @@ class Products(Reduction):
             right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
         try:
             shape = broadcast_shape("matmul", left.shape, right.shape)
-        except ShapeError:  # with all shapes told, which takes longer than all the rest
+        except ShapeError:  # a message with all shapes, which takes longer than the rest
             shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
         product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
         result = product._reduce(Ops.ADD, -1, False, 0, "sum")
@@ -87,7 +87,7 @@ class Products(Reduction):
         return self.dot(w, acc_dtype)
 
     def sequential(self, ll: Sequence[Callable[[Self], Self]]) -> Self:
-        """Through all functions, one after the other."""
+        """Applies all functions, one after the other."""
         x = self
         if not isinstance(ll, Iterable):
             raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
@@ -104,10 +104,10 @@ class Products(Reduction):
         return self.matmul(self._factor(x), reverse=True)
 
     def _factor(self, x: Any) -> Self:
-        """An operand of @: a tensor, or what an array holds."""
-        found = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
-        need_tensor(found, f"matmul of a Tensor of shape {self.shape}: the other factor")
-        return found
+        """An operand of @: a tensor, or the content of an array."""
+        factor = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
+        need_tensor(factor, f"matmul of a Tensor of shape {self.shape}: the other factor")
+        return factor
 
     def __imatmul__(self, x: Any) -> Self:
         return self._in_place(self.matmul(x))

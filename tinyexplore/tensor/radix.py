@@ -1,15 +1,15 @@
-"""Sorting long axes by their digits, the lowest first (radix sort): a pass of five kernels for each digit.
+"""Radix sort of long axes, lowest digit first: a pass of five kernels for each digit.
 
     for each block of a row: count[digit of x] += 1                     # SCATTER
     first[digit, block] = how many come before those                    # a running sum of the counts
     for each block: place = first[digit of x], which is one more then   # FETCH_ADD
     y[place] = x                                                        # WRITE
 
-A pass keeps the order of what it finds equal, so that after the last one all digits are in order. Threads share the
-blocks. Which bits the digit is depends on a number that is read from memory: all passes are done by the same kernels.
+A pass is stable, so after the last one all digits are in order. Threads share the blocks. The bits of the digit depend
+on a number that is read from memory, so the same kernels do all passes.
 
-Where places are wanted, an element is one int64: its order in the upper half, which has the digits, and its place in
-the lower. So equal elements keep their order, and nothing is gathered.
+If the indices are needed, an element is one int64: its key in the upper half, which has the digits, and its index in
+the lower half. So equal elements keep their order, and nothing is gathered.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
     pass
 
 T = TypeVar("T", bound="Indexing")
-MOST_DIGIT_BITS = 11  # the places that so many digits are written to lie in an L2 cache, the counts in L1
-STEP_COST, COUNT_COST = 3, 2  # of an element and of a count in a pass, about
+MOST_DIGIT_BITS = 11  # the positions that digits are written to lie in an L2 cache, the counts in L1
+STEP_COST, COUNT_COST = 3, 2  # approximate costs of an element and of a count in a pass
 SHORTEST_BLOCK = 1 << 14
 MOST_BLOCKS = 16
 PLACE_BITS = 32
 LOWER = (1 << PLACE_BITS) - 1
-WORTH_TWO_LEVELS = 2  # so many times less must be examined for the further kernels
+MOST_WANTED = 128  # most first elements that are found one by one, with one or two kernels each
+MOST_LOOKS = 24  # times that each element may be examined; more take as long as sorting
+WORTH_TWO_LEVELS = 2  # the factor of fewer examined elements that pays for the further kernels
 
 
 def sorted_indices(x: T, descending: bool) -> T:
-    """For each row of `x` (rows, length) the places of its elements in order, as int64; equal ones keep their order."""
+    """For each row of `x` (rows, length) the indices of its elements in sorted order, as int64. Equal elements keep
+    their order."""
     key = ordered_int(x)
     if descending:
         key = key ^ -1
@@ -49,10 +52,10 @@ def sorted_indices(x: T, descending: bool) -> T:
 
 
 def first_indices(x: T, count: int, descending: bool) -> T:
-    """The first `count` columns of `sorted_indices`: each is the least of what comes after the one before.
+    """The first `count` columns of `sorted_indices`: each is the least element after the one before.
 
-    For elements of less than 64 bits. Of a long row they are looked for in `count` runs of it only: those with the
-    least first elements, for each run that has one of the first has its own least element among them.
+    For elements of less than 64 bits. A long row is divided into runs, and only `count` runs are searched: those with
+    the least minima, because each run that has one of the first elements has its own minimum among them.
     """
     key = ordered_int(x)
     rows, length = x.shape
@@ -68,40 +71,57 @@ def first_indices(x: T, count: int, descending: bool) -> T:
         (rows, count * size)
     )
     inside = places < length
-    there = ordered_int(x.gather(1, places.minimum(length - 1)))
-    candidates = _at_indices(there ^ -1 if descending else there, places)
+    values_there = ordered_int(x.gather(1, places.minimum(length - 1)))
+    candidates = _at_indices(values_there ^ -1 if descending else values_there, places)
     return _least(inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
 def run_size(length: int, count: int) -> int:
-    """How long the runs of a row are, of which the least elements are found first; 1: the whole row is looked through.
+    """The length of the runs of a row, whose minima are found first; 1: the whole row is searched.
 
-    The row once, then `count` times its runs and `count` times what `count` runs have: least at √(length / count).
+    The row is examined once, then `count` times its runs, and `count` times the elements of `count` runs. The sum is
+    least at √(length / count).
     """
     size = math.isqrt(length // max(count, 1))
-    return size if length + 2 * count * count * size < count * length // WORTH_TWO_LEVELS else 1
+    return size if _in_runs(length, count, size) < count * length // WORTH_TWO_LEVELS else 1
+
+
+def _in_runs(length: int, count: int, size: int) -> int:
+    """The number of elements that are examined with runs of this size."""
+    return length + 2 * count * count * size
+
+
+def are_few(length: int, count: int) -> bool:
+    """Whether `first_indices` takes less time than sorting, because it examines each element only a few times in
+    total."""
+    size = run_size(length, count)
+    looks = count * length if size == 1 else _in_runs(length, count, size)
+    return count <= MOST_WANTED and looks <= MOST_LOOKS * length
 
 
 def _least(packed: T, count: int) -> T:
-    """The `count` least elements of each row, no two of which are equal, in order."""
-    smallest = [packed.min(1, keepdim=True)]
-    while len(smallest) < count:
-        smallest.append((packed > smallest[-1]).where(packed, dtypes.max(dtypes.int64)).min(1, keepdim=True))
-    return smallest[0].cat(*smallest[1:], dim=1)
+    """The `count` least elements of each row in order. All elements differ."""
+    rows = packed.lazydata
+    most = _filled(int(dtypes.max(dtypes.int64)), rows)
+    least = [rows.reduce(Ops.MIN, (1,))]
+    while len(least) < count:
+        is_later = least[-1].expand(rows.shape).alu(Ops.CMPLT, rows)
+        least.append(is_later.alu(Ops.WHERE, rows, most).reduce(Ops.MIN, (1,)))
+    first, *others = map(packed._wrap, least)
+    return first.cat(*others, dim=1)
 
 
 def in_order(x: T, descending: bool) -> T:
-    """Each row of `x` (rows, length) sorted, without the places: elements that are equal have no order, so that one of
-    32 bits need not be packed with its own. Every NaN becomes the same one.
-    """
+    """Each row of `x` (rows, length) sorted, without indices. Equal elements need no order, so an element of 32 bits is
+    not packed with its index. All NaNs become the same NaN."""
     key = _order(x)
     rows = _sorted_rows(key ^ -1 if descending else key, 0)
     return _of_order(rows ^ -1 if descending else rows, x)
 
 
 def _order(x: T) -> T:
-    """int32s (for elements of 64 bits, int64s) that compare as the elements of `x` do, and -0.0 as less than 0.0; NaN
-    comes last. As many bits as floats have, from which `_of_order` makes them again."""
+    """int32s (int64s for elements of 64 bits) that compare as the elements of `x` do, with -0.0 less than 0.0 and NaN
+    last. They have as many bits as the floats, and `_of_order` is the inverse."""
     same = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
     if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == same.itemsize:
         return x.bitcast(same) ^ dtypes.min(same)
@@ -112,7 +132,7 @@ def _order(x: T) -> T:
 
 
 def _of_order(key: T, like: T) -> T:
-    """What `_order` makes of the elements of `like`, made elements again."""
+    """The inverse of `_order`, for elements of the dtype of `like`."""
     if dtypes.is_unsigned(like.dtype) and like.dtype.itemsize == key.dtype.itemsize:
         return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
     if not dtypes.is_float(like.dtype):
@@ -122,18 +142,23 @@ def _of_order(key: T, like: T) -> T:
 
 
 def _ascending(bits: T) -> T:
-    """The bits of floats, of which those of negative ones descend, as ints that ascend with them all; and back."""
+    """Converts the bits of floats to ints with the same order (the bits of negative floats descend), and back."""
     return (bits < 0).where(bits ^ dtypes.max(bits.dtype), bits)
 
 
+def comparable(x: T) -> T:
+    """int32s (int64s for elements of 64 bits) that compare as the elements of `x` do. NaN is last, and -0.0 equals
+    0.0."""
+    return _order(x.eq(0).where(0, x) if dtypes.is_float(x.dtype) else x)
+
+
 def ordered_int(x: T) -> T:
-    """int64s that compare as the elements of `x` do: of 32 bits, unless `x` has 64. NaN comes last, -0.0 is 0.0."""
-    one_zero = x.eq(0).where(0, x) if dtypes.is_float(x.dtype) else x
-    return _order(one_zero).cast(dtypes.int64)
+    """int64s that compare as the elements of `x` do, in 32 bits unless `x` has 64. NaN is last, and -0.0 equals 0.0."""
+    return comparable(x).cast(dtypes.int64)
 
 
 def _packed(key: T) -> T:
-    """Keys of 32 bits, each with its place below it."""
+    """Keys of 32 bits, each with its index in the lower half."""
     return _at_indices(key, key._places(1, dtypes.int64))
 
 
@@ -142,12 +167,12 @@ def _at_indices(key: T, places: T) -> T:
 
 
 def _sorted_places(key: T) -> T:
-    """Where the keys of each row, int64s of 32 bits, come from once they are sorted."""
+    """The original indices of the keys of each row, int64s of 32 bits, in sorted order."""
     return _sorted_rows(_packed(key), PLACE_BITS) & LOWER
 
 
 def _sorted_rows(x: T, lowest: int) -> T:
-    """The rows of `x`, int32s or int64s, each in order of the bits from `lowest` on."""
+    """The rows of `x`, int32s or int64s, each sorted by the bits from `lowest` on."""
     rows = x.lazydata
     if not isinstance(rows, ShardedBuffer):
         return x._wrap(_in_order(rows, lowest))
@@ -156,13 +181,13 @@ def _sorted_rows(x: T, lowest: int) -> T:
 
 
 def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
-    """`x` (rows, length), each row in order of the bits from `lowest` on."""
+    """`x` (rows, length) with each row sorted by the bits from `lowest` on."""
     rows, length = x.shape
     bits = 8 * x.dtype.itemsize - lowest
     blocks = max(1, min(MOST_BLOCKS // rows, length // SHORTEST_BLOCK))
     padded = length + -length % blocks
     count = digit_size(bits, padded // blocks)
-    # all bits but the sign turned round are the order from the greatest, a 0, down: what is padded comes last
+    # inverting all bits but the sign gives the descending order, with 0 the greatest: padding is last
     turned = _filled(int(dtypes.max(x.dtype)), x)
     x = x.alu(Ops.XOR, turned).pad(((0, 0), (0, padded - length)))
     x = x.reshape((rows * blocks, padded // blocks)).contiguous()
@@ -177,7 +202,7 @@ def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
 
 
 def digit_size(bits: int, length: int) -> int:
-    """How many bits a digit has, of blocks of `length` elements: a pass goes through these and through all counts."""
+    """The number of bits of a digit, for blocks of `length` elements: a pass processes these and all counts."""
 
     def cost(size: int) -> int:
         return -(-bits // size) * (STEP_COST * length + (COUNT_COST << size))
@@ -186,14 +211,14 @@ def digit_size(bits: int, length: int) -> int:
 
 
 def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
-    """Where each element goes, counted through all rows; of `digits` (blocks of rows, length) there are `count`."""
+    """The position of each element in all rows. `digits` (blocks of rows, length) have `count` values."""
     blocks, length = digits.shape
     parts = blocks // rows
     dtype = dtypes.int32 if blocks * length < 1 << 31 else dtypes.int64
     none, one = (LazyBuffer.const(number, dtype, digits.device) for number in (0, 1))
     counts = none.reshape((1, 1)).expand((blocks, count))
     counts = counts.scatter(Ops.ADD, 1, digits, one.reshape((1, 1)).expand(digits.shape))
-    # of all digits of a row, and of each in all of its blocks, in this order
+    # over all digits of a row, and for each digit over all its blocks, in this order
     in_order = counts.reshape((rows, parts, count)).permute((0, 2, 1)).reshape((rows, count * parts))
     before = in_order.scan(Ops.ADD, 1).alu(Ops.ADD, in_order.alu(Ops.NEG))
     row = LazyBuffer.iota(rows, dtype, digits.device).reshape((rows, 1)).expand(before.shape)
@@ -203,5 +228,5 @@ def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
 
 
 def _filled(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:
-    """`value` everywhere, in the shape of `like` unless told otherwise."""
+    """`value` everywhere, in the shape of `like` unless another one is given."""
     return LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape)

@@ -37,7 +37,7 @@ PARITY = 0x1BD11BDA
 KEY_WORDS = 2
 
 
-_drawing = Lock()  # every tensor gets numbers of its own, whichever thread asks
+_drawing = Lock()  # every tensor gets separate numbers, in any thread
 
 
 @dataclass
@@ -52,16 +52,16 @@ class Generator:
     drawn: int | None = None
 
     def start(self, seed: int) -> None:
-        """Forgets what was drawn."""
+        """Restarts the generator from `seed`."""
         with _drawing:
             self.seed, self.drawn = seed, None
 
     def next_key(self, size: int, device: str) -> LazyBuffer:
-        """Seed and count for the next `size` random numbers, as data: a kernel does not change with them."""
+        """The seed and the count for the next `size` random numbers, as data, so that kernels stay the same."""
         return self._next(KEY_WORDS, (KEY_WORDS,), size, device)
 
     def next_words(self, size: int, device: str) -> LazyBuffer:
-        """Two words of 32 random bits for each of `size` elements, drawn here: what THREEFRY=0 takes."""
+        """Two words of 32 random bits for each of `size` elements, drawn immediately: for THREEFRY=0."""
         return self._next(2 * size, (2, size), 0, device)
 
     def _next(self, words: int, shape: tuple[int, ...], size: int, device: str) -> LazyBuffer:
@@ -71,7 +71,7 @@ class Generator:
         return LazyBuffer.from_buffer(buffer, shape).copy_to_device(device)
 
     def fill(self, buffer: Buffer, size: int) -> None:
-        """Draws again what `next_key` made for `size` numbers, or, for 0, all that `next_words` made."""
+        """Redraws the key of `size` numbers into `buffer`; for a `size` of 0, all words that `next_words` drew."""
         with _drawing:
             count = 0 if self.drawn is None else self.drawn + (size or 1)
             seed, self.drawn = self.seed, count
@@ -139,8 +139,8 @@ def uniform_of(words: T, below: int = 1) -> T:
     return upper._alu(Ops.MUL, upper._const(below * 2.0**-24))
 
 
-LAST = 1 - 2.0**-24  # the greatest number that `uniform_of` gives
-# the largest float below 1 of the types that numbers of 24 bits round to 1 in
+LAST = 1 - 2.0**-24  # the greatest result of `uniform_of`
+# the largest float below 1, for dtypes in which numbers of 24 bits may round to 1
 BELOW_ONE = {
     dtypes.float16: 1 - 2.0**-11,
     dtypes.bfloat16: 1 - 2.0**-8,
@@ -152,7 +152,7 @@ BELOW_ONE = {
 def _counted(shape: tuple[int, ...]) -> int:
     size = prod(shape)
     if size >= 1 << 32:
-        raise ValueError(f"a random tensor of {size} elements: at most 2**32 - 1 are counted")
+        raise ValueError(f"a random tensor of {size} elements: at most 2**32 - 1 elements")
     return size
 
 
@@ -177,14 +177,14 @@ def between(drawn: T, low: float, high: float, target: DType) -> T:
     `low` is added, as in tinygrad 0.9.2, unless that might overflow."""
     wide, spread, end = wide_float(target), high - low, to_dtype_range(float(high), target)
     if all(math.isfinite(to_dtype_range(float(spread), dtype)) for dtype in (target, drawn.dtype)):
-        found = (drawn * spread).cast(target)
+        scaled = (drawn * spread).cast(target)
         last = to_dtype_range(to_dtype_range(LAST * spread, target) + low, target)
-        found = found if low == 0 else (found + low).cast(target)
+        scaled = scaled if low == 0 else (scaled + low).cast(target)
     else:
         u = drawn.cast(wide)
-        found = (u * high + (1.0 - u) * low).cast(target)
+        scaled = (u * high + (1.0 - u) * low).cast(target)
         last = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
-    return found.minimum(below(end, target)) if low < high and math.isfinite(end) and last >= end else found
+    return scaled.minimum(below(end, target)) if low < high and math.isfinite(end) and last >= end else scaled
 
 
 def below(x: float, dtype: DType) -> float:
@@ -234,11 +234,11 @@ def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: A
     return (steps.cast(wide) + low).cast(target).reshape(shape)
 
 
-FEW_BOUNDS = 32  # up to here all are compared at once
+FEW_BOUNDS = 32  # up to this many, all bounds are compared in one operation
 
 
 def places_in(bounds: T, values: T) -> T:
-    """How many of the rising `bounds` (rows, n) are at most each of the `values` (rows, m): by bisection."""
+    """The number of the rising `bounds` (rows, n) that are at most each of the `values` (rows, m), by bisection."""
     count = bounds.shape[1]
     if count <= FEW_BOUNDS:
         return (values.unsqueeze(-1) >= bounds.unsqueeze(1)).sum(-1)

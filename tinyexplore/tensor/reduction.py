@@ -29,19 +29,19 @@ _DEVIATION = OwnRuleAt(deviation_gradient, 0)
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The type in which elements of `dtype` are added up."""
+    """The dtype in which elements of `dtype` are summed."""
     if dtypes.is_float(dtype):
         return least_upper_dtype(dtype, dtypes.float32)
     return least_upper_dtype(dtype, dtypes.uint32 if dtypes.is_unsigned(dtype) else dtypes.int32)
 
 
 def place_dtype(dtype: DType) -> DType:
-    """The type in which places are compared with ints of `dtype`: a narrow one could not count a long axis."""
+    """The dtype in which indices are compared with ints of `dtype`: a narrow one could not count a long axis."""
     return dtype if dtype.itemsize >= 4 else dtypes.int32
 
 
 def index_dtype(dtype: DType) -> DType:
-    """The type in which ints of `dtype` name places: int64 for uint64, of which no place needs the upper half."""
+    """The dtype in which ints of `dtype` are used as indices: int64 for uint64, since no index needs the upper half."""
     return dtypes.int64 if dtype is dtypes.uint64 else place_dtype(dtype)
 
 
@@ -244,9 +244,11 @@ class Reduction(Movement, Functions):
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:
-        """`cumsum`, with `_first_zero` of what stands before each element: 0 comes first, and the last is not counted.
+        """`cumsum`. With `_first_zero`, the total of the elements before each one: 0 comes first, and the last element
+        is not counted.
 
-        By this name programs of the family call it."""
+        tinygrad programs call it by this name.
+        """
         total = self.cumsum(axis)
         if not _first_zero or not self.ndim:
             return total
@@ -267,7 +269,7 @@ class Reduction(Movement, Functions):
         own = x._value()
         largest = own._scanned(Ops.MAX, at)
         anchor = largest._finite()
-        # the total so far counts from the anchor before; where nothing is in it yet that is none
+        # the total so far is relative to the earlier anchor; an empty total has none
         shift = (anchor._later(at, 0.0) - anchor).exp()
         factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
@@ -275,7 +277,7 @@ class Reduction(Movement, Functions):
         return x._by_own_rule(result, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
     def _later(self, axis: int, first: float) -> Self:
-        """Each element one place later along `axis`, after `first`."""
+        """Each element shifted by one position along `axis`, after `first`."""
         bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
         return self.shrink(bounds).pad(amounts, value=first)

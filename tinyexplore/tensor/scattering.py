@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.checks import need_number, need_tensor
@@ -18,7 +19,17 @@ from tinyexplore.uop.identity import reduce_identity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+FEW_PARTS = 4  # with at least this many times as many elements as indices, only the indexed ones are divided
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
+
+
+def _repeated_along(node: LazyBuffer) -> list[int]:
+    """Axes along which a value was expanded: counts of its indices are the same along them."""
+    while node.op is Ops.CAST or (node.op is Ops.SHRINK and node.src[0].op is Ops.EXPAND):
+        node = node.src[0]
+    if node.op is not Ops.EXPAND:
+        return []
+    return [axis for axis, size in enumerate(node.src[0].shape) if size == 1]
 
 
 class Scattering(Indexing):
@@ -39,21 +50,55 @@ class Scattering(Indexing):
             raise ArgumentError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
+        # an index selects the same elements along axes along which it was expanded
+        equal = [i for i in _repeated_along(index.lazydata) if i != axis]
+        named = index.shrink([(0, 1 if i in equal else size) for i, size in enumerate(index.shape)])
+        narrow = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
         start = target
         if not include_self:
-            none = target._const(False, dtypes.bool, target.shape)
-            is_named = none._scattered_in(None, axis, index, none._const(True, shape=index.shape))
+            none = target._const(False, dtypes.bool, narrow)
+            is_named = none._scattered_in(None, axis, named, none._const(True, shape=named.shape))
             start = is_named.where(reduce_identity(op, self.dtype).arg, target)
         result = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
         if reduce == "mean":
-            counts = target._const(0, dtypes.default_int, target.shape)
-            counts = counts._scattered_in(Ops.ADD, axis, index, counts._const(1, shape=index.shape))
+            counts = target._const(0, dtypes.default_int, narrow)
+            counts = counts._scattered_in(Ops.ADD, axis, named, counts._const(1, shape=named.shape))
             number = ((counts + 1) if include_self else counts.maximum(1)).cast(result.dtype)
-            result = result / number if dtypes.is_float(result.dtype) else result // number
+            if result._is_divided_in_part(number, index):
+                result = result._divided_at(number, axis, index, named)
+            else:
+                result = result / number if dtypes.is_float(result.dtype) else result // number
         return self._with_part(result.cast(self.dtype))
 
+    def _is_divided_in_part(self, number: Self, index: Self) -> bool:
+        """Whether `_divided_at` takes less time than dividing all elements of this tensor."""
+        sizes = (self.numel(), number.numel(), index.numel())
+        if self.requires_grad or type(self.lazydata) is not LazyBuffer or any(type(size) is not int for size in sizes):
+            return False
+        return FEW_PARTS * max(sizes[1:]) <= sizes[0]
+
+    def _divided_at(self, number: Self, axis: int, index: Self, named: Self) -> Self:
+        """This tensor divided by `number` at the positions that `index` gives; elsewhere `number` is 1.
+
+        named: `index` without the axes along which it repeats its values. Each position is written once, by the last
+        index that gives it.
+        """
+        order = named._places(axis).cast(index.dtype)._broadcast_to(named.shape)
+        last = number._const(-1, index.dtype, number.shape)._scattered_in(None, axis, named, order)
+        row_is_last = last.gather(axis, named.clip(0, self.shape[axis] - 1)).eq(order)
+        inside = (row_is_last & (named >= 0) & (named < self.shape[axis]))._broadcast_to(index.shape)
+        place = index._const(0, dtypes.int64)
+        for i, size in enumerate(self.shape):
+            place = place * size + (index if i == axis else index._places(i)).cast(dtypes.int64)
+        at = index.clip(0, self.shape[axis] - 1)
+        divisor = number._broadcast_to((*self.shape[:axis], number.shape[axis], *self.shape[axis + 1 :]))
+        found, divisor = self.gather(axis, at), divisor.gather(axis, at)
+        mean = found / divisor if dtypes.is_float(self.dtype) else found // divisor
+        places = inside.where(place, -1).lazydata
+        return self._wrap(self.lazydata.written_at(places, mean.contiguous().lazydata))
+
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
-        """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""
+        """The axis, the part of this tensor that can be written, and the index and the source in one shape."""
         axis = self._axis(dim)
         need_tensor(index, "scatter: the index")
         if self._is_tensor(src):
@@ -96,7 +141,7 @@ class Scattering(Indexing):
 
     def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Self:
         """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
-        filled to so many rows."""
+        filled to that many rows."""
         places = self._true_places()
         if not places:
             coordinates = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))

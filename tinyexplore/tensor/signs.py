@@ -43,7 +43,7 @@ class Signs(Arithmetic):
         x = self._value()
         whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
         size = x.abs()
-        # a sum that large has no room for a fraction: the addition rounds it away
+        # a sum of this magnitude has no fraction: the addition rounds it off
         return self._ruled(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
 
     def abs(self) -> Self:
@@ -54,7 +54,7 @@ class Signs(Arithmetic):
             return self._alu(Ops.MAX, self._unary(Ops.NEG))
         x = self._value()
         kind = unsigned_of(x.dtype.itemsize)
-        bits = x.bitcast(kind).bitwise_and(dtypes.max(kind) >> 1)  # no choice by comparison tells -0 from 0
+        bits = x.bitcast(kind).bitwise_and(dtypes.max(kind) >> 1)  # no comparison distinguishes -0 from 0
         return self._ruled(bits.bitcast(x.dtype), abs_gradient)
 
     def __abs__(self) -> Self:

@@ -16,10 +16,10 @@ from tinyexplore.tensor.resampling import Resampling
 
 
 class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
-    """An array of numbers on a device, computed when somebody looks at it.
+    """An array of numbers on a device, computed when its values are requested.
 
-    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied), another Tensor, or the
-    pathlib.Path of a file, whose bytes are read when they are needed (on the device `DISK:path` unless told otherwise).
+    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied), another Tensor, or a
+    pathlib.Path. The bytes of a file are read when they are needed (on the device `DISK:path` by default).
     """
 
     __slots__ = ()

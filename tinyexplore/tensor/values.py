@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @cache
 def _engine() -> Any:
-    """The engine, imported when something is first computed: `import tinyexplore` is quick."""
+    """The engine, imported at the first computation, so that `import tinyexplore` is fast."""
     from tinyexplore import engine  # noqa: PLC0415 (start-up: see above)
 
     return engine
@@ -43,17 +43,17 @@ class Values(Base):
         """
         for other in others:
             need_tensor(other, "realize: one of the others")
-        found = [self.lazydata, *[tensor.lazydata for tensor in others]] if others else [self.lazydata]
+        outputs = [self.lazydata, *[tensor.lazydata for tensor in others]] if others else [self.lazydata]
         if self._root is not None or others:
             for tensor in (self, *others):
                 root = None if tensor._root is None else tensor._root()
                 if root is not None and getattr(tensor, "was_changed", False):
-                    found.append(root.lazydata)
+                    outputs.append(root.lazydata)
         if do_update_stats:
-            _engine().realize(found)
+            _engine().realize(outputs)
         else:
             with GlobalCounters.paused():
-                _engine().realize(found)
+                _engine().realize(outputs)
         return self
 
     def schedule(self, *others: Self) -> list[Any]:
@@ -68,9 +68,9 @@ class Values(Base):
     def _read(self) -> Buffer:
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
-            found = lazydata.run()
-            if found is not None:
-                return found
+            result_buffer = lazydata.run()
+            if result_buffer is not None:
+                return result_buffer
             lazydata = lazydata.copy_to_device(Device.DEFAULT)
         if isinstance(lazydata, ShardedBuffer):
             lazydata = lazydata.copy_to_device(lazydata.devices[0])
@@ -78,11 +78,11 @@ class Values(Base):
         return buffer
 
     def _store(self) -> None:
-        """Computes what is on its way to storage."""
+        """Computes pending copies to storage."""
         _engine().realize([self.lazydata.base])
 
     def _shape_now(self) -> Shape:
-        """The shape in ints: Variables at what they are bound to. SymbolicError where one is not."""
+        """The shape in ints: Variables at their bound values. SymbolicError if one is not bound."""
         return tuple([value_of(size) for size in self.shape])
 
     def numpy(self) -> np.ndarray:
@@ -101,17 +101,17 @@ class Values(Base):
         if self.dtype.fmt is None:
             if copy is False:
                 raise ValueError(f"NumPy has no {self.dtype.name}: an array of it is a copy, as float32")
-            found = self.numpy()
+            array = self.numpy()
         else:
-            found, is_copy = self._array_in_place()
-            if copy is False and (is_copy or (dtype is not None and found.dtype != dtype)):
+            array, is_copy = self._array_in_place()
+            if copy is False and (is_copy or (dtype is not None and array.dtype != dtype)):
                 raise ValueError(
                     f"an array of this tensor ({self.shape}, {self.dtype.name}, {self.device}) is a copy; "
                     "leave out copy=False"
                 )
             if copy and not is_copy:
-                found = found.copy()
-        return found if dtype is None else found.astype(dtype, copy=False)
+                array = array.copy()
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     def _array_in_place(self) -> tuple[np.ndarray, bool]:
         """The elements as NumPy has them, in the tensor's memory; and whether they had to be copied.
@@ -194,7 +194,7 @@ class Values(Base):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """What a function of NumPy gives for the values: np.sum(tensor) is np.sum(tensor.numpy())."""
-        return function(*_with_arrays(args), **{name: _with_arrays(given) for name, given in kwargs.items()})
+        return function(*_with_arrays(args), **{name: _with_arrays(argument) for name, argument in kwargs.items()})
 
     def data(self) -> memoryview:
         """The elements as a memoryview of the tensor's shape, not copied."""
@@ -238,8 +238,8 @@ class Values(Base):
         return self.shape[0]
 
 
-def _with_arrays(given: Any) -> Any:
+def _with_arrays(argument: Any) -> Any:
     """Arguments, nested in tuples and lists, with tensors as arrays."""
-    if isinstance(given, Values):
-        return given.numpy()
-    return type(given)([_with_arrays(part) for part in given]) if type(given) in (list, tuple) else given
+    if isinstance(argument, Values):
+        return argument.numpy()
+    return type(argument)([_with_arrays(part) for part in argument]) if type(argument) in (list, tuple) else argument

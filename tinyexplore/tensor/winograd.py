@@ -1,11 +1,10 @@
 """Convolutions with kernels of 3 places by minimal filters, F(4, 3) along each axis.
 
-Four results need 6 products instead of 12. On tiles d of 6 elements and filters g: Aᵀ · ((G · g) ⊙ (Bᵀ · d)).
-Each of the three transforms is one product with a constant matrix, over all axes at once (its Kronecker power), and
-what stands between them one product of matrices for each place of a tile: with the copy that lays out the tiles, five
-kernels.
-Sources: Winograd, "Arithmetic complexity of computations" (1980); Lavin and Gray, "Fast algorithms for convolutional
-neural networks" (2016).
+Four results need 6 products instead of 12. On tiles d of 6 elements and filters g: Aᵀ · ((G · g) ⊙ (Bᵀ · d)). Each of
+the three transforms is one product with a constant matrix over all axes (its Kronecker power). Between them there is
+one matrix product for each position of a tile. With the copy that lays out the tiles, that makes five kernels. Sources:
+Winograd, "Arithmetic complexity of computations" (1980); Lavin and Gray, "Fast algorithms for convolutional neural
+networks" (2016).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tinyexplore.uop.semantics import evaluate, to_bits
 
 
 class Convolvable(Pooling, Products):
-    """A tensor with windows and products of matrices: what a convolution needs."""
+    """A tensor with windows and matrix products: the operations that a convolution needs."""
 
     __slots__ = ()
 
@@ -35,7 +34,7 @@ T = TypeVar("T", bound=Convolvable)
 
 RESULTS, TAPS = 4, 3
 TILE = RESULTS + TAPS - 1
-TRANSFORM_COST = 2  # of its multiplications, in those of a product of matrices: it rather moves than computes
+TRANSFORM_COST = 2  # cost of its multiplications relative to those of a matrix product: it mainly moves data
 Matrix = Sequence[Sequence[float]]
 
 FILTER: Matrix = (
@@ -63,9 +62,9 @@ OUTPUT: Matrix = (
 
 
 def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int) -> bool:
-    """True where the transforms cost less than they spare, in multiplications. `size`: of the result.
+    """Whether the transforms cost fewer multiplications than they save. `size`: of the result.
 
-    Never beyond two axes, where they would be products with matrices of 216 columns.
+    False beyond two axes, for which they would be products with matrices of 216 columns.
     """
     places = len(size)
     if places > 2 or any(not isinstance(count, int) for count in (batch, *size)):
@@ -86,15 +85,15 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     windows = whole._windows((TILE,) * places, (RESULTS,) * places, (1,) * places)
     batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
     tile, count = TILE**places, batch * prod(tiles)
-    # of each place of a tile: (group, place, in, tiles of all pictures)
+    # for each position of a tile: (group, position, in, tiles of all images)
     data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
-    data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()  # a product reads it many times
+    data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()  # a product reads it repeatedly
     data = _transformed(data, INPUT, places)
     data = data.reshape((groups, tile, ins // groups, count)).contiguous()
     filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**places)).permute((0, 3, 1, 2))
     filters = _transformed(filters.reshape((groups, TAPS**places, -1)), FILTER, places)
     filters = filters.reshape((groups, tile, outs // groups, ins // groups)).contiguous()
-    products = filters.dot(data).contiguous()  # (group, place, out, tiles of all pictures)
+    products = filters.dot(data).contiguous()  # (group, position, out, tiles of all images)
     result = _transformed(products.reshape((groups, tile, -1)), OUTPUT, places)
     result = result.reshape((groups, *(RESULTS,) * places, outs // groups, batch, *tiles))
     order = [1 + places + 1, 0, 1 + places]
@@ -105,12 +104,12 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
 
 
 def _transformed(x: T, matrix: Matrix, places: int) -> T:
-    """(group, places of a tile, …) with the tile's axes all multiplied by the matrix."""
+    """(group, positions of a tile, …), with all axes of the tile multiplied by the matrix."""
     return _power(x, matrix, places).dot(x)
 
 
 def _power(x: T, matrix: Matrix, places: int) -> T:
-    """The Kronecker power of a matrix, in the type of `x` and where that is."""
+    """The Kronecker power of a matrix, with the dtype and on the device of `x`."""
     rows, columns = len(matrix) ** places, len(matrix[0]) ** places
     device = x.lazydata.device
     buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, places, x.dtype))
@@ -119,7 +118,7 @@ def _power(x: T, matrix: Matrix, places: int) -> T:
 
 @lru_cache(16)
 def _elements(matrix: Matrix, places: int, dtype: DType) -> bytes:
-    """Row by row, as they lie in memory."""
+    """The elements in row-major order."""
     elements = [prod(factors) for row in product(matrix, repeat=places) for factors in product(*row)]
-    rounded = [evaluate(Ops.CAST, dtype, float(one), src_dtypes=(dtypes.float64,)) for one in elements]
+    rounded = [evaluate(Ops.CAST, dtype, float(element), src_dtypes=(dtypes.float64,)) for element in elements]
     return b"".join([to_bits(one, dtype).to_bytes(dtype.itemsize, "little") for one in rounded])

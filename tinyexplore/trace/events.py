@@ -1,4 +1,4 @@
-"""What the engine tells: a closed union of immutable values. Those that come by the thousand are tuples.
+"""The events that the engine emits: a closed union of immutable values. Those that come by the thousand are tuples.
 
 Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
 Who makes sense of them is `tinyexplore.explore` (see `explore/recording/build.py`).
@@ -111,7 +111,7 @@ class Decided:
     decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
     reason: why, as text.
     compared: the numbers that the scheduler compared, in that order.
-    obstacle: why fusion is illegal; "" where it is legal, or only too expensive.
+    legality_error: why fusion is illegal; "" where it is legal, or only too expensive.
     equal_to: of a merged node: the node that replaces it.
     """
 
@@ -119,7 +119,7 @@ class Decided:
     decision: str
     reason: str
     compared: tuple[NumberCompared, ...] = ()
-    obstacle: str = ""
+    legality_error: str = ""
     equal_to: Any = None
 
 

@@ -1,4 +1,4 @@
-"""Who listens: at most one recorder per context, found through one ContextVar."""
+"""The attached recorder: at most one per context, found through one ContextVar."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class _FinalizedRef(ref[Any]):
-    """What is to be recorded when something is gone."""
+    """An event to record when an object is freed."""
 
     __slots__ = ("event",)
     event: Event
@@ -46,7 +46,7 @@ class Recorder:
         self.log: list[RecordedEvent] = []
         self._watched: set[_FinalizedRef] = set()
         self._gone: deque[_FinalizedRef] = deque()
-        self._turn = Lock()  # threads that compile tell of it, too
+        self._turn = Lock()  # threads that compile record, too
 
     def record(self, event: Event) -> None:
         with self._turn:
@@ -58,10 +58,11 @@ class Recorder:
         return [entry.event for entry in self.log]
 
     def about_to_run(self, exec_item: Any) -> None:
-        """Called before `exec_item` runs, for who wants to see its inputs; nothing is recorded."""
+        """Called before `exec_item` runs, so that a recorder can read its inputs; records nothing."""
 
     def record_when_gone(self, one: Any, event: Event) -> None:
-        """`event` is recorded when nobody has `one` any more: by the next `record_gone`, or when the recording ends.
+        """`event` is recorded when `one` is not referenced any more: by the next `record_gone`, or when the recording
+        ends.
 
         No Python runs when it goes: an interrupt that arrived then would be lost."""
         watch = _FinalizedRef(one, self._gone.append)
@@ -85,7 +86,7 @@ def recorder_variable() -> ContextVar[Recorder | None]:
 
 
 def active_recorder() -> Recorder | None:
-    """The recorder listening here, or None; read once per stage, not once per event."""
+    """The recorder attached in this context, or None. Read it once per stage, not once per event."""
     return _active.get()
 
 
@@ -99,7 +100,7 @@ def register_console(make: Callable[[], Recorder]) -> None:
 
 
 def console_recorder() -> Recorder | None:
-    """The recorder that writes to the console; None where nobody registered one."""
+    """The recorder that writes to the console; None where none is registered."""
     if not _consoles and _console_makers:
         _consoles.append(_console_makers[0]())
     return _consoles[0] if _consoles else None
@@ -118,7 +119,7 @@ _progress: ContextVar[Recorder | None] = ContextVar("tinyexplore_progress", defa
 
 @contextmanager
 def showing_progress(recorder: Recorder | None) -> Iterator[None]:
-    """Progress of long work goes to `recorder` inside the block; None: to whoever shows it otherwise."""
+    """Progress of long work goes to `recorder` inside the block; None: to the default display."""
     token = _progress.set(recorder)
     try:
         yield
@@ -127,10 +128,10 @@ def showing_progress(recorder: Recorder | None) -> Iterator[None]:
 
 
 def progress_recorder() -> Recorder | None:
-    """A recorder for the progress of one piece of long work; None where nobody shows any."""
-    here = _progress.get()
-    if here is not None:
-        return here
+    """A recorder for the progress of one piece of long work; None where it is not shown."""
+    recorder = _progress.get()
+    if recorder is not None:
+        return recorder
     return _progress_makers[0]() if _progress_makers else None
 
 

@@ -1,6 +1,6 @@
-"""SIMPLIFY: what always holds of the arithmetic, whichever kernel it stands in.
+"""SIMPLIFY: arithmetic laws that hold in every kernel.
 
-Laws of integers hold with wrapping; those that would not are guarded by `is_exact`. Laws of floats hold bit for bit,
+Laws of integers hold with wrapping; laws that would not are guarded by `is_exact`. Laws of floats hold bit for bit,
 signed zeros, infinities and NaN included.
 """
 
@@ -91,8 +91,8 @@ def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
 
 @rule(((var("i", INDEX) + ci) + var("j", INDEX)).named("node"))
 def constant_outwards(node: UOp, i: UOp, j: UOp, c: UOp) -> UOp | None:
-    """(i + c) + j is (i + j) + c, wrapping: places that differ by a constant share all but that, and loads are found
-    to be the same. What is left keeps its order, as if there had been no constant."""
+    """(i + c) + j is (i + j) + c, wrapping: places that differ by a constant share all but that, and loads are found to
+    be the same. What is left keeps its order, as if there had been no constant."""
     if j.op is Ops.CONST:
         return None
     return (i + j if node.src[1] is j else j + i) + c
@@ -123,7 +123,7 @@ def collect_terms(node: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.IDIV, k, ci))
 def divide_terms(k: UOp, c: UOp) -> UOp | None:
-    """What the divisor divides is taken out of the division; the rest depends on its bounds."""
+    """Terms that the divisor divides are taken out of the division; the rest depends on its bounds."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
@@ -132,7 +132,7 @@ def divide_terms(k: UOp, c: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.MOD, k, ci))
 def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
-    """What the divisor divides leaves no remainder; the rest depends on its bounds."""
+    """Terms that the divisor divides leave no remainder; the rest depends on its bounds."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
@@ -177,7 +177,7 @@ def compare_scaled(k: UOp, c: UOp, d: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, x, name="node"))
 def cast_to_itself(node: UOp, x: UOp) -> UOp | None:
-    """A cast to the type that the value already has."""
+    """A cast to the dtype of its source is the source."""
     return x if node.dtype is x.dtype else None
 
 

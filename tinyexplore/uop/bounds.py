@@ -15,7 +15,7 @@ ANY_VALUE = OpGroups.DOT | {Ops.POW, Ops.BITCAST, Ops.SHL, Ops.SHR}
 
 
 def bounds(node: UOp) -> Bounds:
-    """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
+    """(least, greatest) of an integer or bool node; the limits of its dtype if no better bounds are known."""
     cached = node._bounds
     if cached is not None:
         return cached
@@ -41,7 +41,7 @@ def vmax(node: UOp) -> int:
 
 
 def is_exact(node: UOp) -> bool:
-    """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype alone."""
+    """Whether the arithmetic of this integer node cannot wrap: its interval fits in the dtype."""
     low, high = widest = limits(node.dtype)
     if bounds(node) != widest:
         return True  # narrower than the type: found by the interval
@@ -61,7 +61,7 @@ def limits(dtype: object) -> Bounds:
 
 @cache
 def _counts(dtype: object) -> bool:
-    """True for integers and truths."""
+    """Whether the dtype is an integer or a bool."""
     return isinstance(dtype, DType) and not dtypes.is_float(dtype)
 
 
@@ -74,7 +74,7 @@ def _bounds(node: UOp) -> Bounds:
 
 
 def _interval(node: UOp) -> Bounds | None:
-    """The interval before wrapping; None where every value of the dtype is possible. The sources' bounds are known."""
+    """The interval before wrapping; None if every value of the dtype is possible. The sources have bounds already."""
     op, src = node.op, node.src
     if not _counts(node.dtype):
         return None
@@ -87,7 +87,7 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.DEFINE_VAR:
         return node.arg[1], node.arg[2]
     if op is Ops.BIND:
-        return bounds(src[0])  # not its value: what is built serves them all
+        return bounds(src[0])  # not its value: the kernel serves all values
     if op in OpGroups.COMPARE:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
@@ -135,7 +135,8 @@ def _hull(values: list[int]) -> Bounds:
 
 
 def _quotient(first: Bounds, second: Bounds) -> Bounds:
-    """Of IDIV, which rounds towards 0. A quotient by 0 is 0. The extremes lie at the ends and at divisors 1 and -1."""
+    """The interval of IDIV, which rounds towards 0. A quotient by 0 is 0. The extremes lie at the ends and at divisors
+    1 and -1."""
     (a, b), (c, d) = first, second
     if a >= 0 and c > 0:
         return a // d, b // c
@@ -150,7 +151,8 @@ def _truncated(value: int, divisor: int) -> int:
 
 
 def _remainder(first: Bounds, second: Bounds) -> Bounds:
-    """Of MOD, which has the sign of its dividend and is nearer to 0 than both its sources. A remainder by 0 is 0."""
+    """The interval of MOD, which has the sign of its dividend and is nearer to 0 than both sources. A remainder by 0 is
+    0."""
     (a, b), (c, d) = first, second
     if a >= 0 and b < c:
         return a, b
@@ -159,7 +161,8 @@ def _remainder(first: Bounds, second: Bounds) -> Bounds:
 
 
 def _bitwise(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
-    """Of AND, OR and XOR in two's complement: what has the sign bit, and at most the bits of the longer source."""
+    """The interval of AND, OR and XOR in two's complement, from the sign bits and from the bits of the longer
+    source."""
     (a, b), (c, d) = first, second
     if dtypes.is_bool(dtype):
         corners = {Ops.AND: (min(a, c), min(b, d)), Ops.OR: (max(a, c), max(b, d))}

@@ -1,6 +1,6 @@
-"""Division and remainder of index arithmetic, taken apart term by term.
+"""Division and remainder of index arithmetic, simplified term by term.
 
-Everything here is floor division; it agrees with the truncating IDIV and MOD wherever the dividend is not negative.
+Everything here is floor division. It agrees with the truncating IDIV and MOD if the dividend is not negative.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.uop import UOp, index_const, make_uop
 
 SUMS = frozenset((Ops.ADD, Ops.MUL))
-Sum = tuple[dict[UOp, int], int]  # distinct nodes times whole factors, and a constant
+Sum = tuple[dict[UOp, int], int]  # distinct nodes with integer factors, and a constant
 Parts = tuple[Sum, Sum, int, int]
-Form = tuple[dict[UOp, int], int, int]  # the same, and of how many terms it is written
+Form = tuple[dict[UOp, int], int, int]  # the same, and the number of terms that it is written with
 
 
 def linear_terms(expr: UOp) -> Sum:
-    """`expr` as a sum of distinct nodes times whole factors, and a constant."""
+    """`expr` as a sum of distinct nodes with integer factors, and a constant."""
     terms, constant, _ = linear_form(expr)
     return dict(terms), constant
 
 
 def linear_form(expr: UOp) -> Form:
-    """As `linear_terms`, and of how many terms the sum is written: what is known of the node, not to be changed."""
+    """`linear_terms`, and the number of terms that the sum is written with. The result is cached: do not change it."""
     pending = []
     while expr.op is Ops.ADD and expr._linear is None:
         pending.append(expr)
@@ -39,7 +39,7 @@ def linear_form(expr: UOp) -> Form:
 
 
 def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> Form:
-    """The form of a sum, of which these are the form, and `added`."""
+    """The form of a sum plus `added`, given the form of the sum."""
     node, factor = added, 1
     while node.op is Ops.MUL:
         left, right = node.src
@@ -62,7 +62,7 @@ def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> 
 
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
-    """The sum written out: terms in the order found, the constant last, nothing for a factor of 0."""
+    """The sum as a UOp: terms in their order, the constant last, without terms of factor 0."""
     total: UOp | None = None
     for node, factor in terms.items():
         if factor:
@@ -74,30 +74,32 @@ def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
 
 
 def wrapped_index(value: int) -> UOp:
-    """`value` in the index type, wrapping."""
+    """`value` wrapped to the range of the index dtype."""
     return index_const(value if -(1 << 62) < value < 1 << 62 else wrap(value, dtypes.index))
 
 
 def quotient(expr: UOp, divisor: int) -> UOp | None:
-    """`expr` // `divisor` without a division of what need not be divided; None where nothing can be taken out."""
+    """`expr` // `divisor` with only the necessary division; None if no term can be taken out."""
     return None if _is_indivisible(expr, divisor) else _quotient(_apart(expr, divisor), divisor)
 
 
 def remainder(expr: UOp, divisor: int) -> UOp | None:
-    """`expr` % `divisor` of what is not divided without a remainder; None where nothing can be taken out."""
+    """`expr` % `divisor` of only the terms that leave a remainder; None if no term can be taken out."""
     return None if _is_indivisible(expr, divisor) else _remainder(_apart(expr, divisor), divisor)
 
 
 def _is_indivisible(expr: UOp, divisor: int) -> bool:
-    """True for one term that is on both sides of a multiple of `divisor`: found at once, and asked most often."""
+    """True for a single term whose bounds are on both sides of a multiple of `divisor`: a fast path for the most
+    frequent case."""
     low, high = bounds(expr)
     return expr.op not in SUMS and low >= 0 and low // divisor != high // divisor
 
 
 def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
-    """(quotient, remainder) of an index; exact for every value of `expr` that is not negative.
+    """(quotient, remainder) of an index, exact for every nonnegative value of `expr`.
 
-    For a negative value only what is taken out whole is exact; such values occur where a padded read is not valid.
+    For a negative value only the terms that are taken out are exact. Negative values occur in padded reads that are not
+    valid.
     """
     if divisor == 1:
         return expr, index_const(0)
@@ -108,10 +110,12 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
 
 
 def _apart(expr: UOp, divisor: int) -> Parts | None:
-    """(whole, rest, common, left over): `expr` is whole * divisor + rest * common + left over, the last below `common`.
+    """(whole, rest, common, left over): `expr` is whole * divisor + rest * common + left over, with left over below
+    `common`.
 
-    `common` divides the divisor and all that `rest` was made of; 0 where the rest (times 1) is below the divisor.
-    None where the index type does not hold every value of the rest: its quotient would be that of a wrapped sum.
+    `common` divides the divisor and every term of the original rest; it is 0 if the rest (times 1) is below the
+    divisor. None if the index dtype cannot represent every value of the rest, whose quotient would be wrong after
+    wrapping.
     """
     terms, constant, _ = linear_form(expr)
     whole: dict[UOp, int] = {}
@@ -126,7 +130,7 @@ def _apart(expr: UOp, divisor: int) -> Parts | None:
     shift = low // divisor
     if shift == high // divisor:
         return (whole, whole_constant + shift), (rest, rest_constant - shift * divisor), 0, 0
-    if shift < 0:  # what is divided by IDIV must not be negative: take fewer whole divisors out
+    if shift < 0:  # the dividend of IDIV must not be negative: take fewer whole divisors out
         whole_constant += shift
         rest_constant -= shift * divisor
     least, greatest = limits(dtypes.index)
@@ -150,7 +154,7 @@ def _interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
 
 
 def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
-    """The bounds of `from_terms(terms, constant)`, which need not be made for this."""
+    """The bounds of `from_terms(terms, constant)`, without building it."""
     low, high = _interval(terms, constant)
     least, greatest = limits(dtypes.index)
     return (low, high) if least <= low and high <= greatest else (least, greatest)
@@ -197,9 +201,9 @@ def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
 
 
 def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
-    """(high, low, unit): the sum is high * unit + low, unit divides the divisor, low is at least 0 and below unit.
+    """(high, low, unit): the sum is high * unit + low, unit divides the divisor, and 0 <= low < unit.
 
-    So only high is divided: the row of (row * 48 + column) // 96 is row // 2. None where there are no such parts, or
+    Then only high is divided: the row of (row * 48 + column) // 96 is row // 2. None if there are no such parts, or
     high may be negative.
     """
     order = sorted(terms, key=lambda node: abs(terms[node]))
@@ -220,5 +224,5 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
 
 
 def _or(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
-    """`found`, or the operation itself where there is nothing better."""
+    """`simpler`, or the operation itself if `simpler` is None."""
     return expr.alu(op, index_const(divisor)) if simpler is None else simpler

@@ -1,7 +1,7 @@
-"""DOUBLE: exp, log, sin, ... of float64 written out in arithmetic, as `transcendental.py` does for float32.
+"""DOUBLE: writes exp, log, sin, ... of float64 as arithmetic, as `transcendental.py` does for float32.
 
-Errors are in ulp of float64, whether MULACC is rounded once or twice; erf and powers stay the device's, and so do sine
-and cosine of huge angles, which are branched around. The polynomials are derived by
+Errors are in ulp of float64 and hold whether MULACC is rounded once or twice. erf and powers use the device's
+functions. So do sine and cosine of huge angles, in a branch. The polynomials are derived by
 `docs/numerics/derive_coefficients.py`.
 """
 
@@ -137,14 +137,14 @@ def _power_of_two(n_bits: UOp) -> UOp:
 
 
 def _scaled(value: UOp, n: UOp) -> UOp:
-    """value * 2**n, rounded once, where the low bits of `n` are n and value is about 1: by two factors, as 2**n alone
-    may leave the range of float64 where the result does not."""
+    """value * 2**n, rounded once, for n in the low bits of `n` and value about 1. Two factors are used, because 2**n
+    alone may leave the range of float64 although the result does not."""
     scale = _power_of_two(n >> 1)
     return value * scale * _float(_bits(scale) + ((n & 1) << 52))
 
 
 def _eighths(shifted: UOp) -> tuple[UOp, UOp]:
-    """n, rounded to eighths in `shifted`, and 2 to the power of what it has behind the point."""
+    """n, which `shifted` holds rounded to eighths, and 2 to the power of its fraction."""
     return shifted + -ROUND_TO_EIGHTHS, table(_bits(shifted), EIGHTHS)
 
 
@@ -181,8 +181,9 @@ def _log_special(x: UOp, value: UOp) -> UOp:
 
 
 def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
-    """The sine of |x| with its own sign (op SIN), the cosine (op COS): n quarter turns are taken off part by part (Cody
-    and Waite's reduction), then a polynomial for sine or cosine. The few angles from FAR on are the device's."""
+    """The sine of |x| with its own sign (op SIN), or the cosine (op COS): n quarter turns are subtracted part by part
+    (Cody and Waite's reduction), then a polynomial gives sine or cosine. The few angles from FAR on use the device's
+    function."""
     magnitude = _float(_bits(x) & MAGNITUDE)
     shifted = mulacc(magnitude, TWO_OVER_PI, ROUND_TO_WHOLE)
     n, r = shifted + -ROUND_TO_WHOLE, magnitude
@@ -255,7 +256,8 @@ def log2_float64(x: UOp, ctx: Any) -> UOp | None:
 
 @rule(UPat.of((Ops.SIN, Ops.COS), var("x"), name="node", arg=None, dtypes=FLOAT64))
 def sine_or_cosine_float64(node: UOp, x: UOp, ctx: Any) -> UOp | None:
-    """sin(x) and cos(x) within 2.5 ulp: quarter turns taken off, then a polynomial; from 2**23 on the device's own."""
+    """sin(x) and cos(x) within 2.5 ulp: quarter turns are subtracted, then a polynomial; from 2**23 on, the device's
+    function."""
     return None if is_native(ctx, x.dtype, node.op) else _turned(x, node.op, ctx)
 
 

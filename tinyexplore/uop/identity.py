@@ -1,4 +1,4 @@
-"""The value that a reduction starts from."""
+"""The start value of a reduction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinyexplore.uop.uop import UOp
 
 
 def reduce_identity(op: Ops, dtype: DType) -> UOp:
-    """The constant that `op` (ADD, MUL, MAX, MIN) leaves any other value unchanged by."""
+    """The identity of `op` (ADD, MUL, MAX, MIN): the constant that leaves every other operand unchanged."""
     match op:
         case Ops.ADD:
             return UOp.const(dtype, 0)

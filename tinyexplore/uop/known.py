@@ -1,6 +1,6 @@
-"""KNOWN: laws by which an operation's result is one of its operands, or a constant, and nothing need be computed.
+"""KNOWN: laws by which the result of an operation is one of its operands, or a constant, without computation.
 
-What holds in kernels as well is taken from SIMPLIFY. Laws of floats hold bit for bit, as there: x + 0.0 is not x,
+Laws that also hold in kernels are taken from SIMPLIFY. Laws of floats hold bit for bit, as there: x + 0.0 is not x,
 because -0.0 + 0.0 is 0.0.
 """
 
@@ -143,10 +143,10 @@ Outcome = tuple[str, int | None, Any]  # the law's name, the operand's number (N
 
 @lru_cache(4096)
 def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
-    """What is known of `op` on `sources` by one law of the table; None: nothing, it must be computed.
+    """The known result of `op` on `sources`, by one law of the table; None if it must be computed.
 
-    A source is (dtype, number) of an operand of which nothing is known, (dtype, None, text of the value, value) of a
-    constant (0.0 and -0.0 are equal to Python: the text tells them apart), or (dtype, op, sources) of an operation.
+    A source is (dtype, number) for an operand without known properties, (dtype, None, text of the value, value) for a
+    constant (0.0 and -0.0 are equal in Python: the text distinguishes them), or (dtype, op, sources) for an operation.
     """
     node = UOp(op, dtype, tuple([_expression(source) for source in sources]))
     rewritten = KNOWN.rewrite(node)
@@ -171,7 +171,7 @@ def _expression(source: tuple[Any, ...]) -> UOp:
 
 
 def reduced_constant(op: Ops, dtype: DType, value: ConstType, count: int) -> ConstType:
-    """`op` (ADD, MUL, MAX or MIN) over `count` (1 at least) times `value`, rounded once."""
+    """`op` (ADD, MUL, MAX or MIN) over `count` (at least 1) copies of `value`, rounded once."""
     if op in (Ops.MAX, Ops.MIN) or count == 1 or dtype is dtypes.bool:
         return value
     if not isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The operations of the one IR node, and what groups they form."""
+"""The operations of the IR node, and the groups that they form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyexplore.util.enums import PickledByName, quick_members
 
 @quick_members
 class Ops(PickledByName):
-    """What a UOp (or a LazyBuffer) does. `docs/reference.md` has the table of sources and arguments."""
+    """The operation of a UOp or a LazyBuffer. `docs/reference.md` has the table of sources and arguments."""
 
     # structure
     SINK = auto()
@@ -112,7 +112,7 @@ class Ops(PickledByName):
 
 
 class OpGroups:
-    """Sets of Ops that passes ask about."""
+    """Sets of Ops that passes test for membership."""
 
     UNARY = frozenset(
         {
@@ -172,28 +172,28 @@ class OpGroups:
     )
 
 
-# as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear; of a MOD: it is such a thing
+# `arg` of a WHERE whose condition rarely holds and whose first branch is expensive; of a MOD in such a branch
 RARELY = "rarely"
 
 
 @quick_members
 class AxisKind(PickledByName):
-    """How one axis of a kernel's iteration space is walked."""
+    """How a kernel iterates over one axis of its iteration space."""
 
     GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
-    THREAD = "thread"  # an output loop of which each call does the part start ≤ i < stop
+    THREAD = "thread"  # an output loop; each call computes the part start ≤ i < stop
     WARP = "warp"  # the lanes of a warp, which hold the operands of a tensor core together (a GPU only)
     LOCAL = "local"  # a loop over a block of the output on a CPU, a work-group dimension on a GPU
     REDUCE = "reduce"  # a loop that accumulates
     GROUP = "group"  # a reduce axis in blocks on a CPU, shared by the work-items of a group on a GPU
     UNROLL = "unroll"  # a reduce axis written out: one accumulator each
     UPCAST = "upcast"  # an output axis written out: a register tile
-    VECTOR = "vector"  # an axis done by the lanes of vector instructions
-    SCAN = "scan"  # an output loop whose steps go in order, each from what the one before left
+    VECTOR = "vector"  # an axis whose steps are the lanes of vector instructions
+    SCAN = "scan"  # an output loop whose steps run in order, each from the state of the step before
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
     ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
     TILE = "tile"  # the rows of a matrix that a tile register of a CPU holds
-    RARE = "rare"  # a body that is done once or not at all: only where some lane needs it
+    RARE = "rare"  # a body that runs once or not at all: only if some lane needs it
 
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
@@ -240,5 +240,5 @@ _DIVISIONS = frozenset({Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT})
 
 
 def multiplications_in(op: Ops) -> int:
-    """About how many multiplications of vectors take as long as `op`."""
+    """About how many vector multiplications take as long as `op`."""
     return 8 if op in OpGroups.TRANSCENDENTAL else 3 if op in _DIVISIONS else 1

@@ -1,4 +1,4 @@
-"""What functions written out in arithmetic are made of: `transcendental.py`, `codegen/transforms/logistic.py`."""
+"""Building blocks of functions in arithmetic (`transcendental.py`, `codegen/transforms/logistic.py`)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tinyexplore.uop.uop import UOp
 
 
 def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
-    """True where the target that `ctx` is computes `op` of this type alone."""
+    """Whether the target `ctx` has an instruction for `op` on this dtype."""
     return op in getattr(ctx, "native_ops", ()) and dtype.scalar in ctx.native_dtypes
 
 
 def scales(ctx: Any, dtype: DType) -> bool:
-    """True where SCALE and TABLE are an instruction each: of vectors, on a target that has them."""
+    """Whether SCALE and TABLE are one instruction each: for vectors, on a target that has these instructions."""
     return getattr(ctx, "scales", False) and 1 < dtype.count <= ctx.lanes(dtype)
 
 
 def like(x: UOp, scalar: DType) -> DType:
-    """`scalar` in as many lanes as `x` has."""
+    """`scalar`, broadcast to the number of lanes of `x`."""
     return scalar.vec(x.dtype.count)
 
 
@@ -30,7 +30,7 @@ def mulacc(a: UOp, b: Any, c: Any) -> UOp:
 
 
 def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
-    """By Horner's rule; the coefficients lowest degree first."""
+    """Evaluates a polynomial by Horner's rule. The coefficients are in order of degree, lowest first."""
     *rest, last = coefficients
     value = UOp.const(t.dtype, last)
     for coefficient in reversed(rest):
@@ -39,7 +39,7 @@ def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
 
 
 def table(bits: UOp, values: tuple[float, ...]) -> UOp:
-    """The one of 2**k values that the low k bits name."""
+    """The entry of a table of 2**k values that the low k bits select."""
     scalar = dtypes.float64 if bits.dtype.itemsize == 8 else dtypes.float32
     return UOp(Ops.TABLE, like(bits, scalar), (bits,), values)
 
@@ -55,7 +55,8 @@ def as_float(bits: UOp) -> UOp:
 
 
 def rarely(condition: UOp, then: UOp, otherwise: UOp) -> UOp:
-    """`then` where `condition` holds, which is rare enough to branch around it where no lane needs it."""
+    """`then` where `condition` holds, else `otherwise`. The condition is so rare that a branch skips `then` if no lane
+    needs it."""
     return UOp(Ops.WHERE, otherwise.dtype, (condition, then, otherwise), RARELY)
 
 

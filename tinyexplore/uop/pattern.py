@@ -1,8 +1,8 @@
-"""Patterns over UOps, and rules: values with a name, a law, a docstring and a place in the source.
+"""Patterns over UOps, and rules: values with a name, a law, a docstring and a location in the source.
 
-A pattern is data: it is matched (by a Python function written for it on first use), printed as the law that the
-explorer shows, and, on the right of a `law`, built. What a rule may not do is kept out of its reach: it sees
-the nodes that its pattern named and returns a node or None.
+A pattern is data. It is matched by a Python function that is generated on first use, printed as the law that the
+explorer shows, and built if it is the right side of a `law`. A rule sees only the nodes that its pattern names, and
+returns a node or None.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class UPat:
         every: Ops | None = None,
         in_order: bool = False,
     ) -> UPat:
-        """A node with these operations; without `src` the sources are free."""
+        """A pattern for nodes with these operations. Without `src`, any sources match."""
         allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
         sources = tuple(_pattern(item) for item in src) if src or more_src else None
         below = None if every is None else frozenset((every,))
@@ -68,7 +68,7 @@ class UPat:
 
     @property
     def is_commutative(self) -> bool:
-        """True where two sources may stand in either order."""
+        """Whether the two sources match in either order."""
         if self.in_order or self.ops is None or self.src is None:
             return False
         return len(self.src) == 2 and self.ops <= OpGroups.COMMUTATIVE
@@ -217,7 +217,7 @@ class Rule:
     matchers: dict[Ops | None, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, node: UOp, ctx: Any = None) -> UOp | None:
-        """What the rule makes of `node`, or None where it does not apply."""
+        """Returns the replacement of `node` by the rule, or None if the rule does not apply."""
         match = self.matchers.get(None)
         if match is None:
             match = self.matchers[None] = _compile(self)
@@ -225,7 +225,7 @@ class Rule:
 
 
 def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
-    """Makes a documented function a rule; its parameters name parts of `pattern` (`ctx`: what the pass was given)."""
+    """Makes a documented function a rule. Its parameters name parts of `pattern`; `ctx` is the context of the pass."""
 
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
@@ -257,7 +257,7 @@ def law(
 ) -> Rule:
     """A rule whose two sides are patterns: `law("mul_one", x * 1, x)`. A number on the right has the dtype of the left.
 
-    `when`, over names of the left side, says where the law holds.
+    `when`, a condition over names of the left side, restricts the law.
     """
     result = _pattern(right)
     if unknown := _names(result) - _names(left):
@@ -303,14 +303,8 @@ class _MatcherWriter:
     def line(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
 
-    def match(self, pending: list[tuple[UPat, str, bool, bool]], depth: int, final: Callable[[int], None]) -> None:
-        """Each of `pending`: a pattern, the node it is required of, and whether its operation and its type are known to
-        be allowed.
-        """
-        if not pending:
-            final(depth)
-            return
-        (pattern, node, op_known, type_known), *rest = pending
+    def conditions(self, pattern: UPat, node: str, op_known: bool, type_known: bool) -> list[str]:
+        """The conditions of `pattern` on a node, apart from its sources, as Python expressions."""
         conditions = []
         if pattern.ops is not None and not op_known:
             if len(pattern.ops) == 1:
@@ -328,6 +322,16 @@ class _MatcherWriter:
             conditions.append(f"all([src.op in {self.value(pattern.every)} for src in {node}.src])")
         if pattern.name is not None and pattern.name in self.bound:
             conditions.append(f"{node} is {self.bound[pattern.name]}")
+        return conditions
+
+    def match(self, pending: list[tuple[UPat, str, bool, bool]], depth: int, final: Callable[[int], None]) -> None:
+        """Writes the match of each of `pending`: a pattern, the node that it must match, and whether the node's
+        operation and dtype are already known to be allowed."""
+        if not pending:
+            final(depth)
+            return
+        (pattern, node, op_known, type_known), *rest = pending
+        conditions = self.conditions(pattern, node, op_known, type_known)
         if conditions:
             self.line(depth, f"if {' and '.join(conditions)}:")
             depth += 1
@@ -353,7 +357,7 @@ class _MatcherWriter:
             del self.bound[pattern.name]
 
     def built(self, pattern: UPat, like: str, depth: int) -> str:
-        """An expression of what `pattern`, the right side of a law, stands for; a number is of `like`'s type."""
+        """An expression that builds `pattern`, the right side of a law. A number has the dtype of `like`."""
         if pattern.name is not None and pattern.name in self.bound:
             return self.bound[pattern.name]
         assert pattern.ops is not None and len(pattern.ops) == 1, f"cannot build {pattern}"
@@ -378,7 +382,7 @@ class _MatcherWriter:
 
 
 def _same_shape(a: UPat, b: UPat) -> bool:
-    """Two free variables of the same types: the other order would bind the same nodes to swapped names, to no avail."""
+    """Whether both are free variables of the same dtypes: the other order would only swap their names."""
     return a.ops is None and b.ops is None and a.dtypes == b.dtypes and a.name != b.name
 
 
@@ -389,9 +393,9 @@ def _compile(rule: Rule, *, is_candidate: bool = False) -> Callable[[UOp, Any, A
 
 
 def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]]:
-    """The matching function of `rule` as Python, and its globals.
+    """The matching function of `rule` as Python source, and its globals.
 
-    is_candidate: it is asked only about nodes for which `PatternMatcher.candidates` has the rule.
+    is_candidate: whether the function is called only for nodes for which `PatternMatcher.candidates` has the rule.
     """
     writer = _MatcherWriter()
     parameters = _parameters(rule.function)
@@ -416,7 +420,8 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
 
 @cache
 def _compiled(text: str) -> CodeType:
-    """The matching function of `text`, compiled. Two patterns of one form have one text; they differ in globals."""
+    """Compiles the matching function `text`. Patterns of the same form have the same text and differ in their
+    globals."""
     space: dict[str, Any] = {}
     exec(f"def match(root, function, ctx):\n{text}", space)
     code: CodeType = space["match"].__code__
@@ -424,8 +429,8 @@ def _compiled(text: str) -> CodeType:
 
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]
-MANY_RULES = 3  # so many are worth asking for the operations of a node's sources before they are tried
-MOST_FORMS = 1 << 11  # of nodes, for which a table of rules remembers those that may fire
+MANY_RULES = 3  # from here on, candidates are filtered by the operations of the node's sources first
+MOST_FORMS = 1 << 11  # forms of nodes for which a table caches its candidate rules
 
 
 class PatternMatcher:
@@ -464,10 +469,10 @@ class PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
     def candidates(self, node: UOp) -> Candidates:
-        """The rules whose pattern allows the operation and the type of `node`, with their compiled matchers.
+        """The rules whose pattern allows the operation and the dtype of `node`, with their compiled matchers.
 
-        Where these are many, also the operations of its sources, and the second one's value if it is a constant that
-        some rule asks for.
+        If there are many, they are also filtered by the operations of the sources, and by the value of the second
+        source if it is a constant that some rule names.
         """
         op = node.op
         if op in self._crowded:
@@ -486,7 +491,7 @@ class PatternMatcher:
         return self._find(*form) if entry is None else entry
 
     def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
-        """As `candidates`, of the form of a node."""
+        """`candidates` for the form of a node."""
         if len(self._found) > MOST_FORMS:  # each size of a buffer is a type of its own
             self._found.clear()
             self._allowed.clear()
@@ -516,7 +521,7 @@ class PatternMatcher:
         return tuple(pairs)
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
-        """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
+        """The first rule that applies to `node`, and its replacement; None if no rule applies."""
         for rule, match, function in self.candidates(node):
             after = match(node, function, ctx)
             if after is not None:
@@ -529,7 +534,7 @@ _ONE_DTYPE = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.MAX, 
 
 
 def _rarest(pattern: UPat) -> frozenset[Ops]:
-    """Operations of which a graph has one wherever `pattern` matches: those that the fewest graphs have."""
+    """Operations of which every graph that `pattern` matches contains one; the rarest such set."""
     rarest = frozenset(Ops) if pattern.ops is None else pattern.ops
     for src in pattern.src or ():
         if src.ops is not None:
@@ -538,7 +543,7 @@ def _rarest(pattern: UPat) -> frozenset[Ops]:
 
 
 def _literals(pattern: UPat) -> Iterator[Any]:
-    """The values of the constants that stand in `pattern`."""
+    """The values of the constants in `pattern`."""
     if pattern.ops == _CONST_ONLY and pattern.arg is not _ANY_ARG:
         yield pattern.arg
     for src in pattern.src or ():
@@ -546,8 +551,8 @@ def _literals(pattern: UPat) -> Iterator[Any]:
 
 
 def _allows_sources(pattern: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
-    """False where a node whose sources have these operations cannot match, whatever else they are. `value`: of the
-    second of two sources, if it is a constant that some pattern asks for; None says that it is another one."""
+    """False if a node whose sources have these operations cannot match. `value`: the value of the second of two
+    sources, if it is a constant that some pattern names; None for another constant."""
     if pattern.every is not None and any(op not in pattern.every for op in source_ops):
         return False
     patterns = pattern.src
@@ -562,7 +567,7 @@ def _allows_sources(pattern: UPat, source_ops: tuple[Ops, ...], value: Any) -> b
 
 
 def _allows_pair(left: UPat, right: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
-    """`_allows_sources` of two sources."""
+    """`_allows_sources` for two sources."""
     if right.ops == _CONST_ONLY and right.arg is not _ANY_ARG and right.arg != value:
         return False
     return all(src.ops is None or op in src.ops for src, op in zip((left, right), source_ops))
@@ -573,7 +578,7 @@ def _allows_op(pattern: UPat, op: Ops) -> bool:
 
 
 def _allows_dtype(pattern: UPat, dtype: Any) -> bool:
-    """False where a node of this type, whose operation the pattern allows, cannot match, whatever its sources."""
+    """False if a node of this dtype, whose operation the pattern allows, cannot match with any sources."""
     scalar = getattr(dtype, "scalar", None)
     if pattern.dtypes is not None and scalar not in pattern.dtypes:
         return False
@@ -581,5 +586,5 @@ def _allows_dtype(pattern: UPat, dtype: Any) -> bool:
 
 
 def _has_one_dtype(pattern: UPat) -> bool:
-    """True where what matches has the type of its sources."""
+    """Whether every matching node has the dtype of its sources."""
     return pattern.ops is not None and pattern.ops <= _ONE_DTYPE

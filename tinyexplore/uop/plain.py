@@ -1,4 +1,4 @@
-"""UOps as plain data, and back: what another process is told of a kernel. Nothing in it can run."""
+"""Converts UOps to plain data and back, to send a kernel to another process. The data contains no code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _SCALARS = {**dtypes.fields(), "void": dtypes.void}
 
 
 def to_plain(roots: Sequence[UOp]) -> list[Any]:
-    """All that `roots` need, sources first, as [[op, dtype, sources, arg], …] that JSON can write, and where they are.
+    """The graph of `roots` as plain data, sources first: [[op, dtype, sources, arg], …] for JSON, and the numbers of
+    the roots.
 
-    TypeError for a type or an arg that is none of the kinds known here.
+    TypeError for a type or an arg of an unknown kind.
     """
     order: dict[UOp, None] = {}
     for root in roots:
@@ -29,7 +30,8 @@ def to_plain(roots: Sequence[UOp]) -> list[Any]:
 
 
 def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
-    """The roots that `to_plain` was given: the very same objects in a process that has them. ValueError otherwise."""
+    """The roots that `to_plain` converted; in a process that has them, the same objects. ValueError for invalid
+    data."""
     try:
         nodes, roots = data
         rebuilt: list[UOp] = []
@@ -45,7 +47,7 @@ def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
 def _dtype(dtype: AnyDType) -> list[Any]:
     base = dtype.base if isinstance(dtype, PtrDType) else dtype
     if base.name not in _SCALARS:
-        raise TypeError(f"a UOp of the type {dtype!r} cannot be told to another process")
+        raise TypeError(f"a UOp of the type {dtype!r} cannot be sent to another process")
     return [base.name, base.count, *((dtype.size, dtype.space) if isinstance(dtype, PtrDType) else ())]
 
 
@@ -67,7 +69,7 @@ def _arg(arg: Any) -> Any:
         return {"axis": [arg.id, arg.kind.value, *(getattr(arg, name) for name in _FURTHER)]}
     if isinstance(arg, tuple):
         return {"tuple": [_arg(item) for item in arg]}
-    raise TypeError(f"a UOp with the arg {arg!r} ({type(arg).__name__}) cannot be told to another process")
+    raise TypeError(f"a UOp with the arg {arg!r} ({type(arg).__name__}) cannot be sent to another process")
 
 
 def _to_arg(data: Any) -> Any:

@@ -1,7 +1,7 @@
-"""REMAINDER: what division of floats leaves over, exactly: written out for quotients of some millions and less.
+"""REMAINDER: the exact remainder of float division, written out for quotients up to some millions.
 
-Beyond, which is branched around (pass "branches"), the device's own function serves, lane by lane: a MOD whose `arg`
-is RARELY. Everything written out here is exact, so that a MULACC may be rounded once or twice.
+For larger quotients a branch (pass "branches") calls the device's own function lane by lane: a MOD whose `arg` is
+RARELY. Everything written out here is exact, so a MULACC may be rounded once or twice.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tinyexplore.uop.parts import is_native, like, mulacc, opposite, rarely
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
-MOST = 2.0**28  # times 24 bits it is exact in float64
-MOST_LONG = 2.0**26  # times 26 or 27 bits it is
-HIGH_BITS = -1 << 27  # what is left of a float64 where its last 27 bits are 0
+MOST = 2.0**28  # times a number of 24 bits, exact in float64
+MOST_LONG = 2.0**26  # times a number of 26 or 27 bits, exact
+HIGH_BITS = -1 << 27  # mask that clears the last 27 bits of a float64
 
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float32,), name="node"))
 def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
-    """x - n y in float64, n = x / y towards zero: no quotient of two float32 is so near to a whole number that it
-    becomes one there."""
+    """x - n y in float64, with n = x / y rounded towards zero. No quotient of two float32 is so close to a whole number
+    that it rounds to one."""
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
     long = like(x, dtypes.float64)
@@ -34,8 +34,8 @@ def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float64,), name="node"))
 def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
-    """x - n y, n = x / y towards zero, with y in two halves, by which n times each is exact; where the quotient was
-    rounded up to a whole number, one y too much has been taken off."""
+    """x - n y, with n = x / y rounded towards zero and y in two halves, whose products with n are exact. If the
+    quotient was rounded up to a whole number, y is added back."""
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
     quotient = x / y
@@ -48,20 +48,20 @@ def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
 
 
 def _whole(quotient: UOp) -> UOp:
-    """Rounded towards zero, where it is below 2**31."""
+    """`quotient` rounded towards zero, for magnitudes below 2**31."""
     return quotient.cast(like(quotient, dtypes.int32)).cast(quotient.dtype)
 
 
 def _signed(value: UOp, x: UOp) -> UOp:
-    """`value` with the sign of `x`: a remainder of 0 has one, too."""
+    """`value` with the sign of `x`: a remainder of 0 also has the sign."""
     bits = like(x, dtypes.int64 if x.dtype.scalar is dtypes.float64 else dtypes.int32)
     sign = dtypes.min(bits)
     return ((value.bitcast(bits) & (-1 - sign)) | (x.bitcast(bits) & sign)).bitcast(x.dtype)
 
 
 def _with_the_rare(x: UOp, y: UOp, quotient: UOp, most: float, rest: UOp) -> UOp:
-    """`rest`, or `x` where it is the smaller (and `y` may be infinite); of quotients of `most` and more, of infinities
-    and NaN what the device says."""
+    """`rest`, or `x` where it is less than `y` (which may be infinite). For quotients of `most` and more, infinities
+    and NaN, the device's result."""
     usual = (_magnitude(x) < _magnitude(y)).where(x, rest)
     is_far = opposite((quotient < most) & (quotient > -most))
     return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual)

@@ -10,21 +10,21 @@ from tinyexplore.uop.pattern import PatternMatcher, Rule
 from tinyexplore.uop.uop import UOp, make_uop
 
 MAX_FIRINGS_ON_ONE_NODE = 256
-MAX_DEPTH = 3  # of what a rule usually puts in the place of a node
+MAX_DEPTH = 3  # usual depth of a rule's replacement
 _NEVER = object()
 
 
 class RewriteError(RuntimeError):
-    """Rules that undo each other, or a rule that raised: named, with the node at fault."""
+    """Raised for rules that undo each other and for rules that raise. The message names the rule and the node."""
 
 
 def graph_rewrite(
     root: UOp, matcher: PatternMatcher, ctx: Any = None, *, stage: str = "rewrite", kernel: int | None = None
 ) -> UOp:
-    """`root` rewritten bottom-up: the sources of a node first, then the node until no rule fires.
+    """Rewrites `root` bottom-up: the sources of a node first, then the node until no rule fires.
 
-    Results are memoised on the interned nodes, so a shared node is rewritten once. The walk keeps its own stack:
-    depth is no limit. Each firing is recorded as `Rewrote`, each node rebuilt for its new sources as `Rebuilt`.
+    Results are memoized on the interned nodes, so a shared node is rewritten once. The walk uses an explicit stack, so
+    depth is not limited. Each firing is recorded as `Rewrote`, each node rebuilt for its new sources as `Rebuilt`.
     """
     recorder = active_recorder()
     if recorder is None:
@@ -39,6 +39,20 @@ def graph_rewrite(
         recorder.record(StageEnded(stage, after, time.perf_counter() - start))
 
 
+def _first_firing(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
+    """The first rule that fires on `node`, and the node that it makes."""
+    rule: Rule | None = None
+    try:
+        for rule, match, function in matcher.candidates(node):
+            after = match(node, function, ctx)
+            if after is not None:
+                return rule, after
+    except Exception as error:
+        _add_note(error, rule, node)
+        raise
+    return None
+
+
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
     at = done.__getitem__
@@ -47,7 +61,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
     settles: object = matcher if remembers else _NEVER
     if _is_final(root, matcher, settles):
         return root
-    path = []  # the nodes on the way down, which of their sources are still to come, and what each was before
+    path = []  # the nodes on the way down, their remaining sources, and the original of each
     node, sources = root, iter(root.src)
     before: tuple[UOp, ...] = ()
     rule: Rule | None = None
@@ -60,7 +74,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 path.append((node, sources, before))
                 node, sources, before = source, iter(source.src), ()
                 break
-            done[source] = source  # no rule can fire, or has fired before, anywhere in it
+            done[source] = source  # no rule can fire in it, or an earlier rewrite is complete
         else:
             current, result = node, None
             src = tuple(map(at, node.src))
@@ -70,22 +84,13 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     recorder.record(rebuilt((node, current)))
                 result = current if current.settled is settles else done.get(current)
             if result is None:
-                after = None
-                if current.op in ops:
-                    try:
-                        for rule, match, function in matcher.candidates(current):  # noqa: B007 - told and named
-                            after = match(current, function, ctx)
-                            if after is not None:
-                                break
-                    except Exception as error:
-                        _add_note(error, rule, current)
-                        raise
-                if after is None:
+                fired = _first_firing(matcher, current, ctx) if current.op in ops else None
+                if fired is None:
                     result = done[current] = current
                     if remembers:
                         current.settled = matcher
                 else:
-                    assert rule is not None
+                    rule, after = fired
                     if recorder is not None:
                         recorder.record(rewrote((rule, current, after)))
                     result = after if _is_final(after, matcher, settles) else done.get(after)
@@ -107,7 +112,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
 
 
 def _is_final(node: UOp, matcher: PatternMatcher, settles: object) -> bool:
-    """Whether no rule can fire in the graph under `node`, by the operations in it or by an earlier rewrite."""
+    """Whether no rule can fire in the graph under `node`, according to its operations or to an earlier rewrite."""
     return node.settled is settles or not (node.mask & matcher.mask and node.mask & matcher.kinds)
 
 
@@ -119,7 +124,7 @@ def _add_note(error: Exception, rule: Rule | None, node: UOp) -> None:
 
 
 def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
-    """For rules that have fired on one node again and again."""
+    """The error for rules that have fired on one node again and again."""
     return RewriteError(
         f"{1 + len(before) // 2} firings on one node without an end; the last rule was {rule.name} "
         f"({rule.file}:{rule.line}) on {node!r}"
@@ -127,9 +132,9 @@ def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
 
 
 def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
-    """`graph_rewrite` by a table that remembers, without recording it: quick for new nodes on sources rewritten before.
+    """`graph_rewrite` by a table that remembers, without recording it: fast for new nodes on rewritten sources.
 
-    `depth`: how many nodes, one on the other, are examined before a walk of its own is worth its while.
+    `depth`: how many nodes on top of each other are examined before a full walk is started.
     """
     mask = matcher.mask
     for _ in range(MAX_FIRINGS_ON_ONE_NODE):

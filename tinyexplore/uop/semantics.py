@@ -1,4 +1,4 @@
-"""What each arithmetic operation means, on Python values, exactly: the definition that every device is tested against.
+"""The exact meaning of each arithmetic operation, on Python values: the definition that every device is tested against.
 
 Floats are Python floats already rounded to their dtype, integers are ints in range, bools are bools.
 """
@@ -37,7 +37,7 @@ def float16(x: float) -> float:
 
 
 def bfloat16_bits(x: float) -> int:
-    """The 16 bits of the bfloat16 nearest to float32(`x`) (ties to even); a NaN stays one."""
+    """The 16 bits of the bfloat16 nearest to float32(`x`) (ties to even); a NaN stays a NaN."""
     if x != x:
         return 0x7FC0
     bits = _UINT32.unpack(_FLOAT32.pack(float32(x)))[0]
@@ -68,8 +68,8 @@ class Fp8:
     mantissa: int
     bias: int
     greatest: int  # the largest number
-    overflow: int  # what rounds to more than that becomes: infinity, or the largest number in the format that has none
-    infinite: int  # what infinity becomes: NaN in the format that has none
+    overflow: int  # the code of what rounds to more: infinity, or the largest number in a format without it
+    infinite: int  # the code of infinity: NaN in a format without it
     nan: int = 0x7F
 
 
@@ -77,9 +77,10 @@ FP8 = {dtypes.fp8e4m3: Fp8(3, 7, 0x7E, 0x7E, 0x7F), dtypes.fp8e5m2: Fp8(2, 15, 0
 
 
 def fp8_bits(x: float, dtype: DType) -> int:
-    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even); a NaN stays one.
+    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even); a NaN stays a NaN.
 
-    What is too large becomes infinite, or the largest value where there is no infinity."""
+    Larger values become infinite, or the largest value in a format without infinity.
+    """
     kind, x = FP8[dtype], float32(x)
     sign = 0x80 if math.copysign(1.0, x) < 0 else 0
     if x != x or math.isinf(x):
@@ -92,7 +93,7 @@ def fp8_bits(x: float, dtype: DType) -> int:
 
 
 def fp8_from_bits(bits: int, dtype: DType) -> float:
-    """The value of a byte."""
+    """The value of a byte of an 8-bit float."""
     kind, code = FP8[dtype], bits & 0x7F
     sign = -1.0 if bits & 0x80 else 1.0
     if code > kind.greatest:
@@ -111,7 +112,7 @@ def wrap(value: int, dtype: DType) -> int:
 
 @cache
 def _ring(dtype: DType) -> tuple[int, int]:
-    """The least integer of `dtype`, and how many it has."""
+    """The least integer of `dtype`, and the number of its integers."""
     count = 1 << dtype.bits
     return 0 if dtypes.is_unsigned(dtype) else -count // 2, count
 
@@ -137,7 +138,7 @@ def to_dtype_range(value: Any, dtype: DType) -> Any:
 
 
 def _float_of(value: int) -> float:
-    """An integer as a float that rounds on to any narrower type as the integer itself would (sticky last bit)."""
+    """Converts an int to float64 with a sticky last bit, so that rounding to a narrower float afterwards is correct."""
     magnitude = abs(value)
     excess = magnitude.bit_length() - 53
     if excess > 0:
@@ -146,7 +147,7 @@ def _float_of(value: int) -> float:
     return float(-magnitude if value < 0 else magnitude)
 
 
-# *** one function an operation: exact values in, a value yet to be rounded out ***
+# *** one function per operation: takes exact values, returns a value that is not rounded yet ***
 
 
 def _fdiv(x: float, y: float) -> float:
@@ -225,7 +226,7 @@ def _pow(x: Any, y: Any) -> Any:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
     except ValueError:
         if x != 0:
-            return math.nan  # a negative number to a broken power
+            return math.nan  # a negative number to a fractional power
         return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
 
 
@@ -359,7 +360,7 @@ def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Cal
 
 
 def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] | None = None) -> Any:
-    """What `op` gives on scalars `values`, as a value of `dtype`.
+    """The result of `op` on the scalars `values`, as a value of `dtype`.
 
     src_dtypes: the dtypes of `values`; needed for CAST and BITCAST, otherwise taken to be `dtype`.
     A float that its dtype does not have (0.1) counts as the nearest that it has, as in a kernel.

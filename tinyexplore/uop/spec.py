@@ -1,8 +1,8 @@
-"""What a UOp may look like, pass after pass, and a verifier that names the node and what is wrong with it.
+"""The specs of UOp graphs after each pass, and a verifier that reports the invalid node and the reason.
 
-Between two passes a kernel has one of these forms, of which each says what the last passes have done away with:
+Between two passes a kernel has one of these forms. Each names what the passes so far have lowered:
 
-    AST        as it was scheduled, and with opts: loops of every kind, scalars (and what a tensor core takes).
+    AST        the scheduled kernel, with or without opts: loops of every kind, scalars (and operands of tensor cores).
     LOADED     a CPU's tiles are loaded out of scratch memory, and stored there
     TILES      VECTOR axes that only walk memory are vectors
     LOOPS      no UPCAST axes: tiles are unrolled
@@ -82,7 +82,7 @@ def _prefetch(node: UOp) -> bool:
 
 
 def _comes_after(what: tuple[UOp, ...]) -> bool:
-    """Memory that is filled first; then a loop of which each step sees what the ones before stored."""
+    """Whether further sources of a store are valid: none, a BARRIER, or a BARRIER and the RANGE of a loop."""
     return [src.op for src in what] in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE])
 
 
@@ -116,13 +116,14 @@ def _table(node: UOp) -> bool:
 
 
 def _wmma(node: UOp) -> bool:
-    """Registers of A, B and C in each lane of a warp, for the core that `arg` names; what comes of C."""
+    """The registers of A, B and C in each lane of a warp, for the core that `arg` names; the result has the dtype of
+    C."""
     a, b, c = node.src
     return isinstance(node.arg, str) and a.dtype.scalar is b.dtype.scalar and c.dtype is node.dtype
 
 
 def _tile(node: UOp) -> bool:
-    """A word for each row and column of a matrix, these two being loops of their own."""
+    """A word for each row and column of a matrix, whose rows and columns are loops."""
     value, rows, columns = node.src
     kinds = [loop.op is Ops.RANGE and loop.arg.kind for loop in (rows, columns)]
     return kinds == [AxisKind.TILE, AxisKind.VECTOR] and node.dtype is value.dtype.vec(rows.size * columns.size)
@@ -163,7 +164,7 @@ _COMMON: dict[Ops, Check] = {
 
 
 def _range_but(*kinds: AxisKind) -> Check:
-    """A RANGE of none of these kinds."""
+    """A check for a RANGE of none of these kinds."""
     return lambda node: _range(node) and node.arg.kind not in kinds
 
 
@@ -184,7 +185,7 @@ def _lane(node: UOp) -> bool:
 
 
 def _of_one_lane(node: UOp) -> bool:
-    """Arithmetic whose sources are vectors already, or not yet; of all lanes or of one."""
+    """Arithmetic on sources of one lane or of all lanes: some of them may be vectors already."""
     if len({src.dtype.count for src in node.src if src.dtype.count > 1}) > 1:
         return False
     kinds = [src.dtype.scalar for src in node.src]
@@ -198,7 +199,7 @@ def _of_one_lane(node: UOp) -> bool:
 
 
 def _reduction_of_one_lane(node: UOp) -> bool:
-    """REDUCE, SCAN, or HREDUCE over a VECTOR axis; of values that may be vectors already."""
+    """REDUCE, SCAN, or HREDUCE over a VECTOR axis, of values that may be vectors already."""
     count = 1 if node.op is Ops.HREDUCE else node.value_count
     values, loops = node.src[:count], node.src[count:]
     if node.op is Ops.HREDUCE and [loop.op is Ops.RANGE and loop.arg.kind for loop in loops] != [AxisKind.VECTOR]:
@@ -208,7 +209,7 @@ def _reduction_of_one_lane(node: UOp) -> bool:
 
 
 def _store_of_lanes(node: UOp) -> bool:
-    """A store of as many lanes as `arg` says, of one, or to an address in each lane."""
+    """A store of `arg` lanes, of one lane, or to an address in each lane."""
     place, value, *after = node.src
     if not _comes_after(tuple(after)) or place.op not in (Ops.INDEX, Ops.VECTORIZE):
         return False
@@ -217,12 +218,12 @@ def _store_of_lanes(node: UOp) -> bool:
 
 
 def _vector_or_places(node: UOp) -> bool:
-    """A vector put together from scalars; or, for a store, an address in each lane."""
+    """A vector of scalars; or, for a store, an address in each lane."""
     return _vectorize(node) or (node.dtype is dtypes.void and all(src.op is Ops.INDEX for src in node.src))
 
 
 def _scan_of_vectors(node: UOp) -> bool:
-    """A SCAN whose last loop is, where it runs along the lanes, the vector of their numbers."""
+    """A SCAN whose last loop, if it is along the lanes, is the vector of their indices."""
     values, loops = node.src[: node.value_count], node.src[node.value_count :]
     numbers = dtypes.index.vec(node.dtype.count)
     in_order = 1 <= len(loops) <= 2 and all(loop.op is Ops.RANGE or loop.dtype is numbers for loop in loops)
@@ -230,7 +231,7 @@ def _scan_of_vectors(node: UOp) -> bool:
 
 
 def _hreduce(node: UOp) -> bool:
-    """The lanes of one vector combined, or of several, to a lane each."""
+    """The lanes of one vector combined to a scalar, or of several vectors, to one lane each."""
     kind = node.src[0].dtype
     return node.dtype is kind.scalar.vec(len(node.src)) and all(src.dtype is kind for src in node.src)
 
@@ -284,9 +285,9 @@ LINEAR_SPEC = Spec(
 
 
 def verify(nodes: Iterable[UOp], spec: Spec, made_by: str = "") -> None:
-    """SpecError at the first node that `spec` does not allow, or that stands before one of its sources.
+    """Raises SpecError for the first node that `spec` does not allow, or that precedes one of its sources.
 
-    made_by: the pass that made them, for its words.
+    made_by: the pass that made the nodes, for the error message.
     """
     where = f"{spec.name}, made by {made_by!r}" if made_by else spec.name
     seen: set[UOp] = set()

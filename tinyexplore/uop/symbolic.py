@@ -1,9 +1,9 @@
 """Sizes that change from call to call: Variables, arithmetic with them in one normal form, and their values.
 
-A size is an int or a UOp of index type (`sint`). A Variable stands in a shape unbound (DEFINE_VAR) or with its value
-of this call (BIND). Questions about sizes are answered for every value that the Variables may have: what is built from
-the answer serves all of them. Where a program asks something that depends on the value (`if v.bind(4) > 0`), the value
-of this call answers, and inside `guarded` that is kept as a guard, a condition on the values of other calls.
+A size is an int or a UOp of index dtype (`sint`). A Variable occurs in a shape unbound (DEFINE_VAR) or with its value
+in this call (BIND). Comparisons of sizes are decided for all values that the Variables may have, so the result serves
+every call. A comparison may depend on the value (`if v.bind(4) > 0`). Then the value of this call decides, and inside
+`guarded` the answer becomes a guard, a condition on the values of other calls.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from tinyexplore.util import toposort
 
 sint = int | UOp
 T = TypeVar("T")
-Monomial = tuple[UOp, ...]  # a product of what cannot be taken apart, in a fixed order
+Monomial = tuple[UOp, ...]  # a product of inseparable factors, in a fixed order
 Polynomial = dict[Monomial, int]
 
 
 class SymbolicError(ValueError):
-    """A question about symbolic sizes that not all values of their Variables answer the same way, or a value that is
-    not known."""
+    """Raised if a comparison of symbolic sizes depends on the values of their Variables, or if a value is not known."""
 
 
 class Bound:
-    """Counts bindings in this process: while there is none, no graph has one and nobody need look."""
+    """Counts bindings in this process. While the count is 0, no graph contains a binding and none is searched."""
 
     count = 0
 
@@ -59,7 +58,7 @@ _MOST = dtypes.max(dtypes.index)
 
 
 def _fits(number: int) -> bool:
-    """Whether the index type holds it."""
+    """Whether the index dtype can represent the number."""
     return dtypes.min(dtypes.index) <= number <= _MOST
 
 
@@ -67,7 +66,7 @@ def _fits(number: int) -> bool:
 
 
 def simplified(size: Any) -> Any:
-    """The normal form: sums of products with a constant last, an int where no Variable is left. Equal polynomials in
+    """The normal form: a sum of products with the constant last; an int if no Variable remains. Equal polynomials in
     the Variables become the same object."""
     if isinstance(size, int):
         return size
@@ -80,7 +79,7 @@ def _simplified(node: UOp) -> sint:
 
 
 def _without_overflow(size: sint) -> sint:
-    """`size`. OverflowError where 64 bits do not hold it, or a part of it, for some values of its Variables."""
+    """Returns `size`. OverflowError if it, or a part of it, exceeds 64 bits for some values of its Variables."""
     parts = as_size(size).toposort()
     if all([_fits(part.arg) if part.op is Ops.CONST else is_exact(part) for part in parts]):
         return size
@@ -91,7 +90,7 @@ def _without_overflow(size: sint) -> sint:
 
 
 def product(sizes: Iterable[sint]) -> Any:
-    """All sizes multiplied."""
+    """The product of all sizes."""
     total: sint = 1
     for size in sizes:
         total = total * size
@@ -99,7 +98,7 @@ def product(sizes: Iterable[sint]) -> Any:
 
 
 def is_symbolic(values: Any) -> bool:
-    """True where a UOp stands in `values`, which may be nested tuples: a shape, or the bounds of a shrink."""
+    """Whether `values` contain a UOp. They may be nested tuples: a shape, or the bounds of a shrink."""
     if type(values) is tuple:
         return any([is_symbolic(value) for value in values])
     return type(values) is UOp
@@ -160,7 +159,7 @@ def _from_polynomial(terms: Polynomial) -> sint:
 
 
 def _inseparable(op: Ops, a: sint, b: sint) -> sint:
-    """Division, remainder and extremes of sizes in normal form, where their bounds or a common factor decide."""
+    """Division, remainder and extremes of sizes in normal form, simplified by their bounds or a common factor."""
     if op in (Ops.MAX, Ops.MIN):
         low, high = limits(a - b)
         if low >= 0 or high <= 0:
@@ -182,7 +181,7 @@ def _inseparable(op: Ops, a: sint, b: sint) -> sint:
 
 
 def _exactly_divided(a: sint, b: UOp) -> sint | None:
-    """a / b where b is a product of Variables that stands in every term of a."""
+    """a / b, if b is a product of Variables that occurs in every term of a."""
     divisor = _polynomial(b)
     if len(divisor) != 1:
         return None
@@ -244,8 +243,8 @@ def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
 
 
 def _lift(size: UOp, by: UOp) -> int | None:
-    """How often `by` must be added to `size` for it never to be negative; None where that cannot be told by a number,
-    or would not fit the index type."""
+    """How often `by` must be added to `size` to make it nonnegative; None if there is no such number, or the index
+    dtype cannot represent it."""
     low, high = bounds(size)
     if low >= 0:
         return 0
@@ -284,8 +283,8 @@ def greatest(size: sint) -> int:
 
 
 def truth(node: UOp) -> bool:
-    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for those bound now, which is a
-    guard inside `guarded`. SymbolicError where it depends on a Variable without a value."""
+    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for the values bound now. Inside
+    `guarded` the latter is a guard. SymbolicError if it depends on a Variable without a value."""
     answer = _decided(node)
     if answer is not None:
         return answer
@@ -304,8 +303,8 @@ _guards: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_guards", default
 
 
 def guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
-    """What `work()` gives. What the program asks of the values of bound Variables meanwhile is added to `conditions`
-    that hold for these values: what it does with other values that meet them all is the same."""
+    """Returns `work()`. Comparisons of bound Variables that the program makes meanwhile are added to `conditions` as
+    guards that hold for the present values. For other values that meet all guards, the program does the same."""
     before = _guards.get()
     try:
         _guards.set(conditions)
@@ -320,7 +319,7 @@ def _guard(condition: UOp) -> None:
 
 
 def _claim(question: UOp, answer: bool) -> UOp:
-    """The comparison, or that the size is not 0, as a condition that holds: the opposite where the answer is no."""
+    """The comparison (or `size != 0`) as a condition that holds: negated if the answer is no."""
     if question.op not in OpGroups.COMPARE:
         return question.ne(0) if answer else question.eq(0)
     a, b = question.src
@@ -329,8 +328,8 @@ def _claim(question: UOp, answer: bool) -> UOp:
 
 
 def read_value(size: UOp) -> int:
-    """`value_of` for `size.val`: inside `guarded`, that it is this one is a guard. Where the program compares it with a
-    number at once (`size.val == 0`), and so learns no more than the answer, that is the guard."""
+    """`value_of` for `size.val`. Inside `guarded`, the value becomes a guard. If the program immediately compares it
+    with a number (`size.val == 0`), only the outcome of the comparison becomes the guard."""
     value = value_of(size)
     if _guards.get() is not None:
         frame = sys._getframe(2)
@@ -344,7 +343,7 @@ def read_value(size: UOp) -> int:
 
 @lru_cache(1 << 10)
 def _comparison(code: CodeType, place: int) -> tuple[str, int] | None:
-    """`== 0` where `code` reads an attribute at `place` and does nothing with it but compare it with the number 0."""
+    """`== 0` if `code` reads an attribute at `place` and only compares it with the number 0."""
     every = list(dis.get_instructions(code))
     first = sum([one.offset <= place for one in every]) - 1  # caches lie behind an instruction, and `place` in them
     window = every[first : first + 3]
@@ -381,14 +380,15 @@ def _decided(node: UOp) -> bool | None:
 
 
 def is_undecided(condition: UOp) -> bool:
-    """True for what holds for some values of its Variables only."""
+    """Whether the condition holds for some values of its Variables only."""
     return _decided(condition) is None
 
 
 def holds(condition: bool | UOp) -> bool:
-    """Whether it holds for all values; where that depends on them, for those bound now (with none bound: perhaps).
+    """Whether the condition holds for all values; if that depends on the values, for those bound now (with none bound:
+    perhaps).
 
-    Who builds on such an answer asks again when the values are others (`LazyBuffer.requirements`).
+    Callers that rely on the answer check it again when the values change (`LazyBuffer.requirements`).
     """
     if type(condition) is not UOp:
         return bool(condition)
@@ -415,7 +415,7 @@ def variables(*values: Any) -> set[UOp]:
 
 
 def bindings(*values: Any) -> dict[UOp, int]:
-    """What the Variables in `values` are bound to. SymbolicError where one has two values."""
+    """The values that the Variables in `values` are bound to. Raises SymbolicError if one has two values."""
     values_of: dict[UOp, int] = {}
     for value in values:
         if type(value) is UOp:
@@ -429,7 +429,7 @@ def bindings(*values: Any) -> dict[UOp, int]:
 
 
 def bind_together(bound: dict[UOp, int], variable: UOp, value: int) -> None:
-    """Adds one binding to those known. SymbolicError where the Variable has another value there."""
+    """Adds one binding to `bound`. Raises SymbolicError if the Variable has another value there."""
     if bound.setdefault(variable, value) != value:
         raise SymbolicError(
             f"Variable {variable.arg[0]!r} is bound to {bound[variable]} and to {value} in what is to be computed "
@@ -477,7 +477,8 @@ def bound(variable: UOp, value: int) -> UOp:
 
 
 def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
-    """The size with Variables at `values`, else at what they are bound to. SymbolicError for one without a value."""
+    """The size for the Variables' values in `values`, else for their bound values. SymbolicError for a Variable without
+    a value."""
     if isinstance(size, int):
         return size
     bound_values: Mapping[UOp, int] = {} if values is None else values
@@ -494,7 +495,7 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
 
 @lru_cache(1 << 12)
 def _function(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None]]]:
-    """The size as a Python function of its Variables, bound or not; and these, with what they are bound to."""
+    """The size as a Python function of its Variables, bound or not; and the Variables, with their bound values."""
     names: dict[UOp, str] = {}
     leaves: list[tuple[UOp, int | None]] = []
     texts: dict[UOp, str] = {}
@@ -539,7 +540,7 @@ _PYTHON = {
 
 
 def concrete(value: Any) -> Any:
-    """`value` (a size, or nested tuples) as ints: Variables at what they are bound to, else at their greatest."""
+    """`value` (a size, or nested tuples) as ints: bound Variables at their value, others at their greatest value."""
     if type(value) is tuple:
         return tuple([concrete(part) for part in value])
     if type(value) is not UOp:
@@ -564,7 +565,7 @@ def written_out(node: UOp) -> sint:
 
 
 def text(size: sint) -> str:
-    """As one would write it: `v`, `4*v + 1`; a bound Variable by its name."""
+    """The size as source text: `v`, `4*v + 1`; a bound Variable by its name."""
     if isinstance(size, int):
         return str(size)
     op, src = size.op, size.src
@@ -593,7 +594,7 @@ def text(size: sint) -> str:
 
 
 def valued_text(size: UOp) -> str:
-    """`text`, and what it is worth where all its Variables are bound: `4*v=12`."""
+    """`text`, with the value if all Variables are bound: `4*v=12`."""
     return text(size) if free_variables(size) else f"{text(size)}={value_of(size)}"
 
 

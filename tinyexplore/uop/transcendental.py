@@ -1,10 +1,10 @@
-"""TRANSCENDENTAL: exp, log, sin, ... of float32 written out in arithmetic, for devices that do not have them.
+"""TRANSCENDENTAL: writes exp, log, sin, ... of float32 as arithmetic, for devices that do not have them.
 
-Hardly any branches: every lane takes the same way and WHERE chooses, so the same formulas serve scalars and vectors; a
-WHERE whose `arg` is RARELY may be branched around (pass "branches"). Exponents
-are taken apart and put together as integers. A MULACC may be rounded once or twice: the errors stated hold for both
-(in ulp, the distance between neighbouring float32 numbers; the nearest float32 is off by at most 0.5).
-The polynomials are derived by `docs/numerics/derive_coefficients.py`.
+There are hardly any branches: all lanes take the same path and WHERE selects, so the same formulas serve scalars and
+vectors. A WHERE whose `arg` is RARELY may become a branch (pass "branches"). Exponents are split and combined as
+integers. A MULACC may be rounded once or twice: the stated errors hold for both. They are in ulp, the distance between
+neighbouring float32 numbers; the nearest float32 is off by at most 0.5. The polynomials are derived by
+`docs/numerics/derive_coefficients.py`.
 """
 
 from __future__ import annotations
@@ -172,15 +172,15 @@ def _sign_bit(x: UOp) -> UOp:
 
 
 def _power_of_two(n_bits: UOp) -> UOp:
-    """2**n, where the low bits of `n_bits` are n: the biased exponent n + 127 in its place."""
+    """2**n, for n in the low bits of `n_bits`: the biased exponent n + 127 in the exponent field."""
     return as_float((n_bits << 23) + ONE_BITS)
 
 
 def _scaled(value: UOp, n: UOp) -> UOp:
-    """value * 2**n, rounded once, where the low bits of `n` are n and value is about 1.
+    """value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
 
-    2**n alone may leave the range of float32 where the result does not: two factors do not, 2**h each for n = 2h, the
-    second twice that for n = 2h + 1. Both are 0 for n = -254.
+    2**n alone may leave the range of float32 although the result does not. Two factors do not: 2**h twice for n = 2h,
+    and one of them doubled for n = 2h + 1. Both are 0 for n = -254.
     """
     scale = _power_of_two(n >> 1)
     return value * scale * as_float(as_bits(scale) + ((n & 1) << 23))
@@ -203,9 +203,9 @@ def exp_parts(x: UOp, factor: float = 1.0, bias: int = 0) -> tuple[UOp, UOp]:
 def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
     """exp(factor x) times 1 or 1/2, rounded once where it leaves the normal float32s, for |factor x| < 180.
 
-    factor x = n ln 2 + factor r with 16 n whole and |factor r| ≤ ln 2 / 32: 2 to the power of what n has behind the
-    point comes from a table, the rest of it is SCALE's. Wherever there is SCALE, MULACC is rounded once: the first part
-    of ln 2 may have all digits.
+    factor x = n ln 2 + factor r, where 16 n is a whole number and |factor r| ≤ ln 2 / 32. A table gives 2 to the power
+    of the fraction of n; SCALE applies the whole part. Wherever there is SCALE, MULACC is rounded once, so the first
+    part of ln 2 may have all digits.
     """
     shifted = mulacc(x, factor * LOG2E, ROUND_TO_SIXTEENTHS)
     n = shifted + -ROUND_TO_SIXTEENTHS
@@ -296,12 +296,12 @@ def log2_float32(x: UOp, ctx: Any) -> UOp | None:
 
 
 def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
-    """q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r but for whole turns; r is NaN for inf and NaN.
+    """q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r up to whole turns; r is NaN for inf and NaN.
 
-    Below 2**17, n whole quarters are taken off part by part (Cody and Waite's reduction). Where MULACC is rounded once,
-    the first part leaves an exact rest, and so does the second where what is left is small. Elsewhere float64 serves: n
-    times the 33 bits of π/2 that come first is exact. Which n near magnitude / (π/2) is taken does not matter much.
-    Everything else goes the long way.
+    Below 2**17, n quarter turns are subtracted part by part (Cody and Waite's reduction). If MULACC is rounded once,
+    the first part leaves an exact remainder, and so does the second if the remainder is small. Otherwise float64 is
+    used: n times the first 33 bits of π/2 is exact. Any n near magnitude / (π/2) will do. Larger magnitudes take the
+    slow path.
     """
     shifted = mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
     n, rest = shifted + -ROUND_TO_WHOLE, magnitude
@@ -317,11 +317,11 @@ def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
 
 
 def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
-    """The same for magnitudes of 1 and more (Payne and Hanek's reduction).
+    """`_quarter_turns` for magnitudes of 1 and more (Payne and Hanek's reduction).
 
-    The float is a whole number m < 2**24 times 2**(s - 23). Of 2/π only the binary digits from place s on matter: those
-    before make whole turns. So m times 96 digits from there gives the quarter turns: two bits before the point, and
-    enough behind it for the float32 that comes closest to a multiple of π/2.
+    The float is a whole number m < 2**24 times 2**(s - 23). Only the binary digits of 2/π from position s on matter:
+    earlier digits give whole turns. So m times 96 digits from there gives the quarter turns: two bits before the binary
+    point, and enough after it for the float32 that is closest to a multiple of π/2.
     """
     bits = as_bits(magnitude)
     long = like(magnitude, dtypes.uint64)
@@ -341,7 +341,7 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
 
 
 def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
-    """sin(q π/2 + r) but for the sign that q & 2 says: sin(r) for even q, cos(r) for odd q."""
+    """sin(q π/2 + r) without the sign that q & 2 gives: sin(r) for even q, cos(r) for odd q."""
     z = r * r
     sine = mulacc(polynomial(z, SIN) * z, r, r)
     cosine = mulacc(mulacc(polynomial(z, COS), z, -0.5), z, 1.0)
@@ -350,7 +350,8 @@ def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
 
 @rule(UPat.of(Ops.SIN, var("x"), dtypes=FLOAT32))
 def sin_float32(x: UOp, ctx: Any) -> UOp | None:
-    """sin(x) within 1.5 ulp for every x: quarter turns taken off exactly, then a polynomial for sine or cosine."""
+    """sin(x) within 1.5 ulp for every x: quarter turns are subtracted exactly, then a polynomial gives sine or
+    cosine."""
     if is_native(ctx, x.dtype, Ops.SIN):
         return None
     q, r = _quarter_turns(_magnitude(x), ctx)
@@ -359,7 +360,7 @@ def sin_float32(x: UOp, ctx: Any) -> UOp | None:
 
 @rule(UPat.of(Ops.COS, var("x"), dtypes=FLOAT32))
 def cos_float32(x: UOp, ctx: Any) -> UOp | None:
-    """cos(x) within 1.5 ulp for every x: sin(x + π/2), the quarter turn added to those taken off."""
+    """cos(x) within 1.5 ulp for every x: sin(x + π/2), with one more quarter turn."""
     if is_native(ctx, x.dtype, Ops.COS):
         return None
     q, r = _quarter_turns(_magnitude(x), ctx)
@@ -402,8 +403,9 @@ def erf_float32(x: UOp, ctx: Any) -> UOp | None:
 def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
     """x**y within 0.51 ulp, exact where the result is a float32: 2**(y log2 |x|) in float64, rounded once at the end.
 
-    The product grows to 150, and its error as much: float64 leaves enough of it. Signs, zeros, infinities and NaN are
-    as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative result for an odd one.
+    The product grows to 150, and its error by the same factor; float64 has enough digits for that. Signs, zeros,
+    infinities and NaN are as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative
+    result for an odd y.
     """
     if is_native(ctx, x.dtype, Ops.POW):
         return None
@@ -433,7 +435,7 @@ def _log2_long(magnitude: UOp) -> UOp:
 
 
 def _exp2_long(x: UOp) -> UOp:
-    """2**x in float64 for |x| ≤ 200; beyond, where no float32 lies, 0 or as there."""
+    """2**x in float64 for |x| ≤ 200. Beyond, no result is a float32: 0, or the value at the bound."""
     x = x.maximum(-1023.0).minimum(200.0)  # the scale of -1023 is 0
     shifted = x + ROUND_TO_WHOLE_LONG
     f = mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)

@@ -25,17 +25,17 @@ _KIND_BIT = {kind: 1 << number for number, kind in enumerate(AxisKind, 32 + len(
 _CONST = Ops.CONST
 _INDEX = dtypes.index
 _BOOL = dtypes.bool
-_OF_NUMBERS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD})  # of what a truth counts as 1 or 0 in Python
+_OF_NUMBERS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD})  # operations in which Python counts a bool as 1 or 0
 _SAME = object()
 _new = object.__new__
 _NO_RANGES: frozenset[Any] = frozenset()
 
 
 class _Table:
-    """All nodes by their content, held weakly, and where they are let go: by the thousand, not one by one.
+    """All nodes by their content, held weakly. Nodes without references are released by the thousand, not one by one.
 
-    A key holds the sources of its node, so these stay until the table has grown by half and is swept, though nobody
-    else holds them. What is found of a node meanwhile is found once.
+    A key holds the sources of its node. These therefore stay, without other references, until the table has grown by
+    half and is swept. Analyses of a node are cached for that time.
     """
 
     least = 1 << 16  # entries before the first sweep: more than a training step of a small net makes; 25 MB
@@ -44,14 +44,14 @@ class _Table:
 
 
 _interned: dict[Any, ref[UOp]] = {}
-# one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
+# one object for each mask, so that a walk over thousands of nodes finds it in the CPU's cache
 _masks: dict[int, int] = {}
 _MOST_MASKS = 1 << 14
 new_in_children(_Table, "lock")
 
 
 def _settle(key: Any, mine: ref[UOp], node: UOp) -> UOp:
-    """`node` under a key that had an entry just now: of another thread's node, or of one that is let go."""
+    """Enters `node` under a key that just had an entry: a node of another thread, or a node that is being released."""
     with _Table.lock:
         reference = _interned.setdefault(key, mine)
         if reference is not mine:
@@ -62,13 +62,13 @@ def _settle(key: Any, mine: ref[UOp], node: UOp) -> UOp:
 
 
 def _sweep() -> None:
-    """Forgets the nodes without references, the last made first: a node's sources were made before it."""
+    """Releases the nodes without references, newest first: a node's sources are older than the node."""
     with _Table.lock:
         if len(_interned) < _Table.limit:
             return
-        _Table.limit = 1 << 62  # whatever is let go may make new nodes
+        _Table.limit = 1 << 62  # a finalizer may make new nodes
         try:
-            entries = list(_interned.copy().items())  # copied in one go: others enter nodes while a list is made
+            entries = list(_interned.copy().items())  # copied in one step: other threads may enter nodes meanwhile
             while entries:
                 key, reference = entries.pop()
                 if reference() is None and _interned.get(key) is reference:
@@ -80,7 +80,7 @@ def _sweep() -> None:
 
 
 def forget_unheld() -> None:
-    """Forgets the nodes without references, without waiting until there are many."""
+    """Releases the nodes without references now, instead of when there are many."""
     with _Table.lock:
         _Table.limit = 0
         _sweep()
@@ -94,7 +94,7 @@ def ops_mask(ops: Iterable[Ops]) -> int:
 _CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT, Ops.TILE))
 _OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
 _VARIABLE = ops_mask((Ops.DEFINE_VAR,))
-# what stands in no size: these are arithmetic with constants and Variables
+# operations that occur in no size: sizes are arithmetic with constants and Variables
 NO_SIZE = ops_mask(set(Ops) - {Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NEG, *OpGroups.BINARY})
 
 
@@ -109,7 +109,7 @@ def dtypes_mask(dtypes_in_use: Iterable[DType]) -> int:
 
 
 def _are_sizes(first: UOp, second: Any) -> bool:
-    """Whether both are sizes, and a Variable is in one: for them `//` and `%` mean what Python means."""
+    """Whether both are sizes and one contains a Variable: then `//` and `%` have Python's meaning."""
     mask = first.mask | second.mask if type(second) is UOp else first.mask
     return bool(mask & _VARIABLE and not mask & NO_SIZE)
 
@@ -130,7 +130,7 @@ def _rest(node: UOp) -> str:
 
 
 def argument_text(arg: Any) -> str:
-    """The argument of a node as Python would have it written."""
+    """The argument of a node as Python source."""
     if isinstance(arg, float) and not math.isfinite(arg):
         return f'float("{arg}")'
     if isinstance(arg, UOp):
@@ -141,7 +141,7 @@ def argument_text(arg: Any) -> str:
 
 
 class Queries:
-    """What a UOp is asked that modules made of UOps answer; each puts its functions here."""
+    """Queries on a UOp that are implemented in modules built on UOps; each module registers its functions here."""
 
     bounds: ClassVar[Callable[[UOp], tuple[int, int]]]
     as_number: ClassVar[Callable[[UOp], UOp]]
@@ -179,9 +179,9 @@ class UOp:
     dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
-    mask: int  # a bit each: the operations (`ops_mask`), scalar dtypes, kinds of axes in this graph; LANES_BIT
-    settled: object  # the table of rules of which none fires anywhere in this graph, if one is known
-    ranges: frozenset[UOp]  # the loop variables that this value depends on; not those that a reduce has closed
+    mask: int  # one bit for each operation (`ops_mask`), scalar dtype and kind of axis in this graph; LANES_BIT
+    settled: object  # a table of rules none of which fires in this graph, if known
+    ranges: frozenset[UOp]  # the loop variables that this value depends on, without those of its reductions
     _bounds: tuple[int, int] | None
     _linear: tuple[dict[UOp, int], int, int] | None  # of a sum (`tinyexplore.uop.divmod.linear_form`)
     _digest: str | None
@@ -200,14 +200,14 @@ class UOp:
         return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
 
     def __str__(self) -> str:
-        """The whole graph, as an expression that makes it; a size with Variables as its arithmetic, `4*v + 1`."""
+        """The whole graph as an expression that rebuilds it; a size with Variables as its arithmetic, `4*v + 1`."""
         return repr(self) if self.mask & _VARIABLE and not self.mask & NO_SIZE else self.tree()
 
     def tree(self, name: str = "x") -> str:
-        """The graph under this node as text: `eval` of it is this node.
+        """The graph under this node as text: `eval` of the text gives this node.
 
-        `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp` are the names that
-        it needs. Nodes that several read are called `x0`, `x1`, … where they first stand (`name`: another letter).
+        It needs `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp`. Nodes that
+        several nodes use are called `x0`, `x1`, … at their first occurrence (`name`: another letter).
         """
         return tree_text(self, _sources, _head, _rest, name)
 
@@ -235,7 +235,7 @@ class UOp:
         return UOp(Ops.SINK, dtypes.void, src)
 
     def replace(self, *, op: Any = _SAME, dtype: Any = _SAME, src: Any = _SAME, arg: Any = _SAME) -> UOp:
-        """The same but for what is given."""
+        """A copy with the given fields replaced."""
         return UOp(
             self.op if op is _SAME else op,
             self.dtype if dtype is _SAME else dtype,
@@ -283,7 +283,7 @@ class UOp:
         return UOp.const(self.dtype, other)
 
     def _with(self, op: Ops, other: Any) -> UOp:
-        """`self op other`; NotImplemented where `other` says that it takes precedence, as a Tensor does."""
+        """`self op other`; NotImplemented if `other` has precedence, as a Tensor does."""
         if not isinstance(other, UOp):
             if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
                 return NotImplemented
@@ -294,7 +294,7 @@ class UOp:
         return self.alu(op, other)
 
     def _number(self) -> UOp:
-        """A comparison of sizes as 1 or 0, for arithmetic with it; anything else as it is."""
+        """A comparison of sizes as 1 or 0, for arithmetic; any other node unchanged."""
         if self.dtype is not _BOOL or not _are_sizes(self, self):
             return self
         return Queries.as_number(self)
@@ -419,26 +419,28 @@ class UOp:
     # *** as a size (`tinyexplore.uop.symbolic`) ***
 
     def __bool__(self) -> bool:
-        """Of a size, or a comparison of sizes: what holds for all values of its Variables, else for those that they are
-        bound to (which TinyJit keeps as a condition for its replays); SymbolicError where one has no value."""
+        """Whether a size is not 0, or a comparison of sizes holds: for all values of its Variables, else for their
+        bound values (TinyJit keeps that as a condition of its replays). SymbolicError for a Variable without a value.
+        """
         if self.dtype is not dtypes.index and self.dtype is not dtypes.bool:
             return True
         return Queries.truth(self)
 
     def bind(self, value: int) -> UOp:
-        """This Variable with its value of this call."""
+        """This Variable with its value in this call."""
         return Queries.bound(self, value)
 
     def unbind(self) -> tuple[UOp, int]:
-        """The Variable and what it is bound to."""
+        """The Variable and its bound value."""
         if self.op is not Ops.BIND:
             raise ValueError(f"unbind {self!r}: it is not a bound Variable")
         return self.src[0], self.val
 
     @property
     def val(self) -> int:
-        """What this bound Variable, or arithmetic with such, is worth now. A call that TinyJit captures is then for
-        this value alone; for those of the same answer where it is only compared with a number (`v.val == 0`)."""
+        """The present value of this bound Variable, or of arithmetic with bound Variables. A call that TinyJit captures
+        is then valid for this value alone. If the value is only compared with a number (`v.val == 0`), the call is
+        valid for all values with the same answer."""
         return Queries.read_value(self)
 
     @property
@@ -450,18 +452,19 @@ class UOp:
         return str(variable.arg[0])
 
     def render(self) -> str:
-        """This size, or comparison of sizes, as one would write it: `2*v + 1`."""
+        """This size, or comparison of sizes, as source text: `2*v + 1`."""
         return Queries.text(Queries.written_out(self)) if Queries.is_size(self) else repr(self)
 
     # *** asking ***
 
     def toposort(self, within: int = -1) -> list[UOp]:
-        """Every UOp that this one needs and itself, sources first; only what has an operation of `within` below it."""
+        """This node and every UOp below it, sources first. With `within`, only nodes with an operation of `within`
+        below them."""
         everything = within == -1
         if not (everything or self.mask & within):
             return []
         order: dict[UOp, None] = {}
-        path = []  # the nodes on the way down, and which of their sources are still to come
+        path = []  # the nodes on the way down, and their remaining sources
         node, sources = self, iter(self.src)
         while True:
             for source in sources:
@@ -483,14 +486,14 @@ class UOp:
 
     @property
     def value_count(self) -> int:
-        """How many of the sources are values; loops come after them in a REDUCE or a SCAN."""
+        """The number of sources that are values; in a REDUCE or a SCAN, loops follow them."""
         if self.op is Ops.SCAN:
             return 2 if self.arg is Ops.MULACC else 1
         return 1 if self.op is Ops.REDUCE else len(self.src)
 
     @property
     def digest(self) -> str:
-        """A short name of the content, equal in every process."""
+        """A short hash of the content, equal in every process."""
         if self._digest is None:
             for node in toposort((self,), lambda node: node.src if node._digest is None else ()):
                 if node._digest is None:
@@ -502,7 +505,7 @@ class UOp:
 
     @property
     def size(self) -> int:
-        """How often a RANGE runs, at the most where its end is not a constant."""
+        """The number of steps of a RANGE; the greatest one if its end is not a constant."""
         assert self.op is Ops.RANGE
         end = self.src[0]
         if end.op is Ops.CONST:
@@ -511,25 +514,25 @@ class UOp:
 
     @property
     def vmin(self) -> int:
-        """The least value that an integer can have: of a Variable, what it was made with."""
+        """The least value of an integer; for a Variable, its lower bound."""
         return Queries.bounds(self)[0]
 
     @property
     def vmax(self) -> int:
-        """The greatest value that an integer can have."""
+        """The greatest value of an integer."""
         return Queries.bounds(self)[1]
 
     min, max = vmin, vmax
 
     @property
     def is_static(self) -> bool:
-        """True for a RANGE that ends at a constant."""
+        """Whether a RANGE ends at a constant."""
         return self.src[0].op is Ops.CONST
 
     def substitute(self, replacements: Mapping[UOp, UOp], how: str | None = None) -> UOp:
-        """This graph with each key replaced by its value; the values are not searched again.
+        """This graph with each key replaced by its value; values are not searched again.
 
-        With `how`, each node rebuilt is recorded as derived from the one it stands for, in those words.
+        With `how`, each rebuilt node is recorded as derived from its original, with `how` as the reason.
         """
         only_axes = all([node.op is Ops.RANGE for node in replacements])
         axes = frozenset(replacements) if only_axes else None
@@ -537,15 +540,15 @@ class UOp:
         return self._substituted(dict(replacements), mask, how, axes, _CLOSES)
 
     def substitute_more(self, done: dict[UOp, UOp], ops: Iterable[Ops], how: str) -> UOp:
-        """`substitute` whose results stay in `done`, so that calls for many graphs visit each shared node once.
+        """`substitute` whose results are kept in `done`, so that calls for many graphs visit each shared node once.
 
-        `done` starts empty or with replacements. A replacement may be added between calls, if it is of one of `ops` and
+        `done` starts empty or with replacements. Between calls a replacement may be added if it is of one of `ops` and
         no earlier call visited it.
         """
         return self._substituted(done, ops_mask(ops), how, None, 0)
 
     def with_axes(self, places: Mapping[UOp, UOp], how: str) -> UOp:
-        """`substitute` for RANGEs that are open here: what does not depend on them is skipped."""
+        """`substitute` for RANGEs that are open here. Nodes that do not depend on them are skipped."""
         return self._substituted(dict(places), ops_mask(node.op for node in places), how, frozenset(places), 0)
 
     def _substituted(
@@ -553,7 +556,7 @@ class UOp:
     ) -> UOp:
         """`done`: the replacements, to which results are added; `mask`: their operations.
 
-        `axes`: what depends on none of them is left as it is, unless an operation of `closing` is below.
+        `axes`: nodes that depend on none of them are left unchanged, unless an operation of `closing` is below.
         """
         recorder = active_recorder() if how is not None else None
         at = done.__getitem__
@@ -561,7 +564,7 @@ class UOp:
             return done[self]
         if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):
             return self
-        path = []  # as in `toposort`
+        path = []  # see `toposort`
         node, sources = self, iter(self.src)
         while True:
             for source in sources:
@@ -584,8 +587,8 @@ class UOp:
 
 
 def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
-    """`UOp(op, dtype, src, arg)` for those who make thousands: a class takes half as long again to call."""
-    if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, though Python calls them equal
+    """`UOp(op, dtype, src, arg)` for callers that make thousands: calling the class takes half as long again."""
+    if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, although equal in Python
         key: Any = (dtype, type(arg), arg or repr(arg))
     else:
         key = (op, dtype, src, arg)
@@ -625,7 +628,7 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
 
 
 def _open_ranges(node: UOp, ranges: frozenset[UOp]) -> frozenset[UOp]:
-    """The loop variables of a node that opens loops or closes them; `found`: those of its sources."""
+    """The loop variables of a node that opens or closes loops; `ranges`: those of its sources."""
     if node.op is Ops.RANGE:
         return ranges | {node}
     closed = node.src[2:] if node.op is Ops.RESULT else node.src[1:]

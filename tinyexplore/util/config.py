@@ -96,7 +96,7 @@ class Config:
 
     @cached_property
     def asks_the_console(self) -> bool:
-        """True where each kernel is to be told of on the console, or in a file."""
+        """True where each kernel is to be reported on the console, or in a file."""
         return self.DEBUG > 0 or self.PROFILE > 0 or self.GRAPH > 0
 
     @cached_property

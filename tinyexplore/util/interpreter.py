@@ -1,7 +1,7 @@
 """All that leans on how CPython works inside, and nothing else does (tests/architecture/test_interpreter.py looks).
 
 Each of these makes something faster, or spares memory, and has a plain way beside it that `INTERPRETER_TRICKS=0`
-takes: then every object counts as held by somebody, tensors are written down when they are made, nothing reads an
+takes: then every object counts as referenced, tensors are written down when they are made, nothing reads an
 object by its address, and no setting of the whole process is accessed. Results are the same.
 """
 
@@ -49,8 +49,8 @@ MANY = 1 << 60
 
 
 def references(objects: Iterable[object]) -> tuple[int, ...]:
-    """References to each object in a container: `ASKING` where nobody but the container has one. Without tricks `MANY`:
-    who cannot tell keeps what might be wanted."""
+    """References to each object in a container: `ASKING` where only the container has one. Without tricks `MANY`:
+    a caller that does not know keeps what might be needed."""
     return tuple(map(getrefcount if TRICKS else _many, objects))
 
 
@@ -62,7 +62,7 @@ ASKING = references([object()])[0] if TRICKS else 0
 
 
 def referrers(one: object) -> list[Any]:
-    """The objects that refer to `one`, as far as they are told; none without tricks."""
+    """The objects that refer to `one`, as far as they are known; none without tricks."""
     return gc.get_referrers(one) if TRICKS else []
 
 
@@ -190,10 +190,10 @@ class _PyBuffer(ctypes.Structure):
 def memory_address(view: memoryview) -> int:
     """Where the bytes lie; ctypes' own `from_buffer` refuses memory that may only be read. The buffer protocol of
     Python's stable interface, and no trick: it is the same without them."""
-    found = _PyBuffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)
-    address = found.buf or 0
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
+    buffer_view = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer_view), 0)
+    address = buffer_view.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer_view))
     return address
 
 
@@ -298,7 +298,7 @@ _unsearched = [0]
 def _collect_again(was_on: bool) -> None:
     if not was_on:
         return
-    if not gc.get_freeze_count():  # none that somebody else keeps out of all searches
+    if not gc.get_freeze_count():  # none that other code keeps out of all searches
         _unsearched[0] += gc.get_count()[0]  # made since the last search, less those that are gone
         if _unsearched[0] > MOST_UNSEARCHED:
             _unsearched[0] = 0
@@ -309,7 +309,7 @@ def _collect_again(was_on: bool) -> None:
 
 
 # Python collects no garbage meanwhile. Capturing needs it: afterwards everything that the call made is young, and one
-# collection of the young objects says which buffers nobody holds. Compiling does without: it gained nothing.
+# collection of the young objects says which buffers are not referenced. Compiling does without: it gained nothing.
 collecting_later = Meanwhile(gc.isenabled, gc.disable, _collect_again)
 
 

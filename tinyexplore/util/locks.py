@@ -1,4 +1,4 @@
-"""Threads, locks and forks: a child has only the thread that forked, so nobody there gives back what another held."""
+"""Threads, locks and forks: a child has only the thread that forked, so nothing there releases what another held."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def can_start_threads() -> bool:
 
 class SharedLock:
     """Held by any number of threads at once (`with`, not one inside another), or by one alone (`acquire`, `release`),
-    who waits for them, while whoever comes later waits for it."""
+    who waits for them, while later callers wait for it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())

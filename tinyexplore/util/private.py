@@ -1,4 +1,4 @@
-"""The folder where things are kept between processes, and whether nobody but this user can have put them there.
+"""The cache folder shared by processes, and the check that only this user can have written to it.
 
 Windows has no owners and modes that Python can ask for: there every folder and file counts as this user's.
 """
@@ -38,7 +38,7 @@ def user() -> int | None:
 
 
 def is_private(info: os.stat_result, refused: int = OTHERS_WRITE) -> bool:
-    """True for what belongs to this user and whose mode gives nobody the bits `refused`."""
+    """True for what belongs to this user and whose mode gives no one the bits `refused`."""
     return user() is None or (info.st_uid == user() and not info.st_mode & refused)
 
 

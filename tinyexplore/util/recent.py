@@ -1,4 +1,4 @@
-"""A cache of what was used last, bounded in bytes."""
+"""A least-recently-used cache, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Values by their keys: the ones used last, as many as take no more than a limit. Any thread may ask.
+    """Values by their keys: the most recently used, up to a limit of memory. Any thread may use it.
 
     nbytes: what they take together.
     """

@@ -37,7 +37,7 @@ def _write(path: Path, data: bytes) -> None:
         path.write_bytes(data)
     finally:
         try:
-            os.unlink(temporary)  # no function of Python: an interrupt is heard at the beginning of one
+            os.unlink(temporary)  # no function of Python: an interrupt arrives at the beginning of one
         except OSError:
             pass
 

@@ -1,7 +1,7 @@
-"""Threads that do work for others, such that an interrupt harms neither them nor who waits.
+"""Worker threads that an interrupt does not harm, and whose callers it does not harm.
 
 What Python's own executors are made of (Condition, Semaphore) is written in Python: an interrupt in the midst of taking
-one leaves it locked for good, and whoever comes next waits forever. A SimpleQueue is not, nor a Lock in a `with`.
+one leaves it locked for good, and the next caller waits forever. A SimpleQueue is not, nor a Lock in a `with`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ThreadWorkers:
             if done_flags:
                 try:
                     wait_for_all(jobs)
-                except BaseException:  # interrupted: nobody may still be at it when this is over
+                except BaseException:  # interrupted: no worker may still run when this is over
                     wait_for_all(jobs)
                     raise
         for job in jobs:

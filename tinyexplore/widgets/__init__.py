@@ -19,11 +19,11 @@ def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        home = importlib.import_module(f"{__name__}.{'explorer' if name == 'ExplorerWidget' else 'parts'}")
+        module = importlib.import_module(f"{__name__}.{'explorer' if name == 'ExplorerWidget' else 'parts'}")
     except ModuleNotFoundError as error:
         if error.name not in ("anywidget", "traitlets", "ipywidgets"):
             raise
         raise ModuleNotFoundError(
             f"{name} needs anywidget, which is not installed; run: pip install anywidget", name=error.name
         ) from error
-    return getattr(home, name)
+    return getattr(module, name)

@@ -1,4 +1,6 @@
-"""The explorer as a notebook widget: a thin shell that carries a trace in, and selection and cursor both ways."""
+"""The explorer as a notebook widget. It sends the trace to the front end, and synchronizes selection and cursor in both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class ExplorerWidget(PicturedWidget):
     (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2" it
     goes there once. `tour`: notes on places, as data. `branches`: what was tried since, a row for each branch
     (`add_branches`); `places`: the branches at which the reader is. `working`: what is being done for the view, and how
-    far it is; `is_live`: whether its commands (messages) are answered. `answers`: whether somebody answers its
+    far it is; `is_live`: whether its commands (messages) are answered. `answers`: whether Python answers its
     questions (`answer_with`). `runs_again`: whether the captured program can be run again for the view. `chunks`:
     the code of panels that are loaded when they are first opened. `session` names what the widgets of this trace
     (`widgets.parts`) share in a page.
@@ -61,8 +63,9 @@ class ExplorerWidget(PicturedWidget):
         self._answer: Answering | None = None
 
     def answer_with(self, answer: Answering) -> None:
-        """From now on `answer` is asked what the trace alone does not say, and given a function that takes its answer;
-        question and answer are plain data."""
+        """Register `answer` for requests that the trace alone cannot answer. It gets the request and a function that
+        takes the response; both are plain data.
+        """
         if self._answer is None:
             self.on_msg(self._hear)
         self._answer, self.answers = answer, True
@@ -76,7 +79,7 @@ class ExplorerWidget(PicturedWidget):
             self._send_branches(since, self.places)
 
     def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
-        """Keeps further rows and places, and sends these alone.
+        """Store further rows and places, and send only these.
 
         The traits grow in place, because a trait that is assigned is sent as a whole. A view counts the rows that it
         has; where some are missing, it asks for them (`since`).
@@ -112,7 +115,7 @@ class ExplorerWidget(PicturedWidget):
         self.cursor = {**self.cursor, **place}
 
     def close(self) -> None:
-        """Takes the view from the page, and frees what it held: the trace, and the model of its layout."""
+        """Remove the view from the page, and free the trace and the model of its layout."""
         if self.comm is None:  # it is closed already
             return
         for part in self._parts:

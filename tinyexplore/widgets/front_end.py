@@ -15,7 +15,9 @@ class BundleMissing(FileNotFoundError):
 
 
 def bundle(name: str) -> str:
-    """The text of a bundle. A widget gets it, not its path: anywidget has a file hold every widget that shows it."""
+    """The text of a bundle. A widget gets the text and not the path, because anywidget keeps every widget of a file
+    alive.
+    """
     path = STATIC / name
     if not path.is_file():
         raise BundleMissing(
@@ -26,7 +28,7 @@ def bundle(name: str) -> str:
 
 
 def chunk_names() -> list[str]:
-    """The chunks that there are."""
+    """The names of all chunks."""
     return sorted(path.stem for path in (STATIC / "chunks").glob("*.js"))
 
 
@@ -37,7 +39,7 @@ def packed_chunk(name: str) -> bytes:
 
 @cache
 def packed_chunks() -> bytes:
-    """All chunks, from name to text, as gzipped JSON: what a widget carries, so that a stored notebook has them too."""
+    """All chunks, from name to text, as gzipped JSON. A widget carries them, so that a stored notebook has them too."""
     texts = {name: bundle(f"chunks/{name}.js") for name in chunk_names()}
     return gzip.compress(json.dumps(texts, ensure_ascii=False).encode(), mtime=0)
 

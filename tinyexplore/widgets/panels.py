@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Need = Literal["recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape", "lines"]
+Need = Literal[
+    "recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape", "lines", "passes"
+]
 """What the trace recorded (the first three), or the name of a request whose responses a page stores."""
 
 
@@ -58,6 +60,8 @@ class Panel:
     """The chunk with its code, loaded when it is first opened; "" for code in the bundle."""
     styles: tuple[str, ...] = ()
     """The style sheets of a chunk, under `widgets/src`."""
+    also: tuple[str, ...] = ()
+    """What its chunk exports beside views: "module:name" under `widgets/src`."""
     title: str = ""
     """The text of its tab; "" for its name."""
     roomy: bool = False
@@ -87,11 +91,15 @@ class Panel:
 GROUPS = (
     PanelTab("passes", "Passes", "How the program was rewritten, step by step, and why"),
     PanelTab(
-        "program", "Program", "What the program consists of, what it is in other languages, and what bounds a loop"
+        "program",
+        "Program",
+        "The parts of the program, the program in other languages, and the bottleneck of a loop",
     ),
-    PanelTab("whatif", "What if", "Decide otherwise, and see what comes of it"),
+    PanelTab("whatif", "What if", "Change decisions and compare the results"),
     PanelTab(
-        "byhand", "By hand", "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie"
+        "models",
+        "Kernel analysis",
+        "A kernel step by step, its caches, a GPU's warps, and the layout of tensors",
     ),
     PanelTab("measure", "Measure", "Time, rates and memory"),
     PanelTab("glossary", "Glossary", "Every word of the explorer"),
@@ -106,7 +114,7 @@ PANELS = (
     Panel(
         "rewrites",
         "passes",
-        "pass by pass, what each firing of a rule made of the graph",
+        "the graph after each firing of a rule, pass by pass",
         "views/stepper:StepperView",
         widget=PanelWidget(
             "stepper",
@@ -118,16 +126,17 @@ PANELS = (
     Panel(
         "why",
         "passes",
-        "which rules could fire here, and what blocked the others",
+        "why a rule fired or did not, why these opts, why one kernel or two",
         "views/why:WhyView",
         chunk="why",
         styles=("views/why.css",),
+        title="Decisions",
         key="y",
     ),
     Panel(
         "history",
         "passes",
-        "all that happened to what is selected",
+        "every event of the selected node",
         "views/rewrite_history:RewriteHistoryView",
         chunk="why",
         styles=("views/why.css",),
@@ -146,14 +155,14 @@ PANELS = (
     Panel(
         "modules",
         "program",
-        "what each part of a model took",
+        "time and memory of each part of a model",
         "views/modules:ModulesView",
         chunk="modules",
         styles=("views/modules.css",),
         widget=PanelWidget(
             "modules",
-            "The trace by module: time and memory of each as a tree. A click selects what a module made, a double "
-            "click shows only that in the graph.",
+            "The modules as a tree, with time and memory. A click selects the nodes of a module, a double click shows "
+            "only these in the graph.",
             f"{_SHEETS}:modules_svg",
         ),
     ),
@@ -173,9 +182,26 @@ PANELS = (
         ),
     ),
     Panel(
+        "llvm",
+        "passes",
+        "a kernel after each LLVM pass, and with another pipeline",
+        "views/llvm:LLVMPassesView",
+        chunk="texts",
+        styles=("controls.css", "views/textdiff.css", "views/llvm.css"),
+        also=("views/stagetext:findInTexts", "views/stagetext:historyOfLine", "views/stagetext:makeTexts"),
+        title="LLVM passes",
+        roomy=True,
+        needs=("passes",),
+        asks=True,
+        instead=(
+            "In a notebook this panel runs LLVM. A page has the results of ",
+            "view.kernels[KERNEL].passes()",
+        ),
+    ),
+    Panel(
         "throughput",
         "program",
-        "what bounds the inner loop of a kernel",
+        "the bottleneck of the inner loop of a kernel",
         "views/throughput:ThroughputView",
         chunk="throughput",
         styles=("controls.css", "bounds.css", "views/throughput.css"),
@@ -190,14 +216,14 @@ PANELS = (
     Panel(
         "tuner",
         "whatif",
-        "other opts for a kernel, and what they bring",
+        "other opts for a kernel, and their times",
         "tuner/index:TunerView",
         chunk="tuner",
         styles=_TUNER_STYLES,
         roomy=True,
         needs=("branches",),
         instead=(
-            "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
+            "This trace has no other opts for a kernel, and a page cannot compile. A notebook can: ",
             "view.panels.tuner, view.kernels[KERNEL].apply(opts)",
         ),
         widget=PanelWidget(
@@ -210,19 +236,19 @@ PANELS = (
     Panel(
         "rules",
         "whatif",
-        "write a rule, disable one, see what comes of it",
+        "write or disable a rule, and compare the results",
         "rules/index:RulesView",
         chunk="tuner",
         styles=_TUNER_STYLES,
         roomy=True,
         needs=("branches",),
         instead=(
-            "No rule was tried on this trace, and rules are Python: a notebook fires them ",
+            "This trace has no tried rules, and a page runs no Python. A notebook fires rules: ",
             "view.rules",
         ),
         widget=PanelWidget(
             "rules",
-            "The rules of the pipeline and one's own, where they would match, and what came of firing them.",
+            "The rules of the pipeline and your own, the nodes that they match, and the results of firing them.",
             f"{_WHATIF}:branches_svg",
             "640px",
         ),
@@ -234,25 +260,26 @@ PANELS = (
         "fusion/index:FusionView",
         chunk="fusion",
         styles=("tuner/tuner.css", "fusion/fusion.css"),
+        roomy=True,
         needs=("schedules",),
         instead=(
-            "Nothing was cut or joined in this trace. A notebook can: ",
+            "This trace has no cut or joined edges. A notebook can: ",
             "view.fusion.cut, view.fusion.join",
         ),
         widget=PanelWidget(
             "fusion",
-            "The LazyBuffers in the frames of their kernels, what may be cut and joined, and what comes of it.",
+            "The LazyBuffers in the frames of their kernels, the edges that can be cut or joined, and the results.",
             f"{_WHATIF}:schedules_svg",
             "760px",
         ),
     ),
     Panel(
         "debugger",
-        "byhand",
+        "models",
         "a kernel step by step, with its values",
         "views/debugger:DebuggerView",
-        chunk="byhand",
-        styles=("controls.css", "byhand.css"),
+        chunk="models",
+        styles=("controls.css", "models.css"),
         roomy=True,
         needs=("recordings",),
         asks=True,
@@ -263,11 +290,11 @@ PANELS = (
     ),
     Panel(
         "caches",
-        "byhand",
-        "which cache answers each load and store",
+        "models",
+        "which cache serves each load and store",
         "views/caches:CachesView",
-        chunk="byhand",
-        styles=("controls.css", "byhand.css"),
+        chunk="models",
+        styles=("controls.css", "models.css"),
         roomy=True,
         needs=("caches",),
         asks=True,
@@ -278,8 +305,8 @@ PANELS = (
     ),
     Panel(
         "warps",
-        "byhand",
-        "what the work-items of a GPU touch together",
+        "models",
+        "what the work-items of a GPU access together",
         "views/warps:WarpsView",
         chunk="warps",
         styles=("bounds.css", "views/warps.css"),
@@ -287,20 +314,20 @@ PANELS = (
         needs=("gpu",),
         asks=True,
         instead=(
-            "No kernel of this trace is a GPU's. One that is, from any machine: ",
+            "No kernel of this trace is for a GPU. Any machine can compile one: ",
             'explore(f, target="sm_80")',
         ),
     ),
     Panel(
         "shape",
-        "byhand",
+        "models",
         "where the elements of a tensor lie in memory",
         "views/shape:ShapeView",
         chunk="shape",
         styles=("shape.css",),
         roomy=True,
         needs=("shape",),
-        instead=("No node of this trace shows memory otherwise than as it lies.", ""),
+        instead=("Every node of this trace reads memory in its order; there are no views.", ""),
         widget=PanelWidget(
             "shape",
             "What the selected node shows of memory: each element with its place, movement by movement.",
@@ -312,14 +339,14 @@ PANELS = (
     Panel(
         "timing",
         "measure",
-        "how long each kernel took, and how much that varies",
+        "the time of each kernel, and its spread",
         "views/timing:TimingView",
         widget=PanelWidget("timing", "The kernels' times with their spread.", f"{_SHEETS}:timing_svg"),
     ),
     Panel(
         "lines",
         "measure",
-        "your lines of Python, by the time of the kernels that each caused",
+        "your lines of Python, by the time of their kernels",
         "views/lines:LinesView",
         chunk="lines",
         styles=("views/modules.css",),
@@ -330,7 +357,7 @@ PANELS = (
         response="LinesByTime",
         widget=PanelWidget(
             "lines",
-            "The lines of your Python by the time of their kernels. A click selects what a line made.",
+            "Your lines of Python by the time of their kernels. A click selects the nodes of a line.",
             "tinyexplore.explore.analysis.lines:lines_picture",
         ),
     ),
@@ -343,8 +370,7 @@ PANELS = (
         styles=_CHART_STYLES,
         widget=PanelWidget(
             "roofline",
-            "The kernels under the machine's ceilings: what each does with a byte, and how fast. A click selects a "
-            "kernel.",
+            "The kernels under the machine's ceilings: operations per byte and rate. A click selects a kernel.",
             "tinyexplore.explore.tracefile.pictures.rooflines:roofline_picture",
             "400px",
         ),
@@ -366,11 +392,11 @@ PANELS = (
     Panel(
         "memory",
         "measure",
-        "buffers: how large, and how long they live",
+        "buffers: sizes and lifetimes",
         "views/memory:MemoryView",
         chunk="charts",
         styles=_CHART_STYLES,
-        widget=PanelWidget("memory", "The buffers and their lives.", f"{_SHEETS}:memory_svg"),
+        widget=PanelWidget("memory", "The buffers and their lifetimes.", f"{_SHEETS}:memory_svg"),
     ),
     Panel(
         "glossary",

@@ -1,4 +1,4 @@
-"""Each view as a widget of its own, over the trace and the selection of one ExplorerWidget.
+"""Widgets for single views, which share the trace and the selection of one ExplorerWidget.
 
 The Python class of a view; the other half is the TypeScript module of the same name (`widgets/src/views/`). The trace
 travels once, with the ExplorerWidget, and so does the code of the front end.
@@ -53,7 +53,7 @@ class PartWidget(PicturedWidget):
         self.observe(self._lead, ["selected", "stage", "step"])
 
     def _follow(self, change: Any) -> None:
-        """Takes over what the explorer has; the front end does the same alone, so nothing is sent."""
+        """Copy changed traits from the explorer. The front end does the same itself, so nothing is sent."""
         if change["name"] == "selected":
             self._take(selected=change["new"])
         elif not self.pinned:
@@ -66,7 +66,7 @@ class PartWidget(PicturedWidget):
                 setattr(self, name, value)
 
     def _lead(self, change: Any) -> None:
-        """Hands a change on to the explorer, and so to all views. What the front end said it says to them itself."""
+        """Pass a change on to the explorer, and so to all views. The front end forwards its own changes itself."""
         explorer, name, value = self.explorer, change["name"], change["new"]
         if name == "selected":
             to, new = "selected", value
@@ -115,7 +115,7 @@ class GraphWidget(PartWidget):
 
     def _graph_at(self, *place: Any) -> GraphWidget:
         if self._at is None:
-            raise AttributeError("this graph is pinned to a place; ask the one that is not (view.graph)")
+            raise AttributeError("this graph is pinned to one place; use view.graph, which is not")
         return self._at(*place)
 
     @property
@@ -125,7 +125,7 @@ class GraphWidget(PartWidget):
 
     @property
     def schedule(self) -> GraphWidget:
-        """The tensors in the frames of the kernels that compute them."""
+        """The graph of LazyBuffers, each in the frame of the kernel that computes it."""
         return self._graph_at("schedule")
 
     def uops(self, stage: Any = None, *, kernel: int | None = None) -> GraphWidget:
@@ -157,7 +157,7 @@ class CodeWidget(PartWidget):
     def only(self, language: str) -> CodeWidget:
         """One listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
         if self._one is None:
-            raise AttributeError("this is one listing; ask the widget of all (view.code)")
+            raise AttributeError("this widget shows one listing; use view.code, which shows all")
         return self._one(language)
 
 
@@ -178,9 +178,10 @@ globals().update({widget.__name__: widget for widget in PANEL_WIDGETS.values()})
 
 
 class PredictWidget(PicturedWidget):
-    """A question about a trace: guess, then see. `guess`: the index of the choice taken, None until then.
+    """A question about a trace, which shows its answer after a guess. `guess`: the index of the chosen answer, None
+    before.
 
-    `reveals`: the views stay away until the question is answered, and then stand under it.
+    `reveals`: the views are hidden until the question is answered, and then appear below it.
     """
 
     _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
@@ -199,7 +200,7 @@ class PredictWidget(PicturedWidget):
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the guess is what the trace says; None before there is one."""
+        """Whether the guess is correct; None before a guess."""
         return None if self.guess is None else self.guess == self.question["answer"]
 
     def close(self) -> None:
@@ -219,11 +220,11 @@ class PredictWidget(PicturedWidget):
         from IPython.display import display
 
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question["choices"])
-        shown = f"<br>{picture_html(self.svg(), self.picture, repr(self))}" if self.svg() else ""
+        picture = f"<br>{picture_html(self.svg(), self.picture, repr(self))}" if self.svg() else ""
         html = (
             f'<div class="tinyexplore-picture-{self.picture}"><p><strong>{escape(self.question["text"])}</strong></p>'
             f"<ul>{choices}</ul><details><summary>The answer</summary>"
-            f"{escape(self.question['reveal'])}{shown}</details></div>"
+            f"{escape(self.question['reveal'])}{picture}</details></div>"
         )
         display({"text/html": html, "text/plain": repr(self)}, raw=True)
         show(self, "", "To guess here, run this cell where widgets are shown.")

@@ -1,4 +1,4 @@
-"""What every widget here does: it shows itself beside a static picture, which stays where no widget runs."""
+"""The base class of all widgets: a widget displays beside a static picture, which remains where no widget runs."""
 
 from __future__ import annotations
 

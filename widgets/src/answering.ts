@@ -9,7 +9,7 @@ export interface Wanted<Q extends Question> {
   question: Q;
   /** What stands there until the first answer is there. */
   meanwhile: string;
-  /** What to say where nobody answers, and what to call instead. */
+  /** The text without an engine, and what to call instead. */
   nobody: [text: string, code: string];
   show(found: Response<Q>): void;
   say(text: string, code?: string): void;

@@ -7,7 +7,7 @@ import { DEFAULTS, type Question, type Responses } from "./requests";
 export type {
   Edge,
   RecordedRewrite,
-  Obstacle,
+  Mismatch,
   ReturnSite,
   Question,
   PatternPart,
@@ -84,7 +84,7 @@ export function askOver(channel: Channel, patience: number | null = PATIENCE_MS)
         finish(() => (answer.error === undefined ? resolve(answer as Response<Q>) : reject(new Error(answer.error))));
       };
       const giveUp = (): void =>
-        finish(() => reject(new Error("Python does not answer: is its kernel running, and free?")));
+        finish(() => reject(new Error("Python does not respond. Check that its kernel is running and idle.")));
       const timer = patience === null ? undefined : setTimeout(giveUp, patience);
       channel.on("msg:custom", hear);
       channel.send({ id, question });

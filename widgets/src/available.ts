@@ -6,6 +6,7 @@ import type { Panel, Store } from "./store";
 /** Whether a panel has something to show, or can get it from the engine's side. */
 export function canShow(store: Store, panel: Panel): boolean {
   const { trace } = store.index;
+  if (trace.dialect !== null && !trace.dialect.panels.includes(panel)) return false;
   if (panel === "modules") return trace.scopes.length > 0;
   if (panel === "roofline") return trace.runs.length > 0;
   const { needs = [] } = PANEL_ROWS[panel];

@@ -2,6 +2,7 @@
 // that those exist once; its text lies in the page, or in a trait of the widget, and is imported from a Blob.
 
 import type { Explain, Reach } from "./goto/entries";
+import type { StageText } from "./model";
 import { fromBase64, unzipped } from "./payload";
 import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
@@ -17,6 +18,12 @@ export interface Chunk {
   explain?: Explain;
   /** Opens the box that goes to places by name; returns how to close it. */
   openBox?: (reach: Reach, explain: Explain, closed: () => void) => () => void;
+  /** Makes the view of the texts of a stage. */
+  makeTexts?: (store: Store, texts: readonly StageText[]) => View;
+  /** Searches the texts of all stages, and shows the first match. */
+  findInTexts?: (store: Store, query: string) => void;
+  /** The lines that led to the line that was chosen last. */
+  historyOfLine?: (store: Store) => HTMLElement[];
   /** Makes the pages of the story. */
   makePage?: MakePage;
   /** Adds to a panel that the core has. */

@@ -44,14 +44,10 @@ export function unpacked(kind: string, data: unknown): unknown {
 
 /** Puts texts in place of their numbers in the tables of lines. */
 function readTexts(trace: Row): void {
-  const { programs } = trace;
   const texts = textsOf(trace.texts);
   if (texts === null) return;
   delete trace.texts;
-  const tables = Array.isArray(programs)
-    ? programs.map((program) => memberOf(program, "lines"))
-    : memberOf(memberOf(programs, "columns"), "lines");
-  for (const table of Array.isArray(tables) ? tables : []) {
+  for (const table of [...linesIn(trace.programs), ...linesIn(trace.stage_texts)]) {
     const columns = memberOf(table, "columns") as Row | undefined;
     const column = memberOf(columns, "text");
     if (!Array.isArray(column)) continue;
@@ -59,8 +55,16 @@ function readTexts(trace: Row): void {
   }
 }
 
+/** The lines of each row of a table of listings. */
+function linesIn(listings: unknown): unknown[] {
+  const tables = Array.isArray(listings)
+    ? listings.map((one) => memberOf(one, "lines"))
+    : memberOf(memberOf(listings, "columns"), "lines");
+  return Array.isArray(tables) ? (tables as unknown[]) : [];
+}
+
 /** The texts of lines, of their forms and their numbers' differences; an older release keeps them as a list. */
-function textsOf(packed: unknown): unknown[] | null {
+export function textsOf(packed: unknown): unknown[] | null {
   if (Array.isArray(packed)) return packed as unknown[];
   const { forms, form, numbers } = (packed ?? {}) as { forms?: string[]; form?: number[]; numbers?: number[] };
   if (!Array.isArray(forms) || !Array.isArray(form) || !Array.isArray(numbers)) return null;
@@ -71,7 +75,7 @@ function textsOf(packed: unknown): unknown[] | null {
   return form.map((number) => {
     const values = last[number];
     if (values === undefined || at + values.length > numbers.length)
-      throw new PayloadError("The texts of its lines are not whole.");
+      throw new PayloadError("The texts of its lines are incomplete.");
     let text = "";
     values.forEach((value, place) => {
       values[place] = value + numbers[at++];

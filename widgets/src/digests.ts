@@ -1,4 +1,4 @@
-// Digests of UOps, which a packed trace leaves out: made when somebody asks for one. The counterpart of tinyexplore/explore/digests.py.
+// Digests of UOps, which a packed trace leaves out: computed on demand. Python writes the packed form (tracefile/digests.py).
 
 import type { Node } from "./model";
 

@@ -25,6 +25,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
+  // tags give sizes; for screen readers all are sections below the heading of the page
+  if (/^h[3-6]$/.test(tag)) element.setAttribute("aria-level", "2");
   fill(element, attributes, children);
   return element;
 }

@@ -14,7 +14,7 @@ export interface BranchNews {
   places: Places;
 }
 
-/** What Python tells without being asked. */
+/** What Python sends without a request. */
 export interface Told {
   branches(news: BranchNews): void;
   working(told: Partial<Working> & { complaint?: string }): void;
@@ -23,7 +23,7 @@ export interface Told {
 export interface Engine {
   ask: Ask;
   send(request: Sent): void;
-  /** From now on `told` hears what Python tells. */
+  /** From now on `told` gets what Python sends. */
   hear(told: Told): void;
   /** What it is and how far, for the header. */
   badge: HTMLElement;
@@ -33,7 +33,7 @@ export interface Engine {
 
 const turns = new WeakMap<TraceIndex, Promise<void>>();
 
-/** Takes further branches, each checked, in the order in which they were told. */
+/** Takes further branches, each checked, in the order in which they were sent. */
 export function takeBranches(index: TraceIndex, news: BranchNews): Promise<void> {
   const turn = (turns.get(index) ?? Promise.resolve())
     .then(() => take(index, news))

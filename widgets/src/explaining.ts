@@ -14,7 +14,8 @@ export function optMeaning(opt: string): string {
   const does = meaning("opt", name ?? "");
   if (does === "") return "";
   if (axis === undefined) return `${opt}: ${does}`;
-  const by = amount === undefined ? "" : `, ${["SWAP", "MERGE"].includes(name) ? "and axis" : "by"} ${amount}`;
+  const by =
+    amount === undefined ? "" : `, ${["SWAP", "COLLAPSE", "MERGE"].includes(name) ? "and axis" : "by"} ${amount}`;
   return `${opt}: ${does} Here axis ${axis}${by}; axes count from 0 as the kernel was scheduled.`;
 }
 

@@ -1,5 +1,6 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
+import { hasGraph, isTensor } from "./dialect";
 import { type Ask, StoredResponses } from "./asking";
 import { applySizes, divider } from "./divider";
 import { append, button, h, s } from "./dom";
@@ -8,6 +9,7 @@ import { meaning } from "./explaining";
 import { Going } from "./going";
 import { bytes } from "./format";
 import type { Later } from "./later";
+import { followTooltips } from "./lookup";
 import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
@@ -19,7 +21,7 @@ import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { PanelTabs } from "./views/paneltabs";
 import { PipelineView } from "./views/pipeline";
-import { chapters } from "./story";
+import { chapters, slowest } from "./story";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
@@ -190,6 +192,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       release();
     },
   };
+  store.work = () => void handle.show("workbench");
   const choices = modeChoice(choose);
   const going = new Going({
     store,
@@ -226,6 +229,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   store.add(follower);
   draw();
   if (options.tour !== undefined && linked === null) handle.tour(options.tour);
+  followTooltips(root, store, () => handle.show("workbench"));
   root.addEventListener("keydown", (event) => {
     if (tour !== null && (event.key === "[" || event.key === "]")) {
       event.stopPropagation();
@@ -320,7 +324,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
 
   const main = h(
     "div",
-    { class: "main" },
+    { class: hasGraph(store.index.trace) ? "main" : "main no-graph" },
     graph.element,
     divider(root, () => "--split", "x"),
     code.element,
@@ -379,7 +383,7 @@ function firstMode(store: Store): Mode {
 function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
   const titles: Record<Mode, string> = {
     story: "Stage by stage, one picture and one sentence at a time (W changes)",
-    workbench: "All views at once (W changes)",
+    workbench: "All views together (W switches)",
   };
   const modes = Object.keys(titles) as Mode[];
   const buttons = modes.map((mode) =>
@@ -395,31 +399,28 @@ function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; updat
 function firstCursor(index: TraceIndex): Cursor {
   const { trace } = index;
   const first = beginning(trace.stages);
-  const hasTensors = trace.nodes.some((node) => node.kind === "lazybuffer");
+  const hasTensors = trace.nodes.some((node) => isTensor(trace, node));
   return {
     place: hasTensors ? "lazy" : "passes",
-    kernel: firstKernel(index),
+    kernel: slowest(index)?.id ?? slowest(index, index.trace.kernels)?.id ?? null,
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",
-    panel: trace.scopes.length > 1 ? "modules" : "rewrites", // a whole model is first seen by module
+    panel: firstPanel(trace),
     tabs: {},
   };
 }
 
-const SHORT = 0.1; // of the longest kernel's time
-
-/** The first kernel of the user's own that is not short beside the others. */
-function firstKernel(index: TraceIndex): number | null {
-  const { kernels } = index.trace;
-  const own = kernels.filter(({ id }) => !index.earlier.has(id));
-  const candidates = own.length > 0 ? own : kernels;
-  const time = ({ id }: { id: number }): number => index.runOf(id)?.median_us ?? 0;
-  const longest = Math.max(...candidates.map(time));
-  return candidates.find((kernel) => time(kernel) >= SHORT * longest)?.id ?? null;
+/** A whole model is first seen by module; another compiler's trace by the first panel that can answer. */
+function firstPanel({ scopes, dialect }: Trace): Panel {
+  const wanted = scopes.length > 1 ? "modules" : "rewrites";
+  const panels = dialect?.panels;
+  return panels === undefined || panels.includes(wanted)
+    ? wanted
+    : (PANELS.find((one) => panels.includes(one)) ?? wanted);
 }
 
-/** What options are unless somebody asked: the story leaves these out. */
+/** The default options: the story leaves these out. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
 function header(
@@ -430,17 +431,23 @@ function header(
   goTo: HTMLElement,
   whole: HTMLElement,
 ): HTMLElement {
-  const chips = trace.options.map(([name, value]) =>
-    h(
+  const chips = trace.options.map(([name, value]) => {
+    const elsewhere = name === "DEVICE" ? devicesBeside(trace, value) : "";
+    const isAsEver = (AS_EVER[name] === value && elsewhere === "") || name === "tinyexplore";
+    const device = name === "DEVICE" ? meaning("device", value.split(":")[0]) : "";
+    const told = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
+    return h(
       "span",
       {
-        class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip",
-        title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n"),
+        class: isAsEver ? "chip as-ever" : "chip",
+        title: [...told, meaning("option", name)].filter(Boolean).join("\n"),
       },
       h("span", { class: "faint" }, `${name} `),
       value,
-    ),
-  );
+      device === "" || isAsEver ? "" : h("span", { class: "faint" }, ` ${device.slice(0, device.indexOf(":"))}`),
+      elsewhere === "" ? "" : ` · kernels on ${elsewhere}`,
+    );
+  });
   const options = h(
     "span",
     { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" },
@@ -458,6 +465,11 @@ function header(
     modes,
     whole,
   );
+}
+
+/** The devices of kernels that are not on the capture's own: a kernel runs where its inputs are. */
+function devicesBeside({ kernels }: Trace, own: string): string {
+  return [...new Set(kernels.map(({ device }) => device))].filter((device) => device !== own).join(", ");
 }
 
 /** What the header has of an engine in the page. */
@@ -500,8 +512,9 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["/"], "search"),
     key(["O"], "origin"),
     key(["B"], "history"),
-    key(["Y"], "why"),
+    key(["Y"], "decisions"),
     key(["I"], "isolate"),
+    key(["C"], "card of the node"),
     key(["F"], "fit"),
     key(["W"], "story"),
   ];

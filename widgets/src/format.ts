@@ -110,6 +110,7 @@ export function kernelNameParts(kernel: KernelInfo): { text: string; kind: strin
 
 export const LANGUAGE_NAMES: Record<string, string> = {
   opts: "Opts",
+  aten: "ATen",
   uops: "UOps",
   c: "C",
   llvm: "LLVM IR",

@@ -1,60 +1,35 @@
-// What the scheduler made of each edge between LazyBuffers: the counterpart of tinyexplore/explore/analysis/why/fusions.py.
+// What the scheduler made of each edge between LazyBuffers, as the trace says it, on the screen.
 
 import type { Flow } from "./flow";
 import { grouped } from "./format";
 import { h, s } from "./dom";
-import type { Compared, Decision } from "./model";
+import type { Compared, Decision, FusionEdge } from "./model";
 import type { TraceIndex } from "./provenance";
 import { nodeText } from "./tree";
 
-/** Computed where it is read; stored by one kernel and read by another; computed in several; in memory before. */
-export type Mark = "fused" | "cut" | "again" | "read";
+export type Mark = FusionEdge["mark"];
 
-export interface Fate {
-  mark: Mark;
-  src: number;
-  dst: number;
+/** An edge, with the scheduler's decision on the LazyBuffer that is read. */
+export interface Fate extends FusionEdge {
   decision: Decision | undefined;
 }
 
-const WORDS: Record<Mark, string> = {
+const WORDS: Record<string, string> = {
   fused: "fused: computed where it is read",
   cut: "cut: it goes through memory, from one kernel to another",
   again: "fused again: computed by each kernel that reads it",
   read: "read: it lies in memory",
 };
-const found = new WeakMap<TraceIndex, Map<number, Set<number>>>();
 
-function kernelsOf(index: TraceIndex, node: number): Set<number> {
-  let all = found.get(index);
-  if (all === undefined) {
-    all = new Map();
-    for (const { id, nodes, roots } of index.trace.kernels)
-      for (const one of [...nodes, ...roots]) all.set(one, (all.get(one) ?? new Set()).add(id));
-    found.set(index, all);
-  }
-  return all.get(node) ?? new Set();
+/** The fate of the edge on which `dst` reads `src`, through movements or not; null where no kernel computes `dst`. */
+export function fateOf(index: TraceIndex, src: number, dst: number): Fate | null {
+  const edge = index.fusionEdge(src, dst);
+  return edge === undefined ? null : { ...edge, decision: index.decisionOf.get(src) };
 }
 
-/** The fate of the edge on which `dst` reads `src`. */
-export function fateOf(index: TraceIndex, src: number, dst: number): Fate {
-  const [of, into] = [kernelsOf(index, src), kernelsOf(index, dst)];
-  const apart = [...of].every((kernel) => !into.has(kernel));
-  const mark: Mark = of.size === 0 ? "read" : apart ? "cut" : of.size > 1 ? "again" : "fused";
-  return { mark, src, dst, decision: index.decisionOf.get(src) };
-}
-
-/** The edge between two LazyBuffers of which one reads the other, through movements or not; null where neither does. */
+/** The edge between two LazyBuffers of which one reads the other; null where neither does. */
 export function edgeBetween(index: TraceIndex, a: number, b: number): Fate | null {
-  const reads = (dst: number, wanted: number): boolean => {
-    const waiting = [...index.node(dst).src];
-    for (const src of waiting) {
-      if (src === wanted) return true;
-      if (index.node(src).group === "movement") waiting.push(...index.node(src).src);
-    }
-    return false;
-  };
-  return reads(b, a) ? fateOf(index, a, b) : reads(a, b) ? fateOf(index, b, a) : null;
+  return fateOf(index, a, b) ?? fateOf(index, b, a);
 }
 
 /** Of an edge between boxes, that of the node that leaves the one and is read in the other; null where nothing is decided. */
@@ -62,9 +37,9 @@ export function fateBetween(index: TraceIndex, src: number[], through: number[],
   const reads = (node: number): number[] => [node, ...index.node(node).src];
   const read = new Set([...through, ...dst].flatMap(reads));
   const leaves = src.filter((node) => read.has(node)).at(-1) ?? src[src.length - 1];
-  const fates = dst.map((node) => fateOf(index, leaves, node));
+  const fates = dst.flatMap((node) => fateOf(index, leaves, node) ?? []);
   const fate = fates.find(({ mark }) => mark !== "cut") ?? fates[0];
-  return fate === undefined || fate.mark === "read" || kernelsOf(index, fate.dst).size === 0 ? null : fate;
+  return fate === undefined || fate.mark === "read" ? null : fate;
 }
 
 /** "cut: it goes through memory …", and why: the scheduler's word on what is read, with the numbers that it compared. */

@@ -50,7 +50,7 @@ export class Later implements View {
     try {
       const { views, lone, css = "" } = await this.store.chunks.load(this.chunk);
       if (this.isGone) return;
-      this.dress(css);
+      dress(this.element, this.chunk, css);
       const Made = (this.isAlone ? lone?.[this.panel] : undefined) ?? views[this.panel]!;
       this.show(new Made(this.store));
     } catch (error) {
@@ -74,12 +74,11 @@ export class Later implements View {
     this.element = view.element;
     this.view = view;
   }
+}
 
-  /** The style of a chunk stands once in each explorer. */
-  private dress(css: string): void {
-    const root = this.element.closest(".tinyexplore");
-    const { chunk } = this;
-    if (css === "" || root === null || root.querySelector(`style[data-chunk="${chunk}"]`) !== null) return;
-    root.firstElementChild!.after(h("style", { "data-chunk": chunk }, css));
-  }
+/** The style of a chunk stands once in each explorer. */
+export function dress(element: Element, chunk: string, css: string): void {
+  const root = element.closest(".tinyexplore");
+  if (css === "" || root === null || root.querySelector(`style[data-chunk="${chunk}"]`) !== null) return;
+  root.firstElementChild!.after(h("style", { "data-chunk": chunk }, css));
 }

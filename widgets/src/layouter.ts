@@ -10,7 +10,7 @@ export class Layouter {
   private worker: Worker | null = null;
   private static isForbidden = false; // to start workers, by a page's policy
 
-  /** `busy`: told the number of boxes when a layout begins in a worker, and null when it has ended. */
+  /** `busy`: gets the number of boxes when a layout begins in a worker, and null when it has ended. */
   constructor(private readonly busy: (boxes: number | null) => void) {}
 
   /** Calls `done` with the layout: at once for a small graph, else later, unless another one is requested before. */

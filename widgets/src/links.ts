@@ -1,5 +1,6 @@
 // A place in a trace as the fragment of an address, and the way back through the places where one was.
 
+import { isTensor } from "./dialect";
 import type { TraceIndex } from "./provenance";
 import { type Cursor, PANELS, type Place } from "./store";
 
@@ -67,7 +68,7 @@ export function placeOf(index: TraceIndex, id: number): Partial<Cursor> {
   const stage = index.trace.stages[id];
   if (stage === undefined) return {};
   const [root] = stage.after.length > 0 ? stage.after : stage.before;
-  const isLazy = root !== undefined && index.node(root).kind === "lazybuffer";
+  const isLazy = root !== undefined && isTensor(index.trace, index.node(root));
   return { stage: id, graph: isLazy ? "lazy" : "uops", place: isLazy ? "lazy" : "passes" };
 }
 

@@ -1,5 +1,6 @@
 // The opts of its kernel that made a node: those whose axes it is computed over.
 
+import { isTensor } from "./dialect";
 import type { OptStep } from "./model";
 import type { TraceIndex } from "./provenance";
 
@@ -13,7 +14,7 @@ export interface MadeBy {
 /** The opts that made UOps of a kernel, in the order in which they were applied. */
 export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: number | null): MadeBy[] {
   const { stages, nodes: all, kernels } = index.trace;
-  const uops = nodes.filter((id) => index.node(id).kind === "uop");
+  const uops = nodes.filter((id) => !isTensor(index.trace, index.node(id)));
   if (kernel === null || uops.length === 0) return [];
   const number = kernels[kernel]?.same_as ?? kernel; // a reused program was compiled there
   const stage = stages.find((one) => one.kernel === number && one.opts.some(({ applied }) => applied));

@@ -2,7 +2,7 @@
 
 export const TRACE_VERSION = 1;
 
-/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end, columns in characters from 0; of a method's call without what it is called on. None before Python 3.11. */
+/** A line of the user's code. id: its row. source: the file, in `Trace.sources`. line: from 1. function: the name of the function. span: (line, column, line, column), the begin and the end of the part of the expression; columns in characters from 0; of a method's call without the object. None before Python 3.11. */
 export interface Frame {
   id: number;
   source: number;
@@ -11,14 +11,14 @@ export interface Frame {
   span: [number, number, number, number] | null;
 }
 
-/** A file of the user's (or a notebook cell), copied in, so that the trace stands alone. */
+/** A file of the user's, or a notebook cell, with its text. id: its row. name: the path, or the name of the cell. text: all of it. */
 export interface Source {
   id: number;
   name: string;
   text: string;
 }
 
-/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x", "model.l1.weight"). `scope`: the module in which a LazyBuffer was made, or (`backward`) whose gradient it is for. */
+/** One IR value. id: its row. kind: a level of the trace's dialect; "lazybuffer" or "uop" where the trace has no dialect. op: the operation. src: the nodes it reads, in order. dtype: the element type. shape: of a LazyBuffer, symbolic sizes as text; None for a UOp. arg: the argument of the operation, as text. digest: equal for equal content, also in other traces. user: the line of the user's code, None where none is known. label: the first line of its box: "LOAD", "ADD". detail: the second line of its box: shape, index, constant. group: its role, which gives the color: "memory", "reduce", "loop", "alu", "const", "movement", "control" or "buffer". calls: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). name: of a LazyBuffer in the user's Python: "x", "model.l1.weight"; "" for none. scope: the module in which a LazyBuffer was made; None for none. backward: whether it belongs to the gradient of that module. */
 export interface Node {
   id: number;
   kind: string;
@@ -38,7 +38,7 @@ export interface Node {
   backward: boolean;
 }
 
-/** A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers. `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors. */
+/** A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers. id: its row. name: the variable, or the attribute of `parent`. kind: its class. parent: the module around it, None for the outermost. parameter_bytes: size of its own Tensors. */
 export interface Scope {
   id: number;
   name: string;
@@ -47,7 +47,7 @@ export interface Scope {
   parameter_bytes: number;
 }
 
-/** What a module cost, the modules inside included; `Trace.modules()` gives the rows as a tree. The first row is the whole trace. A kernel that several modules are fused into is divided among them by the elements that each computes: the times of the rows inside a row add up to its time. id: the row. parent: the row of the module around it, None for the whole trace. scope: the module, None for the whole trace and for what no module made. time_us: its share of the kernels' median times, in microseconds. backward_us: the part of `time_us` for gradients. parameter_bytes: size of its Tensors. result_bytes: size of the buffers that kernels stored for it. kernels: those that compute a part of it. */
+/** The cost of a module, including the modules inside it; `Trace.modules()` gives the rows as a tree. The first row is the whole trace. A kernel that several modules are fused into is divided among them by the elements that each computes: the times of the rows inside a row add up to its time. id: the row. parent: the row of the module around it, None for the whole trace. scope: the module, None for the whole trace and for work of no module. time_us: its share of the kernels' median times, in microseconds. backward_us: the part of `time_us` for gradients. parameter_bytes: size of its Tensors. result_bytes: size of the buffers that kernels stored for it. kernels: those that compute a part of it. */
 export interface ModuleCost {
   id: number;
   parent: number | null;
@@ -80,7 +80,7 @@ export interface Figures {
   summary: string[];
 }
 
-/** A timed kernel in the roofline. kernel: its number. flops_per_byte: operations for each byte that it reads or writes. gflops: 10⁹ operations a second. attainable: what its roof leaves it, in GFLOP/s; None without a roof. limit: which ceiling that is: "memory", "arithmetic", or "" without a roof. ceiling: the name of that ceiling. time_us: the median of its samples, in microseconds. text: the point as text. */
+/** A timed kernel in the roofline. kernel: its number. flops_per_byte: operations for each byte that it reads or writes. gflops: 10⁹ operations a second. attainable: the attainable rate under its roof, in GFLOP/s; None without a roof. limit: which ceiling that is: "memory", "arithmetic", or "" without a roof. ceiling: the name of that ceiling. time_us: the median of its samples, in microseconds. text: the point as text. */
 export interface RooflinePoint {
   kernel: number;
   flops_per_byte: number;
@@ -106,8 +106,53 @@ export interface Roofline {
   note: string;
 }
 
-/** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
-export interface Rule {
+/** Something that took time: a stage, or a launch with the median of its samples. Spans of one row nest or follow one another. row: the number of its row. name: of the stage or the kernel. started_us: its begin, in microseconds since the trace began. elapsed_us: its length in microseconds, without what other threads did for it. depth: how many spans of its row contain it. kernel: the kernel it belongs to, None for none. stage: the stage, None for a launch. */
+export interface TimelineSpan {
+  row: number;
+  name: string;
+  started_us: number;
+  elapsed_us: number;
+  depth: number;
+  kernel: number | null;
+  stage: number | null;
+}
+
+/** A buffer from its allocation until it is freed. buffer: its number. name: its name, data type and size. bytes: its size. started_us: when it was allocated; 0 if that was before the trace. ended_us: when it was freed; the end of the trace if it was not. lane: lifetimes in one lane do not overlap; None for a buffer that is older than the trace. */
+export interface BufferLifetime {
+  buffer: number;
+  name: string;
+  bytes: number;
+  started_us: number;
+  ended_us: number;
+  lane: number | null;
+}
+
+/** A trace on an axis of time. rows: (number, name) of each row, in the order in which they are drawn. spans: stages and launches. memory: (microsecond, bytes allocated from then on), in order; older buffers count from 0 on. lives: the buffers, by the time of their allocation. end_us: the end of the last span, in microseconds. */
+export interface Timeline {
+  rows: [number, string][];
+  spans: TimelineSpan[];
+  memory: [number, number][];
+  lives: BufferLifetime[];
+  end_us: number;
+}
+
+/** The scheduler's decision on an edge between LazyBuffers, direct or through movements. src: the LazyBuffer that is read. dst: the one that reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory already. illegal: why the edge cannot be joined if it is cut, or cut if it is not; "" where it can. */
+export interface FusionEdge {
+  src: number;
+  dst: number;
+  mark: string;
+  illegal: string;
+}
+
+/** The script of a kernel, without the texts that a page has already. The script is `texts[0]`, the text that `inserts[0]` names, `texts[1]`, and so on. kernel: its kernel. texts: parts of the script, one more than `inserts`. inserts: "shared", the code of all scripts, or the language of a listing of the kernel. */
+export interface KernelScript {
+  kernel: number;
+  texts: string[];
+  inserts: string[];
+}
+
+/** A rewrite rule, with its source code. id: its row. name: of the rule. law: the law that it states, as text. doc: its docstring. file: the file of its code. line: the first line there, from 1. text: its source code. */
+export interface RuleInfo {
   id: number;
   name: string;
   law: string;
@@ -117,7 +162,7 @@ export interface Rule {
   text: string;
 }
 
-/** A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code of its function, copied in. */
+/** A pass over whole graphs, with its source code. id: its row. name: of the pass. law: its effect, as text. file: the file of its function. line: the first line there, from 1. text: the source code of its function. */
 export interface Transform {
   id: number;
   name: string;
@@ -127,7 +172,7 @@ export interface Transform {
   text: string;
 }
 
-/** In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage of a transform there is one step, of the whole graph, or none where nothing changed. `at_us`: microseconds since the stage began. */
+/** One change in a stage. A rewrite pass has one for each firing. A transform has one for the whole graph, or none where nothing changed. rule: the rule that fired; None where a node was rebuilt because its sources changed. before: the node that was replaced. after: the node in its place. at_us: microseconds since the stage began. */
 export interface Step {
   rule: number | null;
   before: number;
@@ -135,7 +180,7 @@ export interface Step {
   at_us: number;
 }
 
-/** Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it. */
+/** Two numbers that led to a decision. what: the name of the quantity. value: its value. bound: the limit. over: whether the value is over the limit. */
 export interface Compared {
   what: string;
   value: number;
@@ -143,16 +188,16 @@ export interface Compared {
   over: boolean;
 }
 
-/** The scheduler's decision on a LazyBuffer, and its reason. decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist". compared: the numbers that the scheduler compared, in that order. obstacle: what forbids computing the node where it is read; "" where nothing does, or only the cost. */
+/** The scheduler's decision on a LazyBuffer, and its reason. node: the LazyBuffer. decision: "realize", "fuse", "duplicate", "keep", "view", "split", "merge" or "hoist". reason: as text. compared: the numbers that the scheduler compared, in that order. legality_error: why the node cannot be computed where it is read; "" where it can, at whatever cost. */
 export interface Decision {
   node: number;
   decision: string;
   reason: string;
   compared: Compared[];
-  obstacle: string;
+  legality_error: string;
 }
 
-/** What a kind of opt does, in words, and as a loop nest before and after. */
+/** The effect of a kind of opt. id: its row. name: of the kind. words: the effect, as text. before: a loop nest before the opt. after: the same loop nest after it. */
 export interface OptLaw {
   id: number;
   name: string;
@@ -161,7 +206,7 @@ export interface OptLaw {
   after: string;
 }
 
-/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind. axis: the name of the axis that it changes, with its size before: "g1 of 32". "" where it was rejected. made: the names of the axes that are new after it. */
+/** An opt that was proposed for a kernel. opt: the opt, as text. applied: whether it was applied; else it was rejected. reason: why it was applied, or why it is illegal. laws: what its kind does. axis: the axis that it changes, with its size before: "g1 of 32"; "" where it was rejected. made: the axes that are new after it. */
 export interface OptStep {
   opt: string;
   applied: boolean;
@@ -171,7 +216,7 @@ export interface OptStep {
   made: string[];
 }
 
-/** What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`: the lowest score is the best. */
+/** The scores from which a decision chose. what: the quantity that the scores measure. options: (option, score) of each. chosen: the option that was chosen, "" for none. least: whether the lowest score is the best. */
 export interface Weighed {
   what: string;
   options: [string, number][];
@@ -179,7 +224,7 @@ export interface Weighed {
   least: boolean;
 }
 
-/** A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the stage that it proposed, by their place. */
+/** One heuristic of the default schedule, in the order in which they run. name: of the heuristic. law: what it proposes, when and why. settled_by: the earlier heuristic that made this one unnecessary; "" where it ran. compared: the numbers that it compared. weighed: the scores from which it chose. opts: the opts of the stage that it proposed, by their positions. */
 export interface Choice {
   name: string;
   law: string;
@@ -189,14 +234,14 @@ export interface Choice {
   opts: number[];
 }
 
-/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from. */
+/** One candidate of a search. opts: the opts applied to the kernel. best_us: its best time in microseconds; None where it failed. note: why it failed, or where else the time is from. */
 export interface Candidate {
   opts: string[];
   best_us: number | null;
   note: string;
 }
 
-/** The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds. They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in words. A time is None where nothing could be measured. */
+/** The result of a search. The default schedule and the best candidate are timed alternately; they are the same if no candidate was faster. before_us: time of the default schedule in microseconds; None where it could not be measured. after_us: time of the best candidate in microseconds; None where it could not be measured. tried: the number of candidates that were measured. reason: the result, as text. */
 export interface Search {
   before_us: number | null;
   after_us: number | null;
@@ -204,7 +249,7 @@ export interface Search {
   reason: string;
 }
 
-/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. `transform`: the one that this stage is, if it is one. `choices`: the decisions that chose the opts. */
+/** One stage of the compiler. id: its row. name: "schedule", "optimise", "lower", a pass's name, "linearize", "render", "compile", "run", …. parent: the stage around it, None for an outermost one. kernel: the kernel it worked for, None for all. before: the root nodes of the graph that it got; several for a schedule. after: the root nodes of the graph that it returned. started_us: microseconds since the trace began. elapsed_us: its time in microseconds, with the work of other threads for it. steps: the firings of a rewrite pass, in order. decisions: the scheduler's decisions. opts: the opts that were proposed, in order. candidates: those that a search timed, in order. search: the result of the search, None without one. thread: 0 for the thread that computes, else the number of a compiler thread. transform: the pass over whole graphs that this stage is, None for others. choices: the heuristics that chose the opts, in order. */
 export interface Stage {
   id: number;
   name: string;
@@ -224,7 +269,7 @@ export interface Stage {
   choices: Choice[];
 }
 
-/** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a `Derived` event. */
+/** Provenance: one node was made from another one. src: the earlier node. dst: the node made from it. how: "rewrite", "rebuild", the name of a transform, or the word of a `Derived` event. stage: the stage that made it, None for none. */
 export interface Link {
   src: number;
   dst: number;
@@ -232,13 +277,69 @@ export interface Link {
   stage: number | null;
 }
 
-/** A line of a listing and the nodes (UOps) that made it. */
+/** A line of a listing. text: without the line end. nodes: the UOps that it was made from. */
 export interface Line {
   text: string;
   nodes: number[];
 }
 
-/** One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python". effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches: whether it simplifies branches all the same. */
+/** A line of the text after a stage. text: the line. nodes: those that it is or came from. origin: the line of the text before, from 0, that it came from. */
+export interface TextLine {
+  text: string;
+  nodes: number[];
+  origin: number | null;
+}
+
+/** The text of the compiled program after a stage, such as LLVM IR after one of LLVM's passes. id: the row. stage: the stage after which it looks so. language: a key of the dialect's languages. lines: the text. title: the name of the text, where a stage has several. before: the text that it is compared with, None for the first one. */
+export interface StageText {
+  id: number;
+  stage: number;
+  language: string;
+  lines: TextLine[];
+  title: string;
+  before: number | null;
+}
+
+/** A block, a computation or a function. id: the row. name: as the compiler calls it. kind: "block", "computation", "function", or another word of the compiler. nodes: those that stand directly in it. parent: the region around it. */
+export interface Region {
+  id: number;
+  name: string;
+  kind: string;
+  nodes: number[];
+  parent: number | null;
+}
+
+/** An operand that stands at or after its user. src: the next value of `dst`. dst: a phi, or an argument of a block. */
+export interface BackEdge {
+  src: number;
+  dst: number;
+}
+
+/** A kind of nodes. kind: the value of `Node.kind`. name, plural: the name of one of them, and of several. role: "tensors" for the graph of the whole program, "program" for that of a stage, "lines" for nodes that are in no graph and lead from lines of texts to lines of Python. */
+export interface Level {
+  kind: string;
+  name: string;
+  plural: string;
+  role: string;
+}
+
+/** A language of listings and texts. key: as listings and texts have it. name: on the screen. */
+export interface Language {
+  key: string;
+  name: string;
+}
+
+/** The vocabulary of a compiler's trace, and the panels that it supports. compiler: its name. version: the one that was recorded, "" where that is unknown. levels: the kinds of its nodes. languages: those of its listings and texts. panels: those that it supports; all others are absent. notes: the parts that could not be read. */
+export interface Dialect {
+  compiler: string;
+  version: string;
+  levels: Level[];
+  languages: Language[];
+  panels: string[];
+  notes: string[];
+}
+
+/** One listing of one kernel. id: its row. kernel: its kernel. language: "uops", "c", "llvm", "llvm-opt", "asm", "python", …. lines: its lines, in order. effort: how much LLVM optimizes what the device compiles: "full", "light" or "least"; else "". branches: whether it simplifies branches all the same. */
 export interface Program {
   id: number;
   kernel: number;
@@ -248,7 +349,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). `title`: its name for people, from the user's Python: "x @ w", "softmax of scores". */
+/** One kernel: what it computes, its opts, its loops and its cost. id: its row. name: of the program. device: where it runs. roots: the LazyBuffers that it stores. nodes: all LazyBuffers fused into it. buffers: its arguments, in order. opts: those that were applied, in order. axes: (name, kind, size) of each loop, outermost first; a symbolic size is its arithmetic, as text. flops: floating-point operations of one run. bytes_moved: bytes that it reads and writes, each once. compile_us: time to compile it, in microseconds. cached: whether its program came from a cache. same_as: an earlier kernel whose program it reuses, else None. calls: the user's calls that its LazyBuffers come from, each once. known: "in this process" or "on disk" where a run without a recorder would have found it in a cache; else "". code_bytes: size of its machine code, 0 where it is unknown. not_run: why it has no times: this machine cannot execute it, or it takes too long to sample; "" where it has. nest: its loops and statements, as the program runs them, without memory accesses. bytes_written: the part of `bytes_moved` that it stores. arithmetic: the types of its floating-point operations: "float32", "int8 dot". title: its name from the user's Python: "x @ w", "softmax of scores". */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -273,7 +374,7 @@ export interface KernelInfo {
   title: string;
 }
 
-/** Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took. `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All runs of a trace are of one kind. `single_us`: samples on one thread, of a kernel that several share. `waited`: seconds that threads waited for a core / seconds of the samples; None: unknown. */
+/** The samples of one launch. All runs of a trace are of one kind. id: its row. kernel: its kernel. times_us: microseconds, in the order measured. median_us: the median of the samples. low_us: the first quartile. high_us: the third quartile. started_us: when the launch itself began, in microseconds since the trace began. first_us: how long the launch itself took. warm: whether the samples are further runs with warm caches; else the launch itself is the only sample. single_us: samples on one thread, of a kernel that several threads share. waited: seconds that threads waited for a core / seconds of the samples; None where it is unknown. */
 export interface Run {
   id: number;
   kernel: number;
@@ -288,7 +389,7 @@ export interface Run {
   waited: number | null;
 }
 
-/** The best rate that a probe reached on this machine, see `explore.ceilings`. `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), the microseconds of the smallest kernel ("launch"), 10⁹ loads a second from random places ("gather"), or 10⁹ bytes a second in runs of `what` bytes, each in another row of 16 KB ("runs"; "4": a single float). `holds`: the working set in bytes, 0 for any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all measured rates. */
+/** The best rate that a probe reached on this machine, see `explore.ceilings`. name: as shown: "float32 arithmetic", "read L2". kind: what the rate counts, which gives its unit. rate: "arithmetic": 10⁹ operations a second. "memory": 10⁹ bytes a second. "clock": GHz. "launch": microseconds of the smallest kernel. "gather": 10⁹ loads a second from random positions. "runs": 10⁹ bytes a second in runs of `what` bytes, each in another row of 16 KB. holds: the working set in bytes, 0 for any. what: the type of the operations ("float32", "int8 dot"), the use of each byte ("read", "copy", "write", "triad": two reads and a write), or the length of a run in bytes ("4": a single float). threads: how many threads worked together. samples: all measured rates. */
 export interface Ceiling {
   name: string;
   kind: string;
@@ -299,7 +400,7 @@ export interface Ceiling {
   samples: number[];
 }
 
-/** What the ceilings leave one kernel. `gflops`: 10⁹ operations a second of its types of arithmetic; `gb_per_s`: 10⁹ bytes a second of its working set and its share of writes; 0 where no ceiling is known. `arithmetic`, `memory`: the names of these ceilings; `spread`: of their samples, as a share of the rate. */
+/** The ceilings that apply to one kernel. kernel: its kernel. gflops: 10⁹ operations a second of its types of arithmetic; 0 where it is unknown. gb_per_s: 10⁹ bytes a second of its working set, for its share of writes; 0 where it is unknown. arithmetic: the name of the ceiling of arithmetic. memory: the name of the ceiling of memory. spread: of the samples of both, as a share of the rate. */
 export interface Roof {
   kernel: number;
   gflops: number;
@@ -309,7 +410,7 @@ export interface Roof {
   spread: number;
 }
 
-/** A device buffer and its life in microseconds since the trace began (None: outlived the trace). `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here. */
+/** A device buffer and its life. id: its row. device: where it is. dtype: the element type. size: the number of elements. bytes: its size. allocated_us: microseconds since the trace began; None where it is older than the trace. freed_us: microseconds since the trace began; None where it outlives the trace. name: of its contents in the user's Python, "" for none. maker: the first kernel of the trace that wrote it, None for none. */
 export interface BufferInfo {
   id: number;
   device: string;
@@ -322,7 +423,7 @@ export interface BufferInfo {
   maker: number | null;
 }
 
-/** What the intermediates of one schedule (or of a captured call) take, in bytes. `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each. */
+/** Memory of the intermediates of one schedule, or of a captured call. id: its row. total_bytes: the sum of their sizes. bound_bytes: the most bytes that are live at one time. peak_bytes: what they take where they share memory. lives: (bytes, first item, last item, offset in the shared memory) of each. */
 export interface MemoryUse {
   id: number;
   total_bytes: number;
@@ -331,14 +432,14 @@ export interface MemoryUse {
   lives: [number, number, number, number][];
 }
 
-/** What the reader must know of this trace. level: "error" | "warning" | "note". */
+/** A remark on the whole trace. level: how serious it is. text: the remark. frame: the line of the user's code that it is about, None for none. */
 export interface Message {
   level: string;
   text: string;
   frame: number | null;
 }
 
-/** What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads the same of it. `stride`: by how many elements a step moves the address, None where that differs. `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None for scratch memory. */
+/** The accesses of one step of a loop to an operand. buffer: its position among the kernel's arguments, None for scratch memory. name: in the user's Python, else "data1". bytes: size of the cache lines. again: whether every step of the loop reads the same. stride: elements by which a step moves the address, None where that differs. */
 export interface Touch {
   buffer: number | null;
   name: string;
@@ -347,7 +448,7 @@ export interface Touch {
   stride: number | null;
 }
 
-/** A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement. `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much: "L1" | "L2" | "L3" | "memory". */
+/** A line of an annotated loop nest: a loop or a statement. depth: how many loops are around it. text: the line. axis: the id of the loop's axis, None for a statement. kind: of the axis; "" for a statement. size: of the axis, symbolic as text; 0 for a statement. touches: the accesses of one step of the loop, by operand. bytes: the working set of one step. cache: the first level that holds it: "L1", "L2", "L3" or "memory". */
 export interface NestLine {
   depth: number;
   text: string;
@@ -359,29 +460,29 @@ export interface NestLine {
   cache: string;
 }
 
-/** An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some 0 and without a meaning. `obstacle`: what stands against it, "" where it is legal. `caution`: what speaks against a legal one. */
+/** An opt that may be tried on an axis. op: the kind of the opt. axis: the id of the axis. amounts: the usual amounts; of some kinds an amount is another axis' id, of some 0 and without a meaning. legality_error: why it is illegal, "" where it is legal. caution: why a legal one may be slow, "" for no reason. */
 export interface OptOffer {
   op: string;
   axis: number;
   amounts: number[];
-  obstacle: string;
+  legality_error: string;
   caution: string;
 }
 
-/** A listing of a kernel in a branch; the languages are those of `Program`. */
+/** A listing of a kernel in a branch. language: one of those of `Program`. lines: its lines, in order. */
 export interface Listing {
   language: string;
   lines: string[];
 }
 
-/** A stage that made a kernel of a branch: how long it took, and how many firings it had. */
+/** A stage that made a kernel of a branch. name: of the stage. elapsed_us: its time in microseconds. steps: how many firings it had. */
 export interface StageTime {
   name: string;
   elapsed_us: number;
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `base_times_us`: times of the kernel as captured (of an edit: of the text before it), taken in turns with these; none where it is that kernel itself. Only these two compare: times of two branches are of two sittings. `verdict` compares them: "faster" | "slower" | "noise" | "unknown". `note`: a remark on this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
+/** A kernel in a branch. A worker process ran it in separate memory. Times are in microseconds. The candidates of a search have no listings, nest and offers. The times and the base times are taken alternately, and only these two may be compared: two branches are timed at different times. kernel: the captured kernel that it replaces, None for a new one. name: of the program. device: where it runs. opts: those that were applied, in order. steps: all opts that were proposed, with their reasons. axes: (name, kind, size) of each loop, outermost first. nest: its loops and statements, with their accesses. offers: the opts that may be tried next. listings: its texts. stages: the stages that made it. times_us: all samples; none where it could not be timed. median_us: the median, None without samples. low_us: the first quartile, None without samples. high_us: the third quartile, None without samples. flops: floating-point operations of one run. bytes_moved: bytes that it reads and writes, each once. bytes_loaded: bytes that its load instructions read. compile_us: time to compile it. caches: (name, bytes) of the target's caches. base_times_us: samples of the kernel as captured, of an edit those of the text before it; none for that kernel itself. base_median_us: their median, None without samples. base_low_us: their first quartile, None without samples. base_high_us: their third quartile, None without samples. verdict: the comparison of both. note: a remark on this kernel ("its results are wrong"). uops: how many UOps one run executes, a vector's as one; 0 where it is unknown. */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -411,7 +512,7 @@ export interface KernelVariant {
   uops: number;
 }
 
-/** A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of `before`, both in words. `node`: the digest of the node that it fired on. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+/** A firing of the rule that a branch is about. kernel: the kernel whose pass it is in. stage: the name of the pass. step: the number of the firing in the pass, from 1. rule: the name of the rule. before: the node that was replaced, as text. after: the node in its place, as text. node: the digest of the node that it fired on. verdict: the result of the check. says: the result as text. inputs: (name, value) at which both differ; empty where they do not. was: the value of `before` there. has_become: the value of `after` there. */
 export interface RuleFiring {
   kernel: number;
   stage: string;
@@ -427,7 +528,7 @@ export interface RuleFiring {
   has_become: string;
 }
 
-/** What the check says of a firing of this trace: `step` (from 1) of `stage`. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+/** The check of a firing of this trace. stage: the pass. step: the number of the firing in the pass, from 1. verdict: the result of the check. says: the result as text. inputs: (name, value) at which both sides differ; empty where they do not. was: the value before the firing there. has_become: the value after the firing there. */
 export interface FiringCheck {
   stage: number;
   step: number;
@@ -438,7 +539,7 @@ export interface FiringCheck {
   has_become: string;
 }
 
-/** A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new. `digest`: equal for equal kernels. Times are of a run of the whole schedule, in microseconds; None where it was not run. */
+/** A kernel or a copy of a schedule in a branch. Times are of one run of the whole schedule, in microseconds; None where it was not run. name: of the program. device: where it runs. kernel: the captured kernel that is the same, None for a new one. digest: equal for equal kernels. nodes: the LazyBuffers that it computes. roots: the LazyBuffers that it stores. reads: the LazyBuffers that it reads from memory. flops: floating-point operations of one run. bytes_moved: bytes that it reads and writes, each once. median_us: the median of its samples. low_us: the first quartile. high_us: the third quartile. */
 export interface FusedKernel {
   name: string;
   device: string;
@@ -454,7 +555,7 @@ export interface FusedKernel {
   high_us: number | null;
 }
 
-/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
+/** An output of a schedule in a branch, compared with that of the captured schedule. Both are computed from the same generated inputs. node: the output. difference: the largest between two finite elements that were read. same: whether rounding explains the difference. dtype: the element type. magnitude: the largest finite element. tolerance: what `same` allows, relative to the elements; 0 for nothing. */
 export interface OutputCheck {
   node: number;
   difference: number;
@@ -464,7 +565,7 @@ export interface OutputCheck {
   tolerance: number;
 }
 
-/** A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and those that are fused, because the reader wants it. `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take, each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`: those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" | "slower" | "noise" | "unknown". `outputs`: what came of comparing the values. */
+/** A schedule in a branch. It and the captured one are timed alternately, in microseconds. stage: the captured schedule. cut: the LazyBuffers that the reader stores in memory. join: the LazyBuffers that the reader fuses. kernels: all kernels, in order. decisions: the last decision on each LazyBuffer. total_bytes: the sum of the sizes of the intermediates. peak_bytes: what they take where they share memory. times_us: samples of all kernels, one run after another. base_times_us: samples of the captured schedule. median_us: the median, None without samples. low_us: the first quartile, None without samples. high_us: the third quartile, None without samples. base_median_us: the median of the captured schedule, None without samples. base_low_us: its first quartile, None without samples. base_high_us: its third quartile, None without samples. verdict: the comparison of both. outputs: the comparison of the values. edges: the fusion edges to the LazyBuffers that its kernels compute. */
 export interface ScheduleVariant {
   stage: number;
   cut: number[];
@@ -483,15 +584,16 @@ export interface ScheduleVariant {
   base_high_us: number | null;
   verdict: string;
   outputs: OutputCheck[];
+  edges: FusionEdge[];
 }
 
-/** A command of `explore.whatif` as data: its kind, and its arguments by name. */
+/** A command of `explore.whatif` as data. kind: the name of its class. arguments: (name, value) of each. */
 export interface CommandInfo {
   kind: string;
   arguments: ([string, number | string])[];
 }
 
-/** What a compiler says of a text, at which line and column, counted from 1; 0 where it names none. */
+/** A message of a compiler on a text. line: from 1, 0 where it names none. column: from 1, 0 where it names none. level: how serious it is. text: the message. */
 export interface Diagnostic {
   line: number;
   column: number;
@@ -499,7 +601,7 @@ export interface Diagnostic {
   text: string;
 }
 
-/** An element of a result that is not what was expected, both as text. */
+/** An element of a result that is not the expected one. buffer: the name of the result. index: the position of the element. found: its value, as text. expected: the right value, as text. */
 export interface Difference {
   buffer: string;
   index: number;
@@ -507,7 +609,7 @@ export interface Difference {
   expected: string;
 }
 
-/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number; `magnitude` is that of the largest finite element of that buffer, and `tolerance` what rounding may do, relative to the elements (0: nothing). `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard. */
+/** The result of editing a text of a kernel. Its results are compared with those of the text before the edit. stage: "c", "llvm" or "uops". diagnostics: the messages of its compiler. ended: how its process ended, as text; "" where it ended well. against: the reference of the comparison, "" without a comparison. verdict: the result of the comparison. compared: how many elements were compared. differing: how many of them differ by more than rounding. largest_error: the largest absolute difference, None where one side is no finite number. magnitude: the largest finite element of that buffer. tolerance: what rounding may do, relative to the elements; 0 for nothing. first: the first element that differs, None for none. before_us: times of the text before the edit, taken alternately with those of the branch. unprotected: what this system cannot guard. */
 export interface Edited {
   stage: string;
   diagnostics: Diagnostic[];
@@ -524,7 +626,7 @@ export interface Edited {
   unprotected: string[];
 }
 
-/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise. `search`: where a search led there, what it measured; these times are its own, and compare with no other. */
+/** The result of a command: the trace as it would be otherwise. id: its row. parent: the branch that it continues, None for the capture. kernel: the kernel that the command is about, None for none. command: the command. status: "failed" keeps what was made until then. reason: why it failed; "" where it did not. kernels: the kernels that it changed. labels: its names: "as captured", "heuristics". rule_law: the law of the rule that the command is about; "" for none. rule_text: the source code of that rule. firings: the firings of that rule, each checked. edited: the result of an edited text, None for other commands. schedule: the schedule, None for commands about other things. search: the times of a search, None without one. They cannot be compared with other times. */
 export interface Branch {
   id: number;
   parent: number | null;
@@ -542,14 +644,14 @@ export interface Branch {
   search: Search | null;
 }
 
-/** A loop of a linear program, and the lines of the listing at which it begins and ends. */
+/** A loop of a linear program. begin: the line of the listing at which it begins. end: the line at which it ends. name: of its counter. */
 export interface RecordedLoop {
   begin: number;
   end: number;
   name: string;
 }
 
-/** What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`. */
+/** The contents of a buffer before its kernel ran. name: in the listing. size: the number of elements. width: elements in a drawn row. cells: the first elements, as text. */
 export interface RecordedBuffer {
   name: string;
   size: number;
@@ -557,7 +659,7 @@ export interface RecordedBuffer {
   cells: string[];
 }
 
-/** A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the element, None where it is not valid. */
+/** A step of a kernel. place: the line of the UOp that ran. slot: the line whose value changed; of an ASSIGN that of its accumulator. value: a text for each lane. buffer: the buffer that an access reads or writes; "" for other steps. stored: whether the access writes. index: of an access, the element for each lane; None where the lane is not valid. */
 export interface RecordedStep {
   place: number;
   slot: number;
@@ -567,7 +669,7 @@ export interface RecordedStep {
   index: (number | null)[];
 }
 
-/** The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more. */
+/** The first steps of a kernel, which a page without an engine can show. id: its row. kernel: its kernel. name: of the program. note: a remark, as on inputs that were generated. listing: the lines of the program. loops: its loops. buffers: its buffers. steps: its steps, in order. ended: whether these are all steps. */
 export interface Recording {
   id: number;
   kernel: number;
@@ -580,7 +682,7 @@ export interface Recording {
   ended: boolean;
 }
 
-/** One capture, whole. `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value). `module_costs`, `figures` and `roofline` follow from the other tables: they are filled when the trace is written, for the front end, and do not count for `==`. */
+/** One capture. `Trace` (`trace.py`) adds its queries. `module_costs` and the fields after it follow from the other tables: `trace_to_bytes` computes them for the front end, and `==` ignores them. version: of the format. title: of the capture. options: (name, value) of the settings that produced it. sources: the user's files. frames: the lines of the user's code. nodes: all LazyBuffers and UOps. rules: the rewrite rules that fired. stages: the stages of the compiler; parents come first. links: which node was made from which. kernels: in the order of their launches. programs: the listings of the kernels. runs: the samples of the kernels. buffers: the device buffers. messages: remarks on the whole trace. memory: of the intermediates, by schedule. scopes: the user's modules. transforms: the passes over whole graphs. laws: the effect of each kind of opt. branches: the commands that were tried. ceilings: the measured ceilings of the machine; empty where they were not measured. roofs: the ceilings that apply to each kernel. recordings: recorded steps of kernels. checks: checks of firings. stage_texts: the texts after stages. regions: blocks, computations and functions of another compiler. back_edges: operands that come after their users. dialect: of another compiler; None for this one. origins: of a program of another front end, the operations of its graph that each kernel computes. module_costs: time and memory by module. figures: of the whole trace, then of each kernel. roofline: the timed kernels under their ceilings; None before it is computed. kernel_time: the timeline of the runs alone; None before it is computed. elapsed_time: the timeline with the stages of the compiler; None before it is computed. fusion_edges: the scheduler's decision on each edge. scripts: the scripts of the kernels. */
 export interface Trace {
   version: number;
   title: string;
@@ -588,7 +690,7 @@ export interface Trace {
   sources: Source[];
   frames: Frame[];
   nodes: Node[];
-  rules: Rule[];
+  rules: RuleInfo[];
   stages: Stage[];
   links: Link[];
   kernels: KernelInfo[];
@@ -605,9 +707,18 @@ export interface Trace {
   roofs: Roof[];
   recordings: Recording[];
   checks: FiringCheck[];
+  stage_texts: StageText[];
+  regions: Region[];
+  back_edges: BackEdge[];
+  dialect: Dialect | null;
+  origins: Program[];
   module_costs: ModuleCost[];
   figures: Figures[];
   roofline: Roofline | null;
+  kernel_time: Timeline | null;
+  elapsed_time: Timeline | null;
+  fusion_edges: FusionEdge[];
+  scripts: KernelScript[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -626,7 +737,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
   },
   Node: {
     id: [{"id": true}],
-    kind: [{"words": ["lazybuffer", "uop"]}],
+    kind: ["str"],
     op: ["str"],
     src: [{"many": {"index": "nodes", "before": true}}],
     dtype: ["str"],
@@ -696,7 +807,42 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     ceilings: [{"many": {"row": "RooflineCeiling"}}],
     note: ["str"],
   },
-  Rule: {
+  TimelineSpan: {
+    row: [{"least": 0, "of": "int"}],
+    name: ["str"],
+    started_us: ["float"],
+    elapsed_us: [{"least": 0, "of": "float"}],
+    depth: [{"least": 0, "of": "int"}, 0],
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}, null],
+    stage: [{"either": [{"index": "stages", "before": false}, "null"]}, null],
+  },
+  BufferLifetime: {
+    buffer: [{"index": "buffers", "before": false}],
+    name: ["str"],
+    bytes: [{"least": 0, "of": "int"}],
+    started_us: ["float"],
+    ended_us: ["float"],
+    lane: [{"either": [{"least": 0, "of": "int"}, "null"]}],
+  },
+  Timeline: {
+    rows: [{"many": {"each": [{"least": 0, "of": "int"}, "str"]}}],
+    spans: [{"many": {"row": "TimelineSpan"}}],
+    memory: [{"many": {"each": ["float", "int"]}}],
+    lives: [{"many": {"row": "BufferLifetime"}}],
+    end_us: ["float", 0.0],
+  },
+  FusionEdge: {
+    src: [{"index": "nodes", "before": false}],
+    dst: [{"index": "nodes", "before": false}],
+    mark: [{"words": ["fused", "cut", "again", "read"]}],
+    illegal: ["str"],
+  },
+  KernelScript: {
+    kernel: [{"index": "kernels", "before": false}],
+    texts: [{"many": "str"}],
+    inserts: [{"many": {"words": ["shared", "llvm", "c"]}}],
+  },
+  RuleInfo: {
     id: [{"id": true}],
     name: ["str"],
     law: ["str"],
@@ -730,7 +876,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     decision: ["str"],
     reason: ["str"],
     compared: [{"many": {"row": "Compared"}}, []],
-    obstacle: ["str", ""],
+    legality_error: ["str", ""],
   },
   OptLaw: {
     id: [{"id": true}],
@@ -799,6 +945,48 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
   Line: {
     text: ["str"],
     nodes: [{"many": {"index": "nodes", "before": false}}],
+  },
+  TextLine: {
+    text: ["str"],
+    nodes: [{"many": {"index": "nodes", "before": false}}, []],
+    origin: [{"either": [{"least": 0, "of": "int"}, "null"]}, null],
+  },
+  StageText: {
+    id: [{"id": true}],
+    stage: [{"index": "stages", "before": false}],
+    language: ["str"],
+    lines: [{"many": {"row": "TextLine"}}],
+    title: ["str", ""],
+    before: [{"either": [{"index": "stage_texts", "before": true}, "null"]}, null],
+  },
+  Region: {
+    id: [{"id": true}],
+    name: ["str"],
+    kind: ["str"],
+    nodes: [{"many": {"index": "nodes", "before": false}}, []],
+    parent: [{"either": [{"index": "regions", "before": true}, "null"]}, null],
+  },
+  BackEdge: {
+    src: [{"index": "nodes", "before": false}],
+    dst: [{"index": "nodes", "before": false}],
+  },
+  Level: {
+    kind: ["str"],
+    name: ["str"],
+    plural: ["str"],
+    role: [{"words": ["tensors", "program", "lines"]}],
+  },
+  Language: {
+    key: ["str"],
+    name: ["str"],
+  },
+  Dialect: {
+    compiler: ["str"],
+    version: ["str"],
+    levels: [{"many": {"row": "Level"}}],
+    languages: [{"many": {"row": "Language"}}],
+    panels: [{"many": "str"}],
+    notes: [{"many": "str"}, []],
   },
   Program: {
     id: [{"id": true}],
@@ -905,7 +1093,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     op: ["str"],
     axis: [{"least": 0, "of": "int"}],
     amounts: [{"many": {"least": 0, "of": "int"}}],
-    obstacle: ["str", ""],
+    legality_error: ["str", ""],
     caution: ["str", ""],
   },
   Listing: {
@@ -1008,6 +1196,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     base_high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
     verdict: [{"words": ["faster", "slower", "noise", "unknown"]}, "unknown"],
     outputs: [{"many": {"row": "OutputCheck"}}, []],
+    edges: [{"many": {"row": "FusionEdge"}}, []],
   },
   CommandInfo: {
     kind: ["str"],
@@ -1093,7 +1282,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     sources: [{"many": {"row": "Source"}}],
     frames: [{"many": {"row": "Frame"}}],
     nodes: [{"many": {"row": "Node"}}],
-    rules: [{"many": {"row": "Rule"}}],
+    rules: [{"many": {"row": "RuleInfo"}}],
     stages: [{"many": {"row": "Stage"}}],
     links: [{"many": {"row": "Link"}}],
     kernels: [{"many": {"row": "KernelInfo"}}],
@@ -1110,8 +1299,17 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     roofs: [{"many": {"row": "Roof"}}, []],
     recordings: [{"many": {"row": "Recording"}}, []],
     checks: [{"many": {"row": "FiringCheck"}}, []],
+    stage_texts: [{"many": {"row": "StageText"}}, []],
+    regions: [{"many": {"row": "Region"}}, []],
+    back_edges: [{"many": {"row": "BackEdge"}}, []],
+    dialect: [{"either": [{"row": "Dialect"}, "null"]}, null],
+    origins: [{"many": {"row": "Program"}}, []],
     module_costs: [{"many": {"row": "ModuleCost"}}, []],
     figures: [{"many": {"row": "Figures"}}, []],
     roofline: [{"either": [{"row": "Roofline"}, "null"]}, null],
+    kernel_time: [{"either": [{"row": "Timeline"}, "null"]}, null],
+    elapsed_time: [{"either": [{"row": "Timeline"}, "null"]}, null],
+    fusion_edges: [{"many": {"row": "FusionEdge"}}, []],
+    scripts: [{"many": {"row": "KernelScript"}}, []],
   },
 };

@@ -1,5 +1,6 @@
 // The rows of a trace's module costs as a tree, each with the LazyBuffers that were made in it.
 
+import { isTensor } from "./dialect";
 import type { ModuleCost, Trace } from "./model";
 
 export const OUTSIDE = "(outside of modules)";
@@ -16,8 +17,9 @@ export interface Module {
 /** The whole trace, with its modules inside; null where it has none. */
 export function moduleTree(trace: Trace): Module | null {
   const made = new Map<number | null, number[]>();
-  for (const { id, kind, scope } of trace.nodes) {
-    if (kind !== "lazybuffer") continue;
+  for (const node of trace.nodes) {
+    const { id, scope } = node;
+    if (!isTensor(trace, node)) continue;
     const nodes = made.get(scope);
     if (nodes === undefined) made.set(scope, [id]);
     else nodes.push(id);

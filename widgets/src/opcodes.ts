@@ -17,8 +17,8 @@ const UOPS: Record<string, string> = {
   HREDUCE: "combines all lanes of a vector, in halves; of several vectors, to a lane each",
   VECTORIZE: "a vector from one scalar per lane; of equal scalars, a broadcast",
   GEP: "one lane of a vector",
-  TABLE: "the one of a few constants that the low bits name",
-  WMMA: "a tensor core: C + A · B, of what all lanes of a warp, or tile registers of a CPU, hold of the three matrices",
+  TABLE: "one of a few constants, chosen by the low bits of an index",
+  WMMA: "a tensor core: C + A · B on matrices that the lanes of a warp hold, or tile registers of a CPU",
   CAST: "the same value in another type",
   BITCAST: "the same bits in another type",
   WHERE: "the second where the condition holds, else the third",
@@ -30,7 +30,7 @@ const UOPS: Record<string, string> = {
   DOT_BF16: "adds to each lane the products of two pairs of bfloat16 numbers, summed in float32",
   DOT_I8: "adds to each lane the products of four pairs of bytes, summed in int32",
   DOT_U8: "the same, the first byte of each pair without a sign",
-  BARRIER: "all that is stored before it is there before anything behind it is loaded",
+  BARRIER: "later loads see all earlier stores",
 };
 
 /** x86-64 and AArch64, most specific first. */
@@ -88,7 +88,7 @@ const PTX: [RegExp, string][] = [
 
 const AMDGCN: [RegExp, string][] = [
   [/^s_waitcnt/, "waits until memory has answered"],
-  [/^s_delay_alu/, "tells the scheduler how far a result is away"],
+  [/^s_delay_alu/, "gives the scheduler the distance to a result"],
   [/^s_barrier/, "waits until every wave of the group is here"],
   [/^s_load/, "reads what is the same for the whole wave, as the kernel's arguments are"],
   [/^s_endpgm/, "the wave is done"],

@@ -8,12 +8,13 @@ export const GROUPS = {
     "panels": [
       "rewrites",
       "why",
-      "history"
+      "history",
+      "llvm"
     ]
   },
   "program": {
     "title": "Program",
-    "says": "What the program consists of, what it is in other languages, and what bounds a loop",
+    "says": "The parts of the program, the program in other languages, and the bottleneck of a loop",
     "panels": [
       "kernels",
       "modules",
@@ -23,16 +24,16 @@ export const GROUPS = {
   },
   "whatif": {
     "title": "What if",
-    "says": "Decide otherwise, and see what comes of it",
+    "says": "Change decisions and compare the results",
     "panels": [
       "tuner",
       "rules",
       "fusion"
     ]
   },
-  "byhand": {
-    "title": "By hand",
-    "says": "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie",
+  "models": {
+    "title": "Kernel analysis",
+    "says": "A kernel step by step, its caches, a GPU's warps, and the layout of tensors",
     "panels": [
       "debugger",
       "caches",
@@ -63,7 +64,7 @@ export const GROUPS = {
 export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
 
 /** What a page keeps for panels. */
-export type Need = "branches" | "caches" | "gpu" | "lines" | "recordings" | "rosetta" | "schedules" | "shape" | "throughput";
+export type Need = "branches" | "caches" | "gpu" | "lines" | "passes" | "recordings" | "rosetta" | "schedules" | "shape" | "throughput";
 
 /** What is known of a panel before its code is there: see `Panel` in panels.py. */
 export interface PanelRow {
@@ -81,7 +82,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "title": "Rewrites"
   },
   "why": {
-    "title": "Why",
+    "title": "Decisions",
     "chunk": "why",
     "key": "y"
   },
@@ -111,6 +112,19 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "view.kernels[KERNEL].translate() before, or view.to_html(path, rosetta=True)"
     ]
   },
+  "llvm": {
+    "title": "LLVM passes",
+    "chunk": "texts",
+    "roomy": true,
+    "needs": [
+      "passes"
+    ],
+    "asks": true,
+    "instead": [
+      "In a notebook this panel runs LLVM. A page has the results of ",
+      "view.kernels[KERNEL].passes()"
+    ]
+  },
   "throughput": {
     "title": "Throughput",
     "chunk": "throughput",
@@ -132,7 +146,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "branches"
     ],
     "instead": [
-      "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
+      "This trace has no other opts for a kernel, and a page cannot compile. A notebook can: ",
       "view.panels.tuner, view.kernels[KERNEL].apply(opts)"
     ]
   },
@@ -144,24 +158,25 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "branches"
     ],
     "instead": [
-      "No rule was tried on this trace, and rules are Python: a notebook fires them ",
+      "This trace has no tried rules, and a page runs no Python. A notebook fires rules: ",
       "view.rules"
     ]
   },
   "fusion": {
     "title": "Fusion",
     "chunk": "fusion",
+    "roomy": true,
     "needs": [
       "schedules"
     ],
     "instead": [
-      "Nothing was cut or joined in this trace. A notebook can: ",
+      "This trace has no cut or joined edges. A notebook can: ",
       "view.fusion.cut, view.fusion.join"
     ]
   },
   "debugger": {
     "title": "Debugger",
-    "chunk": "byhand",
+    "chunk": "models",
     "roomy": true,
     "needs": [
       "recordings"
@@ -174,7 +189,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   },
   "caches": {
     "title": "Caches",
-    "chunk": "byhand",
+    "chunk": "models",
     "roomy": true,
     "needs": [
       "caches"
@@ -194,7 +209,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "No kernel of this trace is a GPU's. One that is, from any machine: ",
+      "No kernel of this trace is for a GPU. Any machine can compile one: ",
       "explore(f, target=\"sm_80\")"
     ]
   },
@@ -206,7 +221,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "shape"
     ],
     "instead": [
-      "No node of this trace shows memory otherwise than as it lies.",
+      "Every node of this trace reads memory in its order; there are no views.",
       ""
     ]
   },

@@ -6,7 +6,7 @@ import { PANEL_ROWS } from "./panel_rows";
 import { BUNDLED } from "./panel_views";
 import type { Change, Panel, Store, View } from "./store";
 
-/** The view of a panel; `isOpen` tells whether the reader looks at it, by default always: a widget of its own. */
+/** The view of a panel; `isOpen` says whether the panel is visible, by default always: a widget of its own. */
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const { chunk } = PANEL_ROWS[panel];
   if (chunk !== undefined) return new Later(store, panel, chunk, isOpen ?? (() => true), isOpen === undefined);

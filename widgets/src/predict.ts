@@ -15,7 +15,7 @@ export function showQuestion(session: Session, element: HTMLElement, model: Mode
   element.append(root, below);
   let remove: (() => void) | null = null;
   const draw = (): void => {
-    const guess = model.get("guess") as number | null;
+    const guess = (model.get("guess") ?? null) as number | null; // a kernel in the browser sends None as undefined
     const take = (taken: number): void => {
       model.set("guess", taken);
       model.save_changes();

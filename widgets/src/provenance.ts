@@ -1,6 +1,20 @@
 // What follows from a trace: who uses a node, what it came from and became, which lines and Python lines it made.
 
-import type { Decision, Frame, KernelInfo, Link, Node, Program, Run, Stage, Step, Trace } from "./model";
+import { isTensor } from "./dialect";
+import type {
+  Decision,
+  Frame,
+  FusionEdge,
+  KernelInfo,
+  Link,
+  Node,
+  Program,
+  Run,
+  Stage,
+  StageText,
+  Step,
+  Trace,
+} from "./model";
 
 export interface Firing {
   stage: Stage;
@@ -28,11 +42,13 @@ export class TraceIndex {
   /** Kernels that only compute what was requested before the capture: lazy inputs. None where all do. */
   readonly earlier: Set<number>;
   readonly decisionOf: Map<number, Decision>;
+  private readonly texts = new Map<number, StageText[]>();
   private readonly nearest = new Map<string, Node | null>();
   private readonly members = new Map<number, Set<number>>();
   private byLine: Map<string, number[]> | null = null;
   private byFrame: Map<number, number[]> | null = null;
   private users: Map<number, number[]> | null = null;
+  private edges: Map<string, FusionEdge> | null = null;
 
   constructor(trace: Trace) {
     this.trace = trace;
@@ -55,10 +71,28 @@ export class TraceIndex {
     }
     this.decisionOf = new Map();
     for (const stage of trace.stages) for (const word of stage.decisions) this.decisionOf.set(word.node, word);
+    for (const text of trace.stage_texts) this.texts.set(text.stage, [...this.textsOf(text.stage), text]);
+  }
+
+  /** The texts after a stage. */
+  textsOf(stage: number): readonly StageText[] {
+    return this.texts.get(stage) ?? [];
+  }
+
+  /** The texts after a stage, or after the last one before it that has any. */
+  shownTexts(stage: number | null): readonly StageText[] {
+    for (let at = stage ?? -1; at >= 0; at -= 1) if (this.texts.has(at)) return this.textsOf(at);
+    return [];
   }
 
   node(id: number): Node {
     return this.trace.nodes[id];
+  }
+
+  /** What the scheduler made of the edge on which `dst` reads `src`; undefined where no kernel computes `dst`. */
+  fusionEdge(src: number, dst: number): FusionEdge | undefined {
+    this.edges ??= new Map(this.trace.fusion_edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
+    return this.edges.get(`${src} ${dst}`);
   }
 
   /** Everything the nodes came from, at any distance, in the history of one kernel (null: of all). */
@@ -100,7 +134,7 @@ export class TraceIndex {
     const owner = link.stage === null ? null : this.trace.stages[link.stage].kernel;
     if (owner !== null) return owner === kernel;
     const members = this.membersOf(kernel);
-    return members.size === 0 || this.trace.nodes[link.src].kind !== "lazybuffer" || members.has(link.src);
+    return members.size === 0 || !isTensor(this.trace, this.trace.nodes[link.src]) || members.has(link.src);
   }
 
   /** The LazyBuffers that a kernel computes, stores or reads. */
@@ -229,8 +263,8 @@ export class TraceIndex {
 
   /** Whether a stage turned its nodes into others. Null: it has no nodes (rendering, compiling). */
   changed(stage: Stage): boolean | null {
-    if (stage.steps.length > 0) return true;
-    if (stage.before.length === 0 && stage.after.length === 0) return null;
+    if (stage.steps.length > 0 || this.texts.has(stage.id)) return true;
+    if (stage.before.length === 0 && stage.after.length === 0) return this.texts.size > 0 ? false : null;
     return stage.before.length !== stage.after.length || stage.before.some((id, i) => id !== stage.after[i]);
   }
 

@@ -1,6 +1,7 @@
 // Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one call of one Python
 // line gave one kernel, or all of a kernel; in a UOp graph, unrolled copies: the copies that unrolling made of one computation.
 
+import { isTensor } from "./dialect";
 import type { ProductGroup } from "./products";
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
@@ -131,7 +132,7 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
   for (const [id, { node: nodeId }] of graph.nodes) {
     const node = index.node(nodeId);
     const apart = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
-    if (node.kind === "lazybuffer" && node.user !== null && !apart) {
+    if (isTensor(index.trace, node) && node.user !== null && !apart) {
       const { source, line, function: name } = index.trace.frames[node.user];
       keys.set(id, `${index.firstKernelOf.get(nodeId) ?? "none"} ${source}:${line} ${name}`);
     }

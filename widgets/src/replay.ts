@@ -269,7 +269,7 @@ class Shown {
     }
   }
 
-  /** Whoever reads `before` reads `after` from now on; what nobody reads any more is gone. */
+  /** All readers of `before` read `after` from now on; nodes without readers are removed. */
   replace(before: number, after: number, latest: (node: number) => number): void {
     const readers = this.users.get(before);
     if (readers === undefined || before === after) return;

@@ -2,7 +2,7 @@
 
 import type { Compared, NestLine } from "./model";
 
-/** Which rules fired at a node, which could, and what stopped the others. `stage`, `step`: where; None: anywhere. */
+/** Which rules fired at a node, which could, and what stopped the others. node: the node. stage: the pass, None for any. step: the number of steps that are done, None for all. rule: the only rule to try, None for all. */
 export interface WhyRequest {
   ask: "why";
   node: number;
@@ -11,7 +11,7 @@ export interface WhyRequest {
   rule?: string | null;
 }
 
-/** Why the LazyBuffers `a` and `b` share a kernel, or do not. */
+/** Why two LazyBuffers share a kernel, or do not. a: one of them. b: the other one. */
 export interface WhyTwoKernelsRequest {
   ask: "why kernels";
   a: number;
@@ -25,7 +25,7 @@ export interface ShapeRequest {
   moves?: unknown[];
 }
 
-/** Steps the debugger of a kernel, and returns its state. do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "generated" (begin with generated inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name. lane: the only one that is shown of a vector. */
+/** Steps the debugger of a kernel, and returns its state. kernel: its number. do: "look", "step", "back", "run to", "run until", "iteration", "restart", "finish", or "generated" (begin with generated inputs). count: the number of steps. line: of the listing, None for none. condition: see `conditions.py`; "" for none. counters: of loops by name, None for none. lane: the only lane of a vector to show, None for all. */
 export interface DebugRequest {
   ask: "debug";
   kernel?: number;
@@ -53,26 +53,35 @@ export interface CachesRequest {
   after?: string[] | null;
 }
 
-/** The grid of a GPU's kernel, the accesses of a warp, and the occupancy. `target`: a GPU ("sm_80") for which the kernel is compiled first; by default it is the captured one. */
+/** The grid of a GPU's kernel, the accesses of a warp, and the occupancy. kernel: its number. target: a GPU ("sm_80") for which the kernel is compiled first; "" for the captured one. */
 export interface GPURequest {
   ask: "gpu";
   kernel?: number;
   target?: string;
 }
 
-/** What bounds the busiest loop of a kernel, as captured or in a branch. */
+/** The bottleneck of the busiest loop of a kernel. kernel: its number. branch: the branch that has it, None for the kernel as captured. */
 export interface ThroughputOfRequest {
   ask: "throughput";
   kernel?: number;
   branch?: number | null;
 }
 
-/** What bounds each kernel, and the program. */
+/** LLVM's passes over a kernel, one by one. kernel: its number. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes that do not run. cpu: the CPU to generate code for, "" for that of the capture. */
+export interface PassesOfLLVMRequest {
+  ask: "passes";
+  kernel?: number;
+  level?: string;
+  without?: string[];
+  cpu?: string;
+}
+
+/** The bottleneck of each kernel, and of the program. */
 export interface VerdictsRequest {
   ask: "verdicts";
 }
 
-/** A kernel in other languages, or for other machines: see `KernelView.translate`. */
+/** A kernel in other languages, or for other machines: see `KernelView.translate`. kernel: its number. targets: languages and machines, None for the usual ones. */
 export interface TranslationsRequest {
   ask: "rosetta";
   kernel?: number;
@@ -89,20 +98,20 @@ export interface RulesRequest {
   ask: "rules";
 }
 
-/** The places at which a rule would fire, each firing checked. */
+/** The nodes at which a rule would fire, each firing checked. rule: its name. */
 export interface MatchesRequest {
   ask: "matches";
   rule: string;
 }
 
-/** Whether a firing kept the value: the one at `step` of a stage. */
+/** Whether a firing kept the value. stage: the pass. step: its number, from 1. */
 export interface CheckRequest {
   ask: "check";
   stage: number;
   step: number;
 }
 
-/** The trace of a branch, for a view of its own. `kernel`: which one, where the branch changed several. */
+/** The trace of a branch, for a view of its own. branch: its number. kernel: which kernel, where the branch changed several; None for the first. */
 export interface BranchTraceRequest {
   ask: "branch";
   branch: number;
@@ -116,6 +125,15 @@ export interface OptStepsOfRequest {
   timed?: boolean;
 }
 
+/** How long a kernel runs as a pipeline of LLVM compiles it, and as it was compiled. kernel: its number. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes that do not run. cpu: the CPU to generate code for, "" for that of the capture. */
+export interface TimesOfPipelineRequest {
+  ask: "pipeline times";
+  kernel?: number;
+  level?: string;
+  without?: string[];
+  cpu?: string;
+}
+
 /** Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is. */
 export interface DoRequest {
   ask: "command";
@@ -123,13 +141,13 @@ export interface DoRequest {
   branch?: number | null;
 }
 
-/** Compiles and times a kernel as captured, without opts, and by the heuristics. */
+/** Compiles and times a kernel as captured, without opts, and with the heuristics. kernel: its number. */
 export interface BeginRequest {
   ask: "begin";
   kernel: number;
 }
 
-/** Makes a branch the one at which the reader of its kernel, or of its schedule, is. */
+/** Makes a branch the present one of its kernel or schedule. branch: its number. */
 export interface GoRequest {
   ask: "go";
   branch: number;
@@ -140,13 +158,13 @@ export interface CancelRequest {
   ask: "cancel";
 }
 
-/** Runs a text that writes rules. Only a page that carries the engine may: the code reaches nothing but the page. */
+/** Runs a text that defines rules. Only a page that carries the engine may: the code reaches nothing but the page. text: Python. */
 export interface WriteRulesRequest {
   ask: "write";
   text: string;
 }
 
-/** Runs a program inside a capture, in a page that carries the engine. `machine`: one of those offered; "" is the reference interpreter's own. */
+/** Runs a program inside a capture, in a page that carries the engine. text: Python. machine: one of those offered; "" for the reference interpreter's own. */
 export interface PlayRequest {
   ask: "play";
   text: string;
@@ -163,6 +181,7 @@ export type Question =
   | CachesRequest
   | GPURequest
   | ThroughputOfRequest
+  | PassesOfLLVMRequest
   | VerdictsRequest
   | TranslationsRequest
   | LinesRequest
@@ -171,6 +190,7 @@ export type Question =
   | CheckRequest
   | BranchTraceRequest
   | OptStepsOfRequest
+  | TimesOfPipelineRequest
   | DoRequest
   | BeginRequest
   | GoRequest
@@ -178,7 +198,7 @@ export type Question =
   | WriteRulesRequest
   | PlayRequest;
 
-/** A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`. */
+/** A firing that was recorded. step: its number, from 1. rule: its name. before: the node that was replaced. after: the node in its place. */
 export interface RecordedRewrite {
   step: number;
   rule: string;
@@ -186,7 +206,7 @@ export interface RecordedRewrite {
   after: number;
 }
 
-/** A line of a function that came to None or False. `because`: the condition above it, where the line itself only returns. `values`: what the names in these lines stood for. */
+/** A line at which a function returned None or False. function: its name. file: its file. line: of the file. text: that line. because: the condition above it, where the line itself only returns; else "". values: (name, value) of the names in these lines. */
 export interface ReturnSite {
   function: string;
   file: string;
@@ -196,26 +216,26 @@ export interface ReturnSite {
   values: [string, string][];
 }
 
-/** What stopped a rule: at the node at the end of `path`, it `wanted` one thing and `found` another. `places`: where the rule's own function said no, the innermost call first. */
-export interface Obstacle {
+/** Why a rule does not fire. kind: the kind of the mismatch. path: from the matched node to the one that differs, by operands. expected: the pattern's requirement there. actual: the node, as text. places: the lines at which the rule's function returned nothing, the innermost call first. */
+export interface Mismatch {
   kind: "operation" | "sources" | "type" | "argument" | "another node" | "function" | "nothing new" | "error" | "context";
   path: number[];
-  wanted: string;
-  found: string;
+  expected: string;
+  actual: string;
   places: ReturnSite[];
 }
 
-/** One part of a rule's pattern beside the node that it was compared with. place: the way to it in the pattern: which source, of that one which ... wanted: what it wants: operations, a constant, or the name that any node may have. state: whether the node matched; the match stopped at the one that "differs". path: the way to the node: which source, of that one which ... found: the node as text; "" where the match did not reach it. at: the node of the trace; None where it is not known. */
+/** One part of a rule's pattern beside the node that it was compared with. place: the way to it in the pattern: which source, of that one which ... expected: its requirement: operations, a constant, or the name that any node may have. state: whether the node matched; the match stopped at the one that "differs". path: the way to the node: which source, of that one which ... actual: the node as text; "" where the match did not reach it. at: the node of the trace; None where it is not known. */
 export interface PatternPart {
   place: number[];
-  wanted: string;
+  expected: string;
   state: "matched" | "differs" | "not reached";
   path: number[];
-  found: string;
+  actual: string;
   at: number | null;
 }
 
-/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. `pattern`: its parts, the whole first, beside the nodes that they were compared with. */
+/** A rule tried on a node. rule: its name. law: the law that it states. doc: its docstring. file: the file of its code. line: the first line there. text: its source code. verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs something that the trace does not have. passed: parts of its pattern that match. parts: all parts of its pattern. bound: (name, node as text) of the names in its pattern. first: whether it is the one that the pass takes, of those that fire. after: the node that it makes, as text; "" where it does not fire. mismatch: why it does not fire, None where it does. at: the node of the trace at which it was stopped, None for none. pattern: its parts, the whole first, with the nodes that they were compared with. */
 export interface RuleAttempt {
   rule: string;
   law: string;
@@ -229,12 +249,12 @@ export interface RuleAttempt {
   bound: [string, string][];
   first: boolean;
   after: string;
-  obstacle: Obstacle | null;
+  mismatch: Mismatch | null;
   at: number | null;
   pattern: PatternPart[];
 }
 
-/** What can be said of a node of a trace at one step of a pass: the rules that `fired` on it or made it, those that `could` fire now, in the order of the pass, and those that are `stopped`, the nearest miss first. */
+/** The rules at a node of a trace, at one step of a pass. stage: the pass. name: of the pass. step: the number of steps that are done. node: the node. what: the node as text. note: a remark for the reader, "" for none. fired: the rules that fired on it or made it. could: the rules that could fire now, in the order of the pass. stopped: the rules that do not match, the nearest miss first. */
 export interface WhyNot {
   stage: number;
   name: string;
@@ -247,7 +267,7 @@ export interface WhyNot {
   stopped: RuleAttempt[];
 }
 
-/** What became of the edge from `src` to `dst`, which reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before. decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that compute `dst`. against_cut, against_join: what forbids cutting here, and against joining; "" where one may. */
+/** What became of the edge on which one LazyBuffer reads another one. src: the LazyBuffer that is read. dst: the one that reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before. decision: the scheduler's decision on `src`, "" for none. reason: of the decision. compared: the numbers that the scheduler compared. kernels: those that compute `src`. into: those that compute `dst`. against_cut: why it is illegal to cut here, "" where it is legal. against_join: why it is illegal to join here, "" where it is legal. */
 export interface Edge {
   src: number;
   dst: number;
@@ -261,7 +281,7 @@ export interface Edge {
   against_join: string;
 }
 
-/** Whether two LazyBuffers share a kernel, and why: `together` are the kernels that compute both; `edges` the way from one to the other, where there is one; `text` says it in a sentence. */
+/** Whether two LazyBuffers share a kernel, and why. a: one of them. b: the other one. text: the answer as a sentence. together: the kernels that compute both. kernels_of_a: the kernels that compute `a`. kernels_of_b: the kernels that compute `b`. edges: the path from one to the other, empty where there is none. */
 export interface WhyKernels {
   a: number;
   b: number;
@@ -331,9 +351,9 @@ export interface DebuggerState {
   accesses: ([string, boolean, (number | null)[], string])[];
 }
 
-/** What one access (or several together) met. `found`: touches answered by each level, and last by memory. `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and last those of a line touched for the first time. */
+/** Hits of one access, or of several together. `served`: cache lines that each level served, and last in memory. `reuse`: accesses by reuse distance, the other lines accessed since the last access to the line: 0, 1, 2-3, 4-7 …, and last the first accesses to a line. */
 export interface Traffic {
-  found: number[];
+  served: number[];
   reuse: number[];
 }
 
@@ -345,7 +365,7 @@ export interface AccessTrafficData {
   stored: boolean;
   nbytes: number;
   loops: string[];
-  found: number[];
+  served: number[];
   reuse: number[];
 }
 
@@ -427,7 +447,7 @@ export interface GPUData {
   why: string;
 }
 
-/** What the panel of throughputs draws; ports that nothing uses are left out. */
+/** The data that the panel of throughputs draws, without unused ports. */
 export interface ThroughputData {
   kernel: string;
   lines: [number, number] | null;
@@ -443,6 +463,64 @@ export interface ThroughputData {
   notes: string[];
 }
 
+/** Texts of lines as `tracefile.columns` packs them. forms: the texts without their numbers. form: for each text its form. numbers: the numbers of all texts, as differences from the last text of the form. */
+export interface PackedLines {
+  forms: string[];
+  form: number[];
+  numbers: number[];
+}
+
+/** What LLVM says of an optimization that it did, or did not do. */
+export interface Remark {
+  text: string;
+  uop: number | null;
+  subject: string;
+}
+
+/** One run of a pass. number: its place in the pipeline. name: LLVM's name. argument: the option that switches it off, "" where there is none. stage: its input: "IR", "machine IR"; "assembly" for the end. changed: whether it changed the text. begins: whether the text before is in another language: the whole text is new. change: lines added and removed, as text. seconds: its CPU time, None where LLVM does not measure it. edits: the changes of the text before: (first line, lines removed, numbers of new lines), these numbers as differences from the one before. remarks: its optimization remarks. */
+export interface PassData {
+  number: number;
+  name: string;
+  argument: string;
+  stage: string;
+  changed: boolean;
+  begins: boolean;
+  change: string;
+  seconds: number | null;
+  edits: number[][];
+  remarks: Remark[];
+}
+
+/** A value that has no register for a while: it is stored on the stack and loaded again. */
+export interface Spill {
+  slot: number;
+  bytes: number;
+  stores: number;
+  loads: number;
+  uop: number | null;
+  subject: string;
+  python: string[];
+  blocks: string[];
+}
+
+/** LLVM's passes over a kernel, one by one. kernel: its name. number: its number in the trace. cpu: the CPU that code was generated for. pipeline: the pipeline that LLVM ran, as text. lines: every line that occurs; texts are numbers of these. line_uops: for each of these lines its UOp, as the difference from the one before; -1 stands for none. uops: of each UOp that a line belongs to its place and its nodes, the place as the difference from the row before, each node from the node before. passes: all that ran, in order. seconds: CPU time of all passes that LLVM times. instructions: in the assembly. spills: the values that are stored on the stack. spilled_by: the pass that put them there. levels, cpus: the choices of the panel. */
+export interface PassesData {
+  kernel: string;
+  number: number;
+  cpu: string;
+  pipeline: string;
+  lines: PackedLines;
+  line_uops: number[];
+  uops: number[][];
+  passes: PassData[];
+  seconds: number;
+  instructions: number;
+  spills: Spill[];
+  spilled_by: string;
+  levels: string[];
+  cpus: string[];
+}
+
 /** One number of a verdict. */
 export interface Evidence {
   name: string;
@@ -450,13 +528,13 @@ export interface Evidence {
   panel: string;
 }
 
-/** Something to try, and what it gained. */
+/** A suggestion that was tried. text: the suggestion. result: what it gained. */
 export interface TrialRow {
   text: string;
   result: string;
 }
 
-/** A verdict as views show it: see `SpeedVerdict`. */
+/** A verdict as views show it: see `SpeedVerdict`. kernel: its number, None for the whole program. name: of the kernel. kind: the bottleneck, one of `KINDS`. likely: for "noise" the kind by the fastest sample, else `kind`. level: "L1", "L2", "L3" or "memory"; "" for other kinds. share: the least time on this machine / the median; None where one of them is unknown. tone: "fast", "middle", "slow", or "none" where speed does not matter or is unknown. text: the verdict as a sentence. evidence: the figures that it is based on. suggestions: what could make it faster. missing: figures that were not available. */
 export interface VerdictRow {
   kernel: number | null;
   name: string;
@@ -471,7 +549,7 @@ export interface VerdictRow {
   missing: string[];
 }
 
-/** The verdicts on the kernels that have one, and on the program; None where no kernel has one. */
+/** The verdicts of a trace. rows: those of the kernels that have one. whole: that of the program, None where no kernel has one. */
 export interface VerdictList {
   rows: VerdictRow[];
   whole: VerdictRow | null;
@@ -514,7 +592,7 @@ export interface LinesByTime {
   how: string;
 }
 
-/** A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here. */
+/** A rule. name: of the rule. law: what it states. doc: its docstring. passes: the passes that have it. firings: how often it fired in the capture. file: the file of its code. line: the first line there. own: whether the user wrote it here. */
 export interface RuleRow {
   name: string;
   law: string;
@@ -532,14 +610,14 @@ export interface RuleList {
   proves: string;
 }
 
-/** Values at which two graphs differ: `inputs` by name, what came of the graph `before` and of that `after`. */
+/** Values at which two graphs differ. inputs: (name, value) of each input. before: the value of the first graph. after: the value of the second graph. */
 export interface Counterexample {
   inputs: [string, string][];
   before: string;
   after: string;
 }
 
-/** Whether a firing keeps what is computed. status: "proved" for all values, "agrees" on `samples`, "differs" at the `counterexample`, "not checked", then `reason` says why. */
+/** Whether a firing keeps the value of a graph. status: "proved" for all values, "agrees" on samples, "differs", or "not checked". samples: how many samples were compared. reason: why it was not checked, else "". counterexample: where it differs, None where it does not. tolerance: the relative error that the rule allows, None for the usual one. */
 export interface Verdict {
   status: "proved" | "agrees" | "differs" | "not checked";
   samples: number;
@@ -548,7 +626,7 @@ export interface Verdict {
   tolerance: number | null;
 }
 
-/** Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass `name`) after `step` of its steps. `verdict`: whether what it would make means the same. */
+/** A node at which a rule would fire. rule: its name. kernel: the kernel whose pass it is in. stage: the pass. name: of the pass. step: the number of steps that are done. node: of the trace. digest: of the node. before: the node, as text. after: what the rule would make, as text. verdict: whether that has the same value. */
 export interface RuleMatch {
   rule: string;
   kernel: number;
@@ -567,7 +645,7 @@ export interface MatchList {
   places: RuleMatch[];
 }
 
-/** The check of a firing; of a wrong one the inputs, and the values before and after at these. */
+/** The check of a firing. status: "proved", "agrees", "differs" or "not checked". says: the result as text. inputs: (name, value) at which both sides differ; empty where they do not. was: the value before the firing there. has_become: the value after the firing there. */
 export interface CheckResult {
   status: string;
   says: string;
@@ -576,13 +654,13 @@ export interface CheckResult {
   has_become: string;
 }
 
-/** A trace as `trace_to_bytes` writes it, in base64. */
+/** A trace as `trace_to_bytes` writes it. trace: in base64. */
 export interface PackedTrace {
   trace: string;
 }
 
 /** The kernel after its first opts. A worker process runs it on memory of its own and measures the times. opt: the last opt; "" for the kernel without opts nest: its loops and statements axes: name, kind and size of each axis median_us: median of the samples, in microseconds; None where it was not timed low_us: lower quartile, in microseconds high_us: upper quartile, in microseconds samples: number of samples note: why there is no time */
-export interface OptStep {
+export interface MeasuredOptStep {
   opt: string;
   nest: NestLine[];
   axes: ([string, string, number | string])[];
@@ -596,28 +674,43 @@ export interface OptStep {
 /** A kernel after each of its opts. It displays as a table, and the story's page of loops shows it. kernel: the kernel's number steps: first without opts, last with all of them */
 export interface OptSteps {
   kernel: number;
-  steps: OptStep[];
+  steps: MeasuredOptStep[];
 }
 
-/** What a command led to. The branch itself was sent before, as a row: views have all rows, and only once. */
+/** How long a kernel runs as a pipeline compiles it, and as it was compiled: interleaved samples of one run, in a process of their own. */
+export interface PipelineTimes {
+  times_us: number[];
+  median_us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+  base_times_us: number[];
+  base_median_us: number | null;
+  base_low_us: number | null;
+  base_high_us: number | null;
+  verdict: string;
+  results: string;
+  reason: string;
+}
+
+/** The result of a command. The branch itself was sent before, as a row, so that views get each row once. */
 export interface CommandResult {
   branch: number | null;
   status: string;
   reason: string;
 }
 
-/** The names of the rules that a text wrote. */
+/** The names of the rules that a text defines. rules: the names. */
 export interface RuleNames {
   rules: string[];
 }
 
-/** What went wrong in a program. */
+/** An error of a program. */
 export interface Failure {
   text: string;
   line: number | null;
 }
 
-/** What a program led to. */
+/** The result of a program. */
 export interface PlayResult {
   output: string;
   trace: boolean;
@@ -632,8 +725,10 @@ export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown
   "caches": {"kernel": 0, "before": []},
   "gpu": {"kernel": 0, "target": ""},
   "throughput": {"kernel": 0},
+  "passes": {"kernel": 0, "level": "", "without": [], "cpu": ""},
   "rosetta": {"kernel": 0},
   "opt steps": {"timed": false},
+  "pipeline times": {"kernel": 0, "level": "", "without": [], "cpu": ""},
   "play": {"machine": ""},
 };
 
@@ -647,6 +742,7 @@ export interface Responses {
   "caches": CachesData;
   "gpu": GPUData;
   "throughput": ThroughputData;
+  "passes": PassesData;
   "verdicts": VerdictList;
   "rosetta": RosettaData;
   "lines": LinesByTime;
@@ -655,6 +751,7 @@ export interface Responses {
   "check": CheckResult;
   "branch": PackedTrace;
   "opt steps": OptSteps;
+  "pipeline times": PipelineTimes;
   "command": CommandResult;
   "begin": CommandResult;
   "go": CommandResult;

@@ -4,6 +4,7 @@ import story from "./story.css";
 import css from "./style.css";
 import verdicts from "./verdicts.css";
 import { h } from "./dom";
+import { canShow } from "./available";
 import { PANEL_ROWS } from "./panel_rows";
 import { PANELS, type Panel, type Store } from "./store";
 import type { GraphView } from "./views/graph";
@@ -101,10 +102,12 @@ export function onKey(
   const ofGraph: Record<string, (graph: GraphView) => void> = {
     "/": (view) => view.focusSearch(),
     i: (view) => view.isolate(),
+    c: (view) => view.focusCard(),
     f: (view) => view.fit(),
     e: (view) => view.toggleSelected(),
   };
-  const panelOf = (key: string): Panel | undefined => PANELS.find((panel) => PANEL_ROWS[panel].key === key);
+  const panelOf = (key: string): Panel | undefined =>
+    PANELS.find((panel) => PANEL_ROWS[panel].key === key && canShow(store, panel));
   const turnTo = (panel: Panel): void => store.go({ panel: store.cursor.panel === panel ? "rewrites" : panel });
   const leave = (): void => {
     store.select([]);
@@ -135,7 +138,7 @@ export function onKey(
   action();
 }
 
-/** Light or dark: as told, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
+/** Light or dark: as given, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
 function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
   const prefers = matchMedia("(prefers-color-scheme: dark)");
   const apply = (): void => {

@@ -1,17 +1,25 @@
-// A kernel as a script of its own, which runs with NumPy and llvmlite or a C compiler alone: made of the trace, offline.
+// A kernel as a script, put together from parts that the trace has, its listings, and the code of all scripts.
 
-import SHARED from "../../tinyexplore/explore/exports/script_body.py"; // gzipped, in base64
+import SHARED from "../../tinyexplore/explore/tracefile/script_body.py"; // gzipped, in base64
+import type { Trace } from "./model";
 import { fromBase64, unzipped } from "./payload";
 import type { TraceIndex } from "./provenance";
-import { scriptText } from "./script_text";
 
 /** Whether a kernel has a script: not a copy, nor one of which the trace has no source. */
 export function hasReproducer({ trace }: TraceIndex, id: number): boolean {
-  const languages = trace.programs.filter(({ kernel }) => kernel === id).map(({ language }) => language);
-  return languages.includes("uops") && (languages.includes("llvm") || languages.includes("c"));
+  return trace.scripts.some(({ kernel }) => kernel === id);
 }
 
-/** The script of a kernel that has one. ScriptError if a text of the trace would become code. */
-export async function reproducer(index: TraceIndex, id: number): Promise<string> {
-  return scriptText(index, id, await unzipped(fromBase64(SHARED)));
+/** The script of a kernel that has one. */
+export async function reproducer({ trace }: TraceIndex, id: number): Promise<string> {
+  return scriptText(trace, id, await unzipped(fromBase64(SHARED)));
+}
+
+/** The same, with the text of `script_body.py`. */
+export function scriptText(trace: Trace, id: number, shared: string): string {
+  const { texts, inserts } = trace.scripts.find(({ kernel }) => kernel === id)!;
+  const contents = new Map([["shared", shared.replace(/^"""[\s\S]*?"""\n+/, "").trimEnd()]]);
+  for (const { kernel, language, lines } of trace.programs)
+    if (kernel === id) contents.set(language, `${lines.map(({ text }) => text).join("\n")}\n`);
+  return texts.map((text, i) => text + (contents.get(inserts[i]) ?? "")).join("");
 }

@@ -88,7 +88,7 @@ export class Session {
     return this.model.get("branches") as string[];
   }
 
-  /** Asks for what was sent before anybody here listened, or did not arrive. */
+  /** Requests what was sent before this side was ready, or did not arrive. */
   private askForBranches(): void {
     if (this.model.get("is_live") === true) this.model.send?.({ since: this.rows.length });
   }
@@ -121,7 +121,7 @@ export class Session {
     for (const redraw of [...this.redraws]) redraw();
   }
 
-  /** Commands go to Python where it says that it answers: at once, or as soon as that is heard. */
+  /** Commands go to Python once it says that it answers. */
   private connect(store: Store): void {
     const { model } = this;
     const answered = model.get("is_live") === true && model.send !== undefined;
@@ -300,5 +300,5 @@ function save(model: Model, values: Record<string, unknown>): void {
 }
 
 function quiet(): void {
-  // a trace that cannot be read is told where it would be drawn
+  // the error of an unreadable trace is shown in its place
 }

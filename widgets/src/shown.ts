@@ -1,6 +1,7 @@
 // Which graph the cursor points at, and how it is drawn: constants and index maths folded into the boxes that use
 // them, views into the edges that run through them, and a budget of boxes; what is left out is counted.
 
+import { isTensor } from "./dialect";
 import type { Node, Stage, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import { Replay, type ShownGraph } from "./replay";
@@ -70,7 +71,7 @@ export interface FoldOptions {
   budget: number;
   /** Only these nodes and what lies above and below them, */
   cone: Set<number> | null;
-  /** at most so many edges away (null: all of it). */
+  /** the most edges from the centre (null: no limit). */
   hops: number | null;
   /** Views that have a box of their own all the same. */
   stay?: ReadonlySet<number>;
@@ -116,8 +117,8 @@ export class Graphs {
   at(cursor: Cursor): { graph: ShownGraph; family: string; stage: Stage | null } {
     const stage = this.stageWithGraph(cursor.stage);
     const isLazy = (roots: readonly number[]): boolean =>
-      roots.length > 0 && this.index.node(roots[0]).kind === "lazybuffer";
-    if (cursor.graph === "lazy" || stage === null || isLazy(stage.before)) {
+      roots.length > 0 && isTensor(this.index.trace, this.index.node(roots[0]));
+    if (cursor.graph === "lazy" || stage === null || isLazy(stage.before.length > 0 ? stage.before : stage.after)) {
       return { graph: this.lazyBuffers(), family: "lazy", stage: null };
     }
     const family = `kernel ${stage.kernel}`;
@@ -131,7 +132,8 @@ export class Graphs {
   }
 
   lazyBuffers(): ShownGraph {
-    const ids = this.index.trace.nodes.filter((node) => node.kind === "lazybuffer").map((node) => node.id);
+    const { trace } = this.index;
+    const ids = trace.nodes.filter((node) => isTensor(trace, node)).map((node) => node.id);
     const used = new Set(ids.flatMap((id) => this.index.node(id).src));
     return this.plain(
       ids,
@@ -232,8 +234,8 @@ function inShape(
 
 /** What a box says of a node: "x" of memory, "h = ADD" of what is computed, "LOAD x[i]" in a kernel. */
 export function wordsOf(index: TraceIndex, node: Node, kernel: number | null): { label: string; detail: string } {
-  const { name, label, group, kind } = node;
-  if (kind === "lazybuffer") {
+  const { name, label, group } = node;
+  if (isTensor(index.trace, node)) {
     if (name === "") return node;
     return { label: group === "buffer" ? name : `${name} = ${label}`, detail: node.detail };
   }
@@ -352,7 +354,7 @@ function innerViews(
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId }] of graph.nodes) {
     const node = trace.nodes[nodeId];
-    const isView = node.kind === "lazybuffer" && node.group === "movement" && node.src.length > 0;
+    const isView = isTensor(trace, node) && node.group === "movement" && node.src.length > 0;
     const stays =
       roots.has(id) || keep.has(id) || stay?.has(id) || regions?.has(id) || constants.has(id) || !users.has(id);
     if (isView && !stays) found.add(id);
@@ -389,7 +391,7 @@ function coneOf(
   return cone;
 }
 
-/** The boxes nearest to what changed, what is selected and the roots, as many as the budget allows. */
+/** The boxes nearest to what changed, what is selected and the roots, up to the budget. */
 function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, options: FoldOptions): Set<number> {
   if (ids.length <= options.budget) return new Set(ids);
   const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));

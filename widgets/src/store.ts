@@ -1,4 +1,4 @@
-// What the views share: one selection, one cursor, one hover; whoever changes them tells all others.
+// What the views share: one selection, one cursor, one hover; a change reaches all views.
 
 import { type Ask, StoredResponses } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
@@ -48,8 +48,12 @@ export class Store {
   /** Called after the reader, not the program, changed something. */
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
-  /** Asks the engine's side; null where nobody has. */
+  /** Sends a request to Python; null without Python. */
   ask: Ask | null = null;
+  /** Opens the workbench, where the story is open. */
+  work: (() => void) | null = null;
+  /** The words that the glossary shows; none: all that its field finds. */
+  lookedUp: readonly string[] = [];
   /** Whether the engine's side can run the captured program again. */
   runsAgain = false;
   /** What a page adds to the panel of times: kernels that it can run. */
@@ -75,7 +79,7 @@ export class Store {
     this.relate();
   }
 
-  /** Whether the trace, or the page, has what a panel shows where nobody can be asked. */
+  /** Whether the trace, or the page, has what a panel shows without Python. */
   holds(need: Need): boolean {
     const { recordings, branches } = this.index.trace;
     if (need === "recordings") return recordings.length > 0;

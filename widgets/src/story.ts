@@ -1,5 +1,6 @@
-// The pages of the story: of which of them a trace has something to tell, and where the workbench shows more of it.
+// The pages of the story: which of them a trace has, and where the workbench shows more of each.
 
+import { isTensor } from "./dialect";
 import { callName } from "./format";
 import type { KernelInfo, NestLine, Stage } from "./model";
 import type { TraceIndex } from "./provenance";
@@ -18,11 +19,11 @@ export interface Chapter {
   kernel: number | null;
 }
 
-/** The pages of which the trace has something to tell, in order. */
+/** The pages that the trace has, in order. */
 export function chapters(index: TraceIndex): Chapter[] {
   const { trace } = index;
   const kernel = slowest(index);
-  const lazy = trace.nodes.filter((node) => node.kind === "lazybuffer");
+  const lazy = trace.nodes.filter((node) => isTensor(trace, node));
   const own = kernel === null ? [] : stagesOf(index, kernel);
   const opts = own.find((stage) => stage.opts.length > 0);
   const fired = trace.stages.some((stage) => stage.kernel !== null && index.firings(stage) > 0);
@@ -108,9 +109,9 @@ export const AXIS_WORDS: Record<string, string> = {
   global: "an ordinary loop over results",
   thread: "shared among the cores: each does a part",
   warp: "the lanes of a warp, which hold the operands of a tensor core together",
-  local: "shared among the lanes of a workgroup",
+  local: "a block of steps inside the other loops; on a GPU, the work-items of a group",
   reduce: "accumulates: each step adds to what the one before left",
-  group: "a reduction shared by the lanes of a workgroup",
+  group: "a reduction in blocks, each with a partial result; on a GPU, one per work-item",
   unroll: "a reduction written out, an accumulator each",
   upcast: "written out: each has registers of its own",
   vector: "done at once by the lanes of vector instructions",

@@ -110,9 +110,11 @@ const WAT = grammar(
 );
 
 const GRAMMARS: Record<string, Grammar> = {
+  aten: PYTHON,
   python: PYTHON,
   llvm: LLVM,
   "llvm-opt": LLVM,
+  mir: LLVM,
   asm: ASM,
   ptx: ASM,
   amdgcn: ASM,

@@ -39,7 +39,34 @@ const LOOSE_SURROGATE = /\p{Surrogate}/u;
 /** `data` as a trace; fields that an older trace has not are put in. */
 export function validTrace(data: unknown): Trace {
   checked(checkOf({ row: "Trace" }), data, "", { sizes: sizesOf(data), row: 0 });
-  return data as Trace;
+  const trace = data as Trace;
+  checkKinds(trace);
+  checkOrigins(trace);
+  return trace;
+}
+
+const OWN_KINDS = ["lazybuffer", "uop"]; // of the nodes of a trace without a dialect
+
+/** Every node belongs to a level of the dialect. */
+function checkKinds({ dialect, nodes }: Trace): void {
+  const kinds = new Set(dialect?.levels.map(({ kind }) => kind) ?? OWN_KINDS);
+  nodes.forEach(({ kind }, at) => {
+    if (!kinds.has(kind))
+      throw new PayloadError(`nodes[${at}].kind: ${told(kind)} is none of ${[...kinds].join(", ")}`);
+  });
+}
+
+/** The origin of a line is a line of the text before. */
+function checkOrigins({ stage_texts: texts }: Trace): void {
+  texts.forEach(({ before, lines }, number) => {
+    const count = before === null ? 0 : texts[before].lines.length;
+    lines.forEach(({ origin }, at) => {
+      if (origin !== null && origin >= count)
+        throw new PayloadError(
+          `stage_texts[${number}].lines[${at}].origin: ${origin} is no line of the text before, which has ${count}`,
+        );
+    });
+  });
 }
 
 /** The number of a row that came alone. It is in a table of `trace` that has `count` rows, or is the next one. */

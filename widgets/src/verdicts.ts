@@ -54,7 +54,7 @@ export const TONE_WORDS: Record<string, string> = {
   fast: "fast: 65 % of its limit or more",
   middle: "between",
   slow: "slow: less than 30 %",
-  none: "too small to matter, or not known",
+  none: "launch overhead, or not known",
 };
 
 /** The kind as a coloured word; the sentence when one points at it. */
@@ -78,7 +78,7 @@ export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
         type: "button",
         class: "evidence",
         title: `Show where this comes from: ${panel}`,
-        onclick: () => store.go({ ...(kernel === undefined ? {} : { kernel }), ...placeOf(panel) }),
+        onclick: () => lead(store, { ...(kernel === undefined ? {} : { kernel }), ...placeOf(panel) }),
       },
       `${name} `,
       h("b", {}, value),
@@ -96,6 +96,34 @@ export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
     h("div", { class: "numbers" }, ...numbers),
     ...tries,
     missing,
+    kernel === undefined ? null : decisionsLink(store, kernel),
+  );
+}
+
+/** Goes to a place of the workbench, also from the story. */
+function lead(store: Store, place: Partial<Store["cursor"]>): void {
+  store.go(place);
+  store.work?.();
+}
+
+/** The verdict says why a kernel is slow; why it has these loops say the decisions on its opts. */
+function decisionsLink(store: Store, kernel: number): HTMLElement | null {
+  const { stages, kernels } = store.index.trace;
+  const owner = kernels[kernel]?.same_as ?? kernel;
+  const stage = stages.find((one) => one.kernel === owner && one.choices.length > 0);
+  if (stage === undefined) return null;
+  const go = (): void => {
+    store.select([]);
+    lead(store, { kernel, stage: stage.id, graph: "uops", place: "passes", panel: "why" });
+  };
+  return h(
+    "p",
+    { class: "faint" },
+    h(
+      "button",
+      { type: "button", class: "link", title: "Opens Decisions: each opt with its reason", onclick: go },
+      "Why it has these loops",
+    ),
   );
 }
 

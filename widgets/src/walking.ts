@@ -16,9 +16,16 @@ export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
 
 /**
  * The stop after (1) or before (-1) a place. At the end of a pass it is the first firing of the next pass that has any;
- * before the first firing of a pass, the last one of the pass before. Null at either end of the trace.
+ * before the first firing of a pass, the last one of the pass before. Null at either end of the trace. A stage without
+ * firings that has a text (`isText`) is one stop.
  */
-export function nextStop(stages: readonly Stage[], at: Place, direction: 1 | -1, rebuilds: boolean): Place | null {
+export function nextStop(
+  stages: readonly Stage[],
+  at: Place,
+  direction: 1 | -1,
+  rebuilds: boolean,
+  isText: (stage: number) => boolean = () => false,
+): Place | null {
   const here = stages[at.stage];
   const own = here === undefined ? [] : stopsOf(here, rebuilds);
   const near = direction > 0 ? own.find((k) => k > at.step) : own.findLast((k) => k < at.step && k > 0);
@@ -26,6 +33,7 @@ export function nextStop(stages: readonly Stage[], at: Place, direction: 1 | -1,
   for (let id = at.stage + direction; id >= 0 && id < stages.length; id += direction) {
     const stops = stopsOf(stages[id], rebuilds);
     if (stops.length > 1) return { stage: id, step: direction > 0 ? stops[1] : stops[stops.length - 1] };
+    if (isText(id)) return { stage: id, step: 0 };
   }
   return direction < 0 && at.step > 0 ? { stage: at.stage, step: 0 } : null;
 }

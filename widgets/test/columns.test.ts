@@ -82,8 +82,8 @@ test("texts are forms with their numbers' differences, whole times are differenc
   const packed = { forms: ["%a\u0001 = %b\u0001", "x 007"], form: [0, 1, 0], numbers: [9, 10, 1, 2] };
   assert.deepEqual(read(packed), ["%a9 = %b10", "x 007", "%a10 = %b12", "%a9 = %b10"]);
   assert.deepEqual(read(["a", "b", "c"]), ["a", "b", "c", "a"]);
-  assert.throws(() => read({ ...packed, numbers: [9, 10, 1] }), /not whole/);
-  assert.throws(() => read({ ...packed, form: [0, 2, 0] }), /not whole/);
+  assert.throws(() => read({ ...packed, numbers: [9, 10, 1] }), /incomplete/);
+  assert.throws(() => read({ ...packed, form: [0, 2, 0] }), /incomplete/);
   const { stages } = unpacked("Trace", trace([])) as { stages: { steps: { at_us: number }[] }[] };
   assert.deepEqual(
     stages[0].steps.map(({ at_us }) => at_us),

@@ -81,7 +81,7 @@ function graphOf(
     nodes: lines.filter((node) => Math.floor((node / size) * 4) === id),
     roots: [],
   }));
-  const empty = { links: [], stages: [], programs: [], runs: [] };
+  const empty = { links: [], stage_texts: [], stages: [], programs: [], runs: [] };
   const frames = Array.from({ length: 12 }, (_, line) => ({ id: line, source: 0, line, function: "", span: null }));
   const index = new TraceIndex({ nodes, kernels, frames, ...empty } as unknown as Trace);
   const used = new Set(nodes.flatMap(({ src }) => src));

@@ -113,10 +113,19 @@ const TRACE: Trace = {
   branches: [],
   recordings: [],
   checks: [],
+  stage_texts: [],
+  regions: [],
+  back_edges: [],
+  dialect: null,
   roofs: [],
   module_costs: [],
   figures: [],
   roofline: null,
+  kernel_time: null,
+  elapsed_time: null,
+  fusion_edges: [],
+  origins: [],
+  scripts: [],
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

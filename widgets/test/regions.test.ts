@@ -24,7 +24,7 @@ function graphOf(
     };
     return { id, kind: "lazybuffer", op: "ADD", label: "ADD", src, user: lines[id], ...rest };
   });
-  const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
+  const empty = { links: [], stage_texts: [], stages: [], kernels: [], programs: [], runs: [] };
   const frames = [0, 1, 2].map((line) => ({ id: line, source: 0, line, function: "", span: null }));
   const index = new TraceIndex({ nodes, frames, ...empty } as unknown as Trace);
   const shown = new Map(sources.map((src, id) => [id, { node: id, src }]));
@@ -86,7 +86,7 @@ test("the copies that unrolling made are one box; constants and addresses do not
     return add("STORE", [add("INDEX", [other, offset]), load]);
   });
   const sink = add("SINK", stores, { group: "control" });
-  const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
+  const empty = { links: [], stage_texts: [], stages: [], kernels: [], programs: [], runs: [] };
   const index = new TraceIndex({ nodes, ...empty } as unknown as Trace);
   const graph = {
     root: [sink],

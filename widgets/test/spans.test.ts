@@ -78,6 +78,7 @@ test("a frame says what was written there, and the keyboard stops at a line and 
     nodes: [node(0, 0), node(1, 1), node(2, 1), node(3, 2)],
     links: [],
     stages: [],
+    stage_texts: [],
     kernels: [],
   };
   const index = new TraceIndex(trace as never);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type LabelPlace, apart } from "../src/labels";
 import { Trail, linkOf, readLink } from "../src/links";
 import type { KernelInfo, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
@@ -9,8 +10,9 @@ import { consequential, tells } from "../src/story/consequence";
 import { foldedTo, loopsIn } from "../src/story/innerloop";
 import { keyed, optGroups, tileOf } from "../src/story/loops";
 import { expressionsOf, opGraph, productOf } from "../src/story/ops";
-import { columnsOf, placed } from "../src/story/placing";
+import { columnsOf, fitted, heightOf, placed } from "../src/story/placing";
 import { programLines } from "../src/story/python";
+import { type Area, Ways } from "../src/story/routing";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
   return { id, kind: "lazybuffer", op: "X", src: [], group, user, calls, label: "X", detail: "", dtype: "", arg: "" };
@@ -55,6 +57,7 @@ const TRACE = {
     { id: 0, name: "f", law: "node → f(node)" },
     { id: 1, name: "mul_one", law: "x * 1 → x" },
   ],
+  stage_texts: [],
   stages: [
     stage(0, {
       decisions: [
@@ -227,6 +230,16 @@ test("what reads comes after what it reads, and an input stands right before its
   assert.equal(placed(chain, { width: 400, height: 60 }, size), null);
 });
 
+test("boxes that no canvas of that height holds stand at the top of a higher one", () => {
+  const fan = [[], [], [], [], [0, 1, 2, 3]];
+  const sizes = [{ w: 100, h: 40, gapX: 20, gapY: 10 }];
+  assert.equal(fitted(fan, { width: 400, height: 100 }, sizes), null);
+  const found = fitted(fan, { width: 400, height: Number.POSITIVE_INFINITY }, sizes)!;
+  const tops = found.at.map(([, y]) => y - 20);
+  assert.ok(Math.min(...tops) >= 0 && Math.min(...tops) <= 20);
+  assert.ok(heightOf(found) >= 200 && heightOf(found) <= 240);
+});
+
 test("the loops of a listing are found by braces, by jumps, or by indentation", () => {
   const program = (language: string, ...texts: string[]): Parameters<typeof loopsIn>[0] =>
     ({ language, lines: texts.map((text) => ({ text, nodes: [] })) }) as unknown as Parameters<typeof loopsIn>[0];
@@ -366,6 +379,7 @@ test("a firing that makes other kinds of operations comes before one that only f
     ...TRACE,
     nodes,
     rules,
+    stage_texts: [],
     stages: [stage(0, { kernel: 0, steps })],
     programs,
     kernels: [kernel(0, [])],
@@ -414,4 +428,61 @@ test("what was requested before the capture is an input, and how it is computed 
     ],
   );
   assert.ok(!graph.opOf.has(10));
+});
+
+test("ways go around boxes, and are straight where nothing lies between", () => {
+  let seed = 7;
+  const random = (most: number): number => {
+    seed = (seed * 1103515245 + 12345) % 2 ** 31;
+    return seed % most;
+  };
+  for (let round = 0; round < 20; round += 1) {
+    const boxes = new Map<string, Area>();
+    for (let column = 0; column < 6; column += 1)
+      for (let row = 0; row < 1 + random(4); row += 1)
+        boxes.set(`${column} ${row}`, { x: 60 + column * 130, y: 40 + row * 62 + random(12), w: 104, h: 46 });
+    const ways = new Ways(boxes);
+    const names = [...boxes.keys()];
+    for (let i = 0; i < 12; i += 1) {
+      const [from, to] = [names[random(names.length)], names[random(names.length)]];
+      if (Number(from[0]) >= Number(to[0])) continue;
+      const way = ways.between(from, to)!;
+      const hit = names.filter((name) => {
+        const { x, y, w, h } = boxes.get(name)!;
+        return way.points.some(([px, py]) => Math.abs(px - x) < w / 2 - 1 && Math.abs(py - y) < h / 2 - 1);
+      });
+      assert.deepEqual(hit, [], `${from} > ${to}`);
+      for (const [name, [px, py]] of [
+        [from, way.points[0]],
+        [to, way.points.at(-1)!],
+      ] as const) {
+        const { x, y, w, h } = boxes.get(name)!;
+        assert.ok(Math.max(Math.abs(px - x) - w / 2, Math.abs(py - y) - h / 2) < 1.1, "it ends at the box");
+      }
+    }
+  }
+  const alone = new Ways(
+    new Map([
+      ["a", { x: 50, y: 50, w: 60, h: 30 }],
+      ["b", { x: 250, y: 50, w: 60, h: 30 }],
+    ]),
+  );
+  assert.match(alone.between("a", "b")!.d, /^M80.0 50.0C/);
+  assert.equal(alone.between("a", "c"), null);
+});
+
+test("labels stand apart where there is room", () => {
+  const places = [0, 14, 40].map((y): LabelPlace => [100, y, 0]);
+  const found = apart(
+    [
+      ["one label", places],
+      ["another", places],
+      ["third", places],
+    ],
+    { points: [[100, 0]] },
+  );
+  assert.deepEqual(
+    found.map(([, y]) => y),
+    [40, 14, 0],
+  );
 });

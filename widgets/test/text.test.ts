@@ -15,13 +15,13 @@ import {
   truncate,
 } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
+import { explainedWords } from "../src/lookup";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
 import { TraceIndex } from "../src/provenance";
 import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
 import { treeDiff, treeLines } from "../src/tree";
-import { liveBytes } from "../src/timeline";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = {
@@ -290,21 +290,6 @@ test("a node met again is not written out again, and says how much is folded", (
   ]);
 });
 
-test("bytes alive are the running sum of allocations and frees", () => {
-  const buffer = { id: 0, device: "X", dtype: "f", size: 1, name: "", maker: null };
-  const buffers = [
-    { ...buffer, bytes: 100, allocated_us: 1, freed_us: 5 },
-    { ...buffer, bytes: 30, allocated_us: 5, freed_us: null },
-    { ...buffer, bytes: 7, allocated_us: null, freed_us: null },
-  ];
-  assert.deepEqual(liveBytes(buffers), [
-    [0, 7],
-    [1, 107],
-    [5, 7],
-    [5, 37],
-  ]);
-});
-
 test("a time stands with its quartiles, that of a single run without", () => {
   assert.equal(quartiles({ low_us: 2, high_us: 2, times_us: [2] }), "");
   assert.equal(quartiles({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.00–3.00 µs");
@@ -330,7 +315,7 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
     { ...buffer, id: 3, name: "y", maker: 1 },
     { ...buffer, id: 4, name: "", maker: null },
   ];
-  const empty = { links: [], stages: [], programs: [], runs: [] };
+  const empty = { links: [], stage_texts: [], stages: [], programs: [], runs: [] };
   const kernels = [
     { id: 0, nodes: [], roots: [], buffers: [2] },
     { id: 1, nodes: [], roots: [], buffers: [0, 1, 2] },
@@ -374,4 +359,9 @@ test("an opt says in words what it does, to which axis and by how much", () => {
   assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2;/);
   assert.match(optMeaning("THREAD(0)"), /Here axis 0; /);
   assert.equal(optMeaning("NOVEL(1, 2)"), "");
+});
+
+test("the words that a tooltip explains are found in the glossary, and others are not", () => {
+  assert.deepEqual(explainedWords(`8: lanes\n${meaning("axis", "vector")}`), ["vector"]);
+  assert.deepEqual(explainedWords("Open the panel"), []);
 });

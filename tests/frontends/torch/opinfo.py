@@ -124,7 +124,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     from tinyexplore.frontends.torch.backend import decompositions
-    from tinyexplore.frontends.torch.program import Program
+    from tinyexplore.frontends.torch.program import TorchProgram
 
     one = Sample(info, sample, gradients)
     if not _is_dense(one.tensors):
@@ -154,7 +154,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     for node in module.graph.nodes:
         if node.op == "output":
             node.args = (flat_nodes(node.args),)
-    program = Program(module, replay=False)
+    program = TorchProgram(module, replay=False)
     torch.manual_seed(0)
     try:
         with torch.no_grad():

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tinyexplore import GlobalCounters
 from tinyexplore.frontends.torch import supported_operations, tinyexplore
-from tinyexplore.frontends.torch.program import LeftToAten, Part, Program, divided
+from tinyexplore.frontends.torch.program import LeftToAten, Part, TorchProgram, divided
 
 
 @pytest.fixture(autouse=True)
@@ -291,6 +291,15 @@ def test_a_recurrent_layer_is_compiled_where_dynamo_may() -> None:
         torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.float32])
+def test_numbers_in_steps_are_rounded_as_aten_rounds_them(dtype: Any) -> None:
+    def numbers() -> Any:
+        return [torch.arange(*args, dtype=dtype) for args in ((5, 0, -0.5), (0.5, 9, 1.5), (-2.5, 4), (7,))]
+
+    for found, expected in zip(compiled(numbers)(), numbers()):
+        assert_close(found, expected)
+
+
 def test_options_are_refused() -> None:
     with pytest.raises(Exception, match="no mode"):
         compiled(lambda x: x + 1, options={"fast": True})(torch.ones(2))
@@ -331,7 +340,7 @@ def test_random_nodes_keep_their_order() -> None:
 
     module = graph_of(program, torch.ones(3))
     torch.manual_seed(1)
-    found = Program(module)(torch.ones(3))
+    found = TorchProgram(module)(torch.ones(3))
     torch.manual_seed(1)
     for one, other in zip(found, program(torch.ones(3))):
         torch.testing.assert_close(one, other)
@@ -344,7 +353,7 @@ def test_a_graph_with_a_write_is_left_whole() -> None:
         return y + x
 
     module = graph_of(program, torch.ones(3))
-    run = Program(module)
+    run = TorchProgram(module)
     assert set(run.left.values()) == {"the graph has a write"}
     x = torch.ones(3)
     assert run(x)[0].tolist() == [4, 4, 4]

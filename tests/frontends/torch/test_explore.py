@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,6 +106,89 @@ def test_what_aten_computed_is_said_with_its_line() -> None:
     assert view.trace.frames[message.frame].line == line_of(Net.forward, "i0")
 
 
+def test_what_aten_computed_is_a_node_of_the_graph() -> None:
+    """It has a name, a time, the user's line and columns, its module's place, and what ATen read as sources."""
+    view = explore(Net(), torch.randn(8, 16), repeat=2)
+    trace = view.trace
+    (node,) = [one for one in trace.nodes if one.label == "aten.i0"]
+    assert node.name == "i0" and node.arg == "aten.i0"
+    assert re.match(r"[\d,]+ µs outside · float32 8×32$", node.detail)
+    frame = trace.frames[node.user]
+    assert frame.line == line_of(Net.forward, "i0") and frame.span is not None
+    assert trace.sources[frame.source].text.splitlines()[frame.line - 1][frame.span[1] : frame.span[3]]
+    (read,) = node.src
+    assert any(read in kernel.roots for kernel in trace.kernels)
+    assert any(node.id in one.src for one in trace.nodes)
+    assert not any(node.id in kernel.nodes for kernel in trace.kernels)
+
+
+def test_what_aten_computes_last_is_a_node_too() -> None:
+    view = explore(lambda x: torch.special.i0(x + 1).sort(), torch.randn(6), repeat=1)
+    (node,) = [one for one in view.trace.nodes if one.label == "aten.i0"]
+    assert node.src
+
+
+def test_each_kernel_has_the_operations_that_it_computes() -> None:
+    """The ATen graph, a line an operation, between the user's Python and the LazyBuffers."""
+    view = explore(Net(), torch.randn(8, 16), repeat=2)
+    lines = [line for program in view.trace.origins for line in program.lines]
+    assert {program.language for program in view.trace.origins} == {"aten"}
+    (softmax,) = [line for line in lines if line.text.startswith("_softmax = ")]
+    assert f"test_explore.py:{line_of(Net.forward, 'softmax')} in forward" in softmax.text
+    ops = {view.trace.nodes[node].op for node in softmax.nodes}
+    assert "EXP" in ops and all(view.trace.nodes[node].kind == "lazybuffer" for node in softmax.nodes)
+    (norm,) = [line for line in lines if "aten.native_layer_norm(" in line.text]
+    assert ", block.norm, " in norm.text
+    of_softmax = next(kernel for kernel in view.kernels if "_softmax = " in "".join(kernel.listing("aten")))
+    assert "aten" in of_softmax.languages and of_softmax.languages[0] == "uops"
+    assert {line.text for line in lines} > set(of_softmax.listing("aten").splitlines()) > {softmax.text}
+
+
+def test_where_dynamo_cuts_a_program_is_said_with_the_line() -> None:
+    def cut(x: Any) -> Any:
+        h = x * 2
+        print(end="")
+        if h.sum() > 0:
+            return h + 1
+        return h - 1
+
+    view = explore(cut, torch.ones(3), repeat=1)
+    found = {view.trace.frames[one.frame].line for one in view.trace.messages if "Dynamo cut" in one.text}
+    assert line_of(cut, "if h.sum()") in found
+    assert view.result.tolist() == [3, 3, 3]
+
+
+def test_what_is_explored_ends_with_the_call() -> None:
+    """No activation is computed for a backward pass that may come later."""
+    net, x = Block(), torch.randn(8, 16)
+    with torch.no_grad():
+        least = explore(net, x, repeat=1).trace
+    view = explore(net, x, repeat=1)
+    assert not view.result.requires_grad
+    assert len(view.trace.kernels) == len(least.kernels)
+    assert sum(kernel.bytes_written for kernel in view.trace.kernels) == sum(one.bytes_written for one in least.kernels)
+
+
+@pytest.mark.skipif(not hasattr(torch._dynamo.config, "trace_autograd_ops"), reason="PyTorch is too old")
+@pytest.mark.parametrize("returned", ["loss", "nothing"])
+def test_a_training_step_is_one_graph(returned: str) -> None:
+    net, x, y = Block(), torch.randn(8, 16), torch.randn(8, 32)
+
+    def step(x: Any, y: Any) -> Any:
+        loss = (net(x) - y).pow(2).mean()
+        loss.backward()
+        return loss if returned == "loss" else None
+
+    view = explore(step, x, y, repeat=1)
+    assert not [one.text for one in view.trace.messages if "Dynamo cut" in one.text]
+    other = copy.deepcopy(net)
+    other.zero_grad()
+    (other(x) - y).pow(2).mean().backward()
+    for one, two in zip(net.parameters(), other.parameters()):
+        torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-6)
+    assert any(node.backward for node in view.trace.nodes)
+
+
 def test_the_graph_as_text() -> None:
     view = explore.torch(Net(), torch.randn(8, 16), repeat=2, lines="aten")
     found = frames(view.trace)
@@ -152,3 +237,36 @@ def test_functions_that_are_not_of_pytorch_are_as_before() -> None:
 
     view = explore(lambda: (Tensor([1.0, 2.0]) + 1).sum())
     assert view.trace.kernels
+
+
+CELL = """%%explore view --repeat 2
+h = step(x)
+(h + 1).sum()"""
+
+
+def test_a_cell_that_calls_a_compiled_function_is_explored() -> None:
+    """`%%explore` shows what a function compiled for this backend runs, the first time and when it is replayed."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    try:
+        shell.run_line_magic("load_ext", "tinyexplore")
+        shell.run_cell(
+            "import torch\nfrom tinyexplore.frontends.torch import tinyexplore\n"
+            "def f(x):\n    return x.exp() * 2\n"
+            "step = torch.compile(f, backend=tinyexplore)\nx = torch.ones(4, 8)"
+        ).raise_error()
+        for number in range(4):
+            done = shell.run_cell(CELL, store_history=True)
+            done.raise_error()
+            view = shell.user_ns["view"]
+            assert float(view.result) == pytest.approx(32 * (2 * 2.718281828 + 1))
+            assert len(view.trace.kernels) == 1 and view.trace.runs
+            if number == 0:
+                (node,) = [one for one in view.trace.nodes if one.kind == "lazybuffer" and one.op == "EXP"]
+                frame = view.trace.frames[node.user]
+                line = view.trace.sources[frame.source].text.splitlines()[frame.line - 1]
+                assert line == "    return x.exp() * 2"
+    finally:
+        shell.run_line_magic("unload_ext", "tinyexplore")
+        InteractiveShell.clear_instance()

@@ -81,12 +81,12 @@ def test_the_law_is_told() -> None:
     ("shape", "axis", "opts"),
     [
         ((4096, 4096), 1, ["UNROLL(2, 4)", "UNROLL(1, 4)"]),  # nothing is read again
-        ((4096, 4096), 0, ["UPCAST(0, 16)", "AHEAD(2, 64)"]),  # as a sum of columns
+        ((4096, 4096), 0, ["UPCAST(0, 16)", "PREFETCH(2, 64)"]),  # as a sum of columns
         ((4096, 32), 0, ["UPCAST(0, 2)", "UNROLL(2, 4)", "UNROLL(1, 4)"]),
     ],
 )
 def test_opts_are_those_of_one_look(shape: tuple[int, int], axis: int, opts: list[str]) -> None:
     kernel = hand_coded(kernel_of(place_of(unread(*shape), axis)))
     found = [str(opt) for opt in kernel.applied]
-    assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "AHEAD"))] == opts
+    assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "PREFETCH"))] == opts
     assert looks(kernel) == 1

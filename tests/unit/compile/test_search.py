@@ -68,7 +68,7 @@ def searched(kernel: Kernel, width: int = 1) -> tuple[Kernel, Events]:
 
 def is_kept(kernel: Kernel, width: int = 1) -> bool:
     starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
-    return search.find_kept(search.search_key("LLVM", starts, width), starts) is not None
+    return search.find_stored(search.search_key("LLVM", starts, width), starts) is not None
 
 
 # *** the whole of it ***
@@ -83,7 +83,7 @@ def test_beam_gives_right_results_and_says_what_it_found() -> None:
     (outcome,) = events.of(Searched)
     assert outcome.tried == len(events.of(CandidateMeasured)) >= 5
     assert outcome.before_seconds < 1 and outcome.after_seconds <= outcome.before_seconds
-    assert ("faster than" in outcome.reason) != ("beats the hand-coded choice" in outcome.reason)
+    assert ("faster than" in outcome.reason) != ("beats the default schedule" in outcome.reason)
 
 
 def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.Monkey
     with measuring_on(Silent()):
         found, events = searched(kernel)
     (outcome,) = events.of(Searched)
-    expected = "nothing could be measured, the hand-coded choice stays: the executor gave no answer within 0 s"
+    expected = "nothing could be measured, the default schedule stays: the executor gave no answer within 0 s"
     assert outcome.reason == expected and found.ast is outcome.before.ast
     assert not is_kept(kernel)
 
@@ -281,7 +281,7 @@ def test_a_kernel_for_another_machine_is_refused() -> None:
     kernel = storing(index_const(0))
     request = {**json.loads(request_of("compile", kernel, "LLVM")), "machine": "pdp11"}
     reply = json.loads(workers.answer(json.dumps(request), "", 60.0))
-    assert reply["lost"].startswith("this worker is another machine: ")
+    assert "another machine" in reply["lost"]
     assert "lost" in json.loads(workers.answer('{"do": "anything"}', "", 60.0))
 
 
@@ -380,12 +380,12 @@ def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> No
     from tinyexplore.explore.recording.console import ConsoleRecorder
 
     kernel = storing(index_const(0))
-    faster = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the hand-coded choice")
+    faster = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the default schedule")
     nothing = Searched(kernel, kernel, math.inf, math.inf, 0, "nothing could be measured")
     with Context(DEBUG=2):
         for event in (faster, nothing):
             ConsoleRecorder().record(event)
-    said = ["E_1: 2 µs → 1 µs, 2.00× faster than the hand-coded choice", "E_1: nothing could be measured"]
+    said = ["E_1: 2 µs → 1 µs, 2.00× faster than the default schedule", "E_1: nothing could be measured"]
     assert capsys.readouterr().out == "".join(f"BEAM    {text}\n" for text in said)
 
 

@@ -198,4 +198,4 @@ def test_a_replay_asks_nothing_that_all_values_answer_alike() -> None:
     x = numbers(MOST)
     for value in (3, 1, MOST, 7):
         np.testing.assert_allclose(total(Tensor(x), size.bind(value)).item(), x[:value].sum(), rtol=1e-4)
-    assert total.captured is not None and total.captured.found.asked == []
+    assert total.captured is not None and total.captured.captured.requirements == []

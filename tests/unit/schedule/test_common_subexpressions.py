@@ -484,10 +484,10 @@ def test_time_is_linear_in_the_number_of_nodes() -> None:
             node, other = (one.alu(Ops.ADD, one.permute((1, 0))).reshape((48, 48)) for one in (node, other))
             if step % 2:
                 node, other = (one.alu(Ops.EXP2) for one in (node, other))
-        began = time.perf_counter()
+        began = time.process_time()
         rewritten = merge_equal([node, other], NO_WRITES)
         assert len(graph_order(rewritten.outputs)) <= 4 * length
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(100)
     short, long = min(seconds(2000) for _ in range(3)), min(seconds(8000) for _ in range(3))

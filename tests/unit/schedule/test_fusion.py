@@ -120,6 +120,19 @@ def test_rows_that_a_wide_product_reads_are_stored_where_its_other_factor_needs_
 
 
 @pytest.mark.pinned
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_between_two_products_are_stored_while_the_shared_cache_holds_them(transposed: bool) -> None:
+    def linear(x: LazyBuffer, width: int) -> LazyBuffer:
+        shape = (width, x.shape[1]) if transposed else (x.shape[1], width)
+        weight = unread(*shape)
+        return matmul(x, weight.permute((1, 0)) if transposed else weight)
+
+    held = Device["LLVM"].target.from_memory_bytes // 4 // 512  # rows of 512 floats
+    few, many = [create_schedule([linear(linear(unread(rows, 128), 512), 128)]) for rows in (512, 2 * held)]
+    assert (len(few), len(many)) == (2, 1)
+
+
+@pytest.mark.pinned
 def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
     q = from_numpy(numbers(32, 64))
     k, v = (from_numpy(numbers(20_000, 64, seed=seed)) for seed in range(2))
@@ -398,3 +411,11 @@ def test_a_strided_sum_with_a_weight_for_each_step_has_a_kernel_of_its_own() -> 
     weight = from_numpy(numbers(512)).reshape((1, 512)).expand((512, 512))
     sums = x.permute((1, 0)).alu(Ops.MUL, weight).reduce(Ops.ADD, (1,))
     assert len(create_schedule([sums.reshape((512, 1)).expand((512, 64)).alu(Ops.NEG)])) == 2
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular", "roll"])
+def test_edges_and_rotations_of_two_axes_choose_among_the_parts_of_one_axis_at_a_time(mode: str) -> None:
+    x = Tensor(numbers(8, 30, 40)).realize()
+    y = x.roll((3, 5), (1, 2)) if mode == "roll" else x.pad((3, 3, 3, 3), mode=mode)
+    loads = [sum(node.op is Ops.LOAD for node in item.ast.toposort()) for item in y.schedule() if item.ast is not None]
+    assert len(loads) > 1 and max(loads) <= 3

@@ -58,7 +58,7 @@ def test_a_cut_in_a_chain_is_two_kernels_and_says_who_wanted_it() -> None:
     end = middle.alu(Ops.NEG)
     items, told = scheduled(end, overrides=cut(middle))
     assert [item.outputs for item in items] == [(middle,), (end,)]
-    assert (told[middle].decision, told[middle].reason, told[middle].obstacle) == ("realize", "you cut here", "")
+    assert (told[middle].decision, told[middle].reason, told[middle].legality_error) == ("realize", "you cut here", "")
     np.testing.assert_array_equal(computed(end), computed(end, overrides=cut(middle)))
 
 
@@ -77,7 +77,7 @@ def test_the_scores_of_a_small_attention_are_joined_at_a_cost() -> None:
     assert len(plain) == 3
     joined: set[LazyBuffer] = set()
     while stored := [node for node, one in told.items() if one.decision == "realize" and node is not x]:
-        assert all(told[node].obstacle == "" for node in stored)
+        assert all(told[node].legality_error == "" for node in stored)
         joined.update(stored)
         items, told = scheduled(x, overrides=join(*joined))
     assert len(items) == 1
@@ -90,7 +90,7 @@ def test_what_several_kernels_read_is_computed_in_each_of_them() -> None:
     shared = x.alu(Ops.EXP)
     outputs = shared.reduce(Ops.ADD, (0,)), shared.reduce(Ops.MAX, (1,))
     plain, told = scheduled(*outputs)
-    assert len(plain) == 3 and told[shared].reason.startswith("2 kernels read it") and told[shared].obstacle == ""
+    assert len(plain) == 3 and told[shared].reason.startswith("2 kernels read it") and told[shared].legality_error == ""
     joined, told = scheduled(*outputs, overrides=join(shared))
     assert len(joined) == 2 and told[shared].decision == "duplicate"
     for mine, plain_values in zip(computed(*outputs, overrides=join(shared)), computed(*outputs)):
@@ -116,7 +116,7 @@ def test_an_output_that_its_reader_stores_is_cut_off_and_joined() -> None:
     assert "stored by the kernel" in told[first].reason
     items, told = scheduled(first, last, overrides=cut(first))
     assert len(items) == 2 and "and you cut" in told[first].reason
-    assert told[first].obstacle == ""
+    assert told[first].legality_error == ""
     for mine, plain in zip(computed(first, last, overrides=cut(first)), computed(first, last)):
         np.testing.assert_array_equal(mine, plain)
 
@@ -125,25 +125,25 @@ def running(x: LazyBuffer) -> LazyBuffer:
     return LazyBuffer(Ops.SCAN_AXIS, x.dtype, x.shape, (x,), (Ops.ADD, 1), x.device)
 
 
-def obstacle(outputs: tuple[LazyBuffer, ...], node: LazyBuffer) -> str:
+def legality_error(outputs: tuple[LazyBuffer, ...], node: LazyBuffer) -> str:
     """What stands against joining `node`; joining it all the same changes nothing."""
     items, told = scheduled(*outputs)
     again, told_again = scheduled(*outputs, overrides=join(node))
     assert len(items) == len(again) and told[node].decision == told_again[node].decision == "realize"
-    assert told[node].obstacle == told_again[node].obstacle != ""
-    return told[node].obstacle
+    assert told[node].legality_error == told_again[node].legality_error != ""
+    return told[node].legality_error
 
 
 def test_what_cannot_be_joined_names_the_rule() -> None:
     x = from_numpy(numbers(64, 32))
     scan = running(x)
-    assert "a running result" in obstacle((scan.alu(Ops.NEG),), scan)
+    assert "a running result" in legality_error((scan.alu(Ops.NEG),), scan)
     rows = x.reduce(Ops.ADD, (1,))
     scaled = x.alu(Ops.ADD, rows.expand(x.shape))
-    assert "another shape or order" in obstacle((rows, scaled), rows)
+    assert "another shape or order" in legality_error((rows, scaled), rows)
     one = x.alu(Ops.EXP)
     left, right = one.alu(Ops.NEG).permute((1, 0)).contiguous(), one.alu(Ops.ADD, one)
-    shared = obstacle((one, left, right), one)
+    shared = legality_error((one, left, right), one)
     assert "several kernels or places" in shared
 
 
@@ -151,15 +151,15 @@ def test_another_devices_memory_is_not_joined() -> None:
     x = from_numpy(numbers(8, 8)).alu(Ops.NEG)
     moved = LazyBuffer(Ops.COPY, x.dtype, x.shape, (x,), x.device, "PYTHON")
     end = moved.alu(Ops.EXP)
-    assert "copied from LLVM to PYTHON" in obstacle((end,), moved)
-    assert ": the copy reads it" in obstacle((end,), x)
+    assert "copied from LLVM to PYTHON" in legality_error((end,), moved)
+    assert ": the copy reads it" in legality_error((end,), x)
 
 
 def test_a_gathered_table_stays_in_memory() -> None:
     table = from_numpy(numbers(10)).alu(Ops.NEG)
     index = from_numpy(np.array([[3, 1], [2, 0], [9, 9], [5, 4]], np.int32))
     shape = table.reshape((1, 1, 10)).expand((4, 2, 10))
-    against = obstacle((shape.gather(index),), table)
+    against = legality_error((shape.gather(index),), table)
     assert "gathered from" in against and "another shape or order" in against
 
 
@@ -224,7 +224,7 @@ def test_no_value_changes_wherever_a_random_graph_is_cut_and_joined(graph: LazyB
             continue
         if choice == 1:
             assert kept in stored
-        if choice == 2 and not told[kept].obstacle and chosen.get(kept) != 1:
+        if choice == 2 and not told[kept].legality_error and chosen.get(kept) != 1:
             is_joined = any(len(item.outputs) > 1 and kept in item.outputs for item in items)
             others = [other for other in told if told[other].equal_to is kept]
             assert kept not in stored or is_joined or any(chosen.get(other) == 1 for other in others)

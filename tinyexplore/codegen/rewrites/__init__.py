@@ -1,1 +1,1 @@
-"""Tables of rules, one module for each or for a few that belong together; `codegen/pipeline.py` says when they run."""
+"""Tables of rewrite rules, one module for each table or a few related ones; `codegen/pipeline.py` has their order."""

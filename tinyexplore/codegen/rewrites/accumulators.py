@@ -59,15 +59,15 @@ def carry_past_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
 
 
 def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
-    """The register and one more value, combined; truths by or and and."""
+    """The register and one more value, combined; bools by `or` and `and`."""
     if dtypes.is_bool(register.dtype):
         return register | value if op in (Ops.ADD, Ops.MAX) else register & value
     return register.alu(op, value)
 
 
 def multiply_add(register: UOp, value: UOp) -> UOp | None:
-    """register + x * y as one operation, rounded once where the target can; what adds to a source of its own, dot
-    products of words and tensor cores, adds to the register."""
+    """register + x * y as one operation, rounded once if the target can. Operations that add to a source of their own,
+    dot products of words and tensor cores, add to the register."""
     if value.op is Ops.WMMA:
         before = value.src[2]
         return value.replace(

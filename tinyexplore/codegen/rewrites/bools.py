@@ -1,4 +1,5 @@
-"""Pass "bool arithmetic": sums, products and extremes of bools are logic, and a number made bool is a comparison."""
+"""Pass "bool arithmetic": sums, products and extremes of bools are logic, and a cast of a number to bool is a
+comparison."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule, var
 
 @rule(UPat.of((Ops.ADD, Ops.MAX), var("x", (dtypes.bool,)), var("y"), name="node"))
 def bool_or(node: UOp, x: UOp, y: UOp) -> UOp:
-    """The sum and the larger of two truths: one of them is true."""
+    """The sum and the maximum of two bools: one of them is true."""
     return x | y
 
 
 @rule(UPat.of((Ops.MUL, Ops.MIN), var("x", (dtypes.bool,)), var("y"), name="node"))
 def bool_and(node: UOp, x: UOp, y: UOp) -> UOp:
-    """The product and the smaller of two truths: both are true."""
+    """The product and the minimum of two bools: both are true."""
     return x & y
 
 

@@ -1,6 +1,7 @@
 """Pass "divisions": some divisions by a constant are products with its reciprocal, bit for bit.
 
-By a power of two, whose reciprocal is exact; and of a byte, with the reciprocal in two parts.
+The constant is a power of two, whose reciprocal is exact, or the dividend is a byte, and the reciprocal is in two
+parts.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from tinyexplore.uop.bounds import bounds
 
 BYTES = (dtypes.int8, dtypes.uint8)
 LARGEST_EXPONENT = {dtypes.float32: 126, dtypes.float64: 1022}  # n for which 2**n and 2**-n are normal numbers
-HIGH_BITS = 16  # of the first part: times a byte it is exact in float32
+HIGH_BITS = 16  # of the first part: its product with a byte is exact in float32
 
 
 @rule(UPat.of(Ops.FDIV, var("x"), cvar("c"), name="quotient"))
 def divide_by_power_of_two(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
-    """x / 2**n is x * 2**-n, where that is a normal number: rounding finds the same value between the same two."""
+    """x / 2**n is x * 2**-n, if that is a normal number: both are rounded from the same exact value."""
     mantissa, exponent = math.frexp(c.arg)
     most = LARGEST_EXPONENT.get(quotient.dtype.scalar)
     if most is None or abs(mantissa) != 0.5 or abs(exponent - 1) > most:
@@ -45,8 +46,8 @@ def divide_byte(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
 def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, float] | None:
     """high, of 16 bits, and low, with x * high + x * low = x / divisor in float32 for each whole x from least to most.
 
-    None where they do not give that for all: each is tried. float64 holds x * high + x * low exactly, and a quotient
-    rounded to 53 bits, then to 24, is the quotient rounded to 24.
+    None if they do not give that for all: each x is tried. float64 represents x * high + x * low exactly, and a
+    quotient rounded to 53 bits, then to 24, is the quotient rounded to 24.
     """
     if not 2.0**-64 < abs(divisor) < 2.0**64:
         return None

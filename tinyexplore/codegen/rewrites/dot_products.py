@@ -1,4 +1,4 @@
-"""Passes "signed dot products" and "dot products": products of words, as the target has instructions for them."""
+"""Passes "signed dot products" and "dot products": products of words, in the form of the target's instructions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tinyexplore.util import config
 
 @rule(UPat.of(Ops.REDUCE, UPat.of(Ops.DOT_I8, var("x"), var("y"), cvar("z"), name="dot"), name="reduce", more_src=True))
 def signs_at_the_end(reduce: UOp, dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | None:
-    """Σ x · y of signed bytes is Σ (x + 128) · y - 128 Σ y, where the instruction takes the first factor as unsigned.
+    """Σ x · y of signed bytes is Σ (x + 128) · y - 128 Σ y, if the instruction takes the first factor as unsigned.
 
-    The second sum is the same for all rows of a product: it costs less than a correction of each of their terms.
+    The second sum is the same for all rows of a product, so it costs less than a correction of each term.
     """
     if reduce.arg is not Ops.ADD or z.arg != 0 or not has_instruction(dot, ctx.target):
         return None
-    upper_bits = UOp.const(x.dtype, 0x80808080)  # flipped in a byte, 128 is added to what it says
+    upper_bits = UOp.const(x.dtype, 0x80808080)  # flipping the upper bit of a byte adds 128 to its value
     products = dot.replace(op=Ops.DOT_U8, src=(x ^ upper_bits, y, z))
     excess = dot.replace(op=Ops.DOT_U8, src=(upper_bits, y, z))
     loops = reduce.src[1:]
@@ -26,13 +26,13 @@ def signs_at_the_end(reduce: UOp, dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowerin
 
 
 def has_instruction(dot: UOp, target: Target) -> bool:
-    """True where the target multiplies words in as many lanes by one instruction."""
+    """Whether the target has one instruction that multiplies words in this many lanes."""
     return dot.op in target.dots and dot.dtype.count * 4 == target.vector_bytes and config().TC == 1
 
 
 @rule(UPat.of((Ops.DOT_BF16, Ops.DOT_I8), var("x"), var("y"), var("z"), name="dot"))
 def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | None:
-    """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, where the target has no instruction for it."""
+    """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, if the target has no instruction for it."""
     if has_instruction(dot, ctx.target):
         return None
     for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
@@ -41,7 +41,7 @@ def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | No
 
 
 def parts_of_word(op: Ops, word: UOp) -> list[UOp]:
-    """The numbers in a word, the lowest first, as the dtype that they are multiplied in."""
+    """The numbers in a word, lowest first, in the dtype in which they are multiplied."""
     if op is Ops.DOT_BF16:
         high = word & UOp.const(word.dtype, 0xFFFF0000)
         low = word.alu(Ops.SHL, UOp.const(word.dtype, 16))

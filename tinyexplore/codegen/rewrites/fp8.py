@@ -9,7 +9,7 @@ from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.semantics import FP8, to_bits
 
 FLOAT32_MANTISSA, FLOAT32_BIAS, FLOAT32_INFINITY = 23, 127, 0x7F800000
-WHOLE = 1 << FLOAT32_MANTISSA  # the least float32 that the next one is 1 above
+WHOLE = 1 << FLOAT32_MANTISSA  # the least float32 whose successor is 1 greater
 
 
 def _power_of_two(exponent: int) -> int:
@@ -19,7 +19,7 @@ def _power_of_two(exponent: int) -> int:
 
 @rule(UPat.of(Ops.CAST, var("x", dtypes.fp8s), name="cast"))
 def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
-    """The exponent's and the mantissa's bits moved to where float32 has them; exact."""
+    """The bits of exponent and mantissa are moved to their positions in float32; exact."""
     if cast.dtype.scalar is not dtypes.float32:
         return None
     kind, count = FP8[x.dtype.scalar], x.dtype.count
@@ -36,7 +36,8 @@ def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, var("x", (dtypes.float32,)), name="cast"))
 def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
-    """The nearest, ties to even; what is too large becomes infinite, or the largest without infinity; NaN stays."""
+    """The nearest fp8, ties to even. Larger values become infinite, or the largest value without infinity; NaN stays a
+    NaN."""
     kind = FP8.get(cast.dtype.scalar)
     if kind is None:
         return None
@@ -58,13 +59,13 @@ def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CONST, dtypes=dtypes.fp8s, name="const"))
 def fp8_constant(const: UOp) -> UOp:
-    """The constant's byte."""
+    """A constant fp8 is its byte."""
     return UOp.const(dtypes.uint8.vec(const.dtype.count), to_bits(const.arg, const.dtype))
 
 
 @rule(UPat.of(Ops.BITCAST, var("x"), name="cast"))
 def same_bits(cast: UOp, x: UOp) -> UOp | None:
-    """Bits read as what they are, or as a byte, which stands for an fp8 here."""
+    """A bitcast from or to fp8 is one from or to a byte, which represents the fp8 here."""
     if x.dtype is cast.dtype:
         return x
     return x.bitcast(_stored(cast.dtype)) if cast.dtype.scalar in dtypes.fp8s else None
@@ -75,7 +76,7 @@ MOVED = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.INDEX, Ops.LOAD, Ops.WHERE, Op
 
 @rule(UPat.of(MOVED, name="node"))
 def fp8_moves_as_byte(node: UOp) -> UOp | None:
-    """Memory, and what only moves values: bytes instead."""
+    """Memory of fp8, and operations that only move fp8 values, have bytes instead."""
     dtype = _stored(node.dtype)
     return None if dtype == node.dtype else node.replace(dtype=dtype)
 
@@ -87,7 +88,7 @@ def _stored(dtype: DType | PtrDType) -> DType | PtrDType:
 
 
 def as_bytes(pointer: UOp) -> UOp:
-    """A kernel's argument as the program has it."""
+    """An argument of the kernel, as the program declares it: a pointer to bytes."""
     return fp8_moves_as_byte.function(pointer) or pointer
 
 

@@ -1,4 +1,4 @@
-"""Passes "simplify": the laws that always hold, of arithmetic and of what unrolling leaves behind."""
+"""Passes "simplify": the arithmetic laws, and laws that clean up after unrolling."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tinyexplore.uop.rewrite import settled_by
 
 @rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
 def valid_always(pointer: UOp, idx: UOp) -> UOp:
-    """An access that is always valid is not masked."""
+    """An access whose mask always holds is not masked."""
     return pointer.index(idx)
 
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, var("pointer"), var("idx"), False), name="load"))
 def valid_never(load: UOp) -> UOp:
-    """A load that is never valid is zero."""
+    """A load whose mask never holds is zero."""
     return UOp.const(load.dtype, 0)
 
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
-    """A reduction whose loops are gone is its value."""
+    """A reduction without loops is its value."""
     return value if len(reduce.src) == 1 else None
 
 
@@ -37,7 +37,7 @@ ALWAYS = PatternMatcher(
 
 
 def simplified(node: UOp) -> UOp:
-    """`node` by the laws that always hold."""
+    """`node`, simplified by the laws of this pass."""
     return settled_by(node, ALWAYS)
 
 

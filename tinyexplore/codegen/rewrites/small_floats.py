@@ -37,16 +37,16 @@ def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, UPat.of(Ops.CAST, var("x", SMALL_FLOATS), name="up"), name="down"))
 def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
-    """A small float made float32 and then what it was is unchanged."""
+    """A small float cast to float32 and back to its dtype is unchanged."""
     return x if down.dtype is x.dtype and up.dtype.scalar is dtypes.float32 else None
 
 
 @rule(UPat.of(Ops.CAST, var("x"), name="cast"))
 def cast_through_float32(cast: UOp, x: UOp, ctx: Lowering) -> UOp | None:
-    """bfloat16 and the fp8s are converted from and to float32 only; other types take the way over it."""
-    here, there = x.dtype.scalar, cast.dtype.scalar
+    """bfloat16 and the fp8s are converted from and to float32 only; conversions with other types go through float32."""
+    source, target = x.dtype.scalar, cast.dtype.scalar
     over = (dtypes.bfloat16, *dtypes.fp8s)
-    if (here in over and there is not dtypes.float32) or (there in over and here is not dtypes.float32):
+    if (source in over and target is not dtypes.float32) or (target in over and source is not dtypes.float32):
         return x.cast(dtypes.float32.vec(cast.dtype.count)).cast(cast.dtype)
     return None
 

@@ -15,11 +15,11 @@ from tinyexplore.util import toposort
 def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> list[UOp]:
     """`node` for every step of `axes`, the last axis fastest.
 
-    A part of it that depends on some of the axes only is made once for each step of these: every copy is a row of
-    what its sources' copies are. Nothing is simplified: a later pass does that, law by law.
+    A part that depends on only some of the axes is copied once for each step of these. The copies of a node use the
+    matching copies of its sources. Nothing is simplified: a later pass does that, law by law.
     """
     recorder = active_recorder()
-    every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # of the axes that a part depends on: the steps, in order
+    every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # for the axes that a part depends on: the steps, in order
 
     def steps_of(own: tuple[UOp, ...]) -> list[tuple[int, ...]]:
         if own not in every:
@@ -72,7 +72,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
 
 
 def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
-    """The index `first` and each of these numbers, as one constant at its end."""
+    """The index `first` plus each of these numbers, with one constant at the end."""
     constant = 0
     if first.op is Ops.CONST:
         return [wrapped_index(first.arg + offset) for offset in offsets]
@@ -83,8 +83,8 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
-    """The axes of that kind, the one that was split off first last: its steps stand side by side in the program,
-    so that a value which they share is loaded, used up and forgotten before the next."""
+    """The axes of that kind, the axis that was split off first last. Its steps are then adjacent in the program, so
+    that a value which they share is loaded, used and dead before the next one."""
     return sorted((axis for axis in node.ranges if axis.arg.kind is kind), key=lambda axis: -axis.arg.id)
 
 
@@ -97,8 +97,8 @@ def store_each(store: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.SINK, name="sink"))
 def flatten_sink(sink: UOp) -> UOp | None:
-    """A sink of sinks is one sink. Of several results in one tile, those of each step stand together: else registers
-    would hold what goes into the second until the first is stored in every step."""
+    """A sink of sinks is one sink. If a tile has several results, the stores of each step are adjacent: otherwise
+    registers would hold the operands of the second result until the first is stored in every step."""
     if all(src.op is not Ops.SINK for src in sink.src):
         return None
     parts = [src.src if src.op is Ops.SINK else (src,) for src in sink.src]
@@ -109,7 +109,7 @@ def flatten_sink(sink: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
 def flatten_barrier(barrier: UOp) -> UOp | None:
-    """What waits for several stores names them all; an axis that is written out is no loop."""
+    """A barrier for several stores names them all; an unrolled axis is no loop."""
     if all(src.op is not Ops.SINK for src in barrier.src):
         return None
     flat: list[UOp] = []
@@ -121,7 +121,8 @@ def flatten_barrier(barrier: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
-    """A reduction over an unrolled axis becomes one reduction for each step, their results combined pair by pair."""
+    """A reduction over an unrolled axis becomes one reduction for each step, whose results are combined pair by
+    pair."""
     axes = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.UNROLL]
     if not axes:
         return None
@@ -135,7 +136,7 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
 
 
 def chained(parts: list[UOp]) -> UOp:
-    """Products of a tensor core, each added to the one before: the core adds, and one set of registers is enough."""
+    """Products of a tensor core, each added to the one before: the core adds, so one set of registers is enough."""
     first, *others = parts
     for part in others:
         first = part.replace(src=(*part.src[:2], first))
@@ -143,7 +144,7 @@ def chained(parts: list[UOp]) -> UOp:
 
 
 def combined(op: Ops, parts: list[UOp]) -> UOp:
-    """`op` over all parts as a balanced tree."""
+    """`op` over all parts, as a balanced tree."""
     while len(parts) > 1:
         paired = [a.alu(op, b) for a, b in zip(parts[::2], parts[1::2])]
         parts = paired + parts[len(paired) * 2 :]

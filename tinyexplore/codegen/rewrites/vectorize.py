@@ -1,7 +1,7 @@
 """Passes "vectorize memory" and "vectorize values": a VECTOR axis becomes vector types.
 
-First, where addresses can still be read as sums of products, accesses that walk memory along the vector axis become
-vector loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and everything computed from it is widened.
+First, while addresses can still be read as sums of products, accesses with stride 1 along the vector axis become vector
+loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and everything computed from it is widened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def vector_axis(node: UOp) -> UOp | None:
 
 
 def stride_along(idx: UOp, axis: UOp) -> int | None:
-    """By how much a step of `axis` moves `idx`; None where that is not the same everywhere."""
+    """The stride of `idx` along `axis`; None if it is not the same everywhere."""
     terms, _, _ = linear_form(idx)
     if any([axis in term.ranges for term in terms if term is not axis]):
         return None
@@ -54,7 +54,7 @@ def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:
 def vector_load(load: UOp, place: UOp) -> UOp | None:
     """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one.
 
-    Of a masked one it is found out here whether it is ever read: what never is has no place among the loops.
+    A masked load is tested here for whether it is ever valid: one that never is needs no loop.
     """
     if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
         return None
@@ -73,7 +73,7 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
 def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
     axis = vector_axis(place)
-    if axis is None or store.arg is not None:  # done already: only its condition has lanes
+    if axis is None or store.arg is not None:  # vectorized already: only its condition has lanes
         return None
     stride = stride_along(place.src[1], axis)
     if stride == 1:
@@ -104,7 +104,8 @@ def vector_reduce(reduce: UOp, value: UOp) -> UOp | None:
     )
 )
 def combine_vectors_first(node: UOp, first: UOp, second: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Two vectors whose lanes are to be combined alike: combined with each other, their lanes only once."""
+    """Two vectors whose lanes are combined by the same operation are combined with each other first, then their lanes
+    once."""
     if not first.arg is second.arg is node.op:
         return None
     return first.replace(src=(x.alu(node.op, y), *first.src[1:]))
@@ -112,7 +113,7 @@ def combine_vectors_first(node: UOp, first: UOp, second: UOp, x: UOp, y: UOp) ->
 
 @rule(UPat.of(Ops.RANGE, name="axis"))
 def lane_numbers(axis: UOp) -> UOp | None:
-    """The vector axis itself is the vector of its steps."""
+    """The vector axis itself is the vector of its indices."""
     if axis.arg.kind is not AxisKind.VECTOR:
         return None
     return UOp(Ops.VECTORIZE, dtypes.index.vec(axis.size), tuple(index_const(step) for step in range(axis.size)))
@@ -142,7 +143,7 @@ def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
 
 @rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
 def lanes_scanned(scan: UOp, value: UOp) -> UOp | None:
-    """A running result along the lanes themselves has a vector of them in each step."""
+    """A running result along the lanes themselves is a vector in each step."""
     lanes = scan.src[-1].dtype.count
     if lanes == 1 or scan.dtype.count == lanes:
         return None
@@ -152,7 +153,7 @@ def lanes_scanned(scan: UOp, value: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
 def barrier_without_lanes(barrier: UOp) -> UOp | None:
-    """What waits for stores waits for their loops; lanes are no loop."""
+    """A barrier for stores waits for their loops; lanes are no loop."""
     sources = tuple(src for src in barrier.src if src.op in (Ops.STORE, Ops.SINK, Ops.RANGE))
     return None if len(sources) == len(barrier.src) else barrier.replace(src=sources)
 
@@ -179,7 +180,7 @@ def scatter(store: UOp, places: UOp, value: UOp) -> UOp:
 
 @rule(UPat.of(Ops.GEP, UPat.of(Ops.VECTORIZE, name="vector"), name="lane"))
 def lane_of_vector(lane: UOp, vector: UOp) -> UOp:
-    """A lane of a vector put together from scalars is that scalar."""
+    """A lane of a vector built from scalars is that scalar."""
     return vector.src[lane.arg]
 
 
@@ -193,7 +194,7 @@ VECTORIZE_MEMORY = PatternMatcher(
     (vector_load, vector_store, vector_reduce, combine_vectors_first),
     within=axes_mask((AxisKind.VECTOR,)) | ops_mask((Ops.HREDUCE,)),
 )
-# where there are no lanes, and no store yet that is to have some, nothing is widened
+# without lanes, and without a store that still needs lanes, nothing is widened
 WIDENED = LANES_BIT | ops_mask((Ops.SINK, Ops.STORE, Ops.BARRIER, Ops.HREDUCE, Ops.VECTORIZE, Ops.GEP))
 VECTORIZE_VALUES = PatternMatcher(
     (

@@ -1,1 +1,1 @@
-"""Functions of whole graphs, one module each; `codegen/pipeline.py` says when they run."""
+"""Passes that transform a whole graph, one module each; `codegen/pipeline.py` has their order."""

@@ -17,8 +17,8 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
 
         for k: m = max(m, x[k]); for k: p = min(p, k if x[k] == m else none)  →  for k: if x[k] > m: m, p = x[k], k
 
-    A first NaN goes beyond all, and nothing beyond it. Of extremes found side by side (in lanes, say) the places count
-    where theirs is the extreme of all.
+    The first NaN goes beyond all values, and no value goes beyond it. If extremes are found side by side (in lanes, for
+    example), only the indices of those count that equal the extreme of all.
     """
     every = list(find_argextremes(sink.find(Ops.REDUCE)))
     if not every:
@@ -34,7 +34,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
-    """Where an extreme is kept, and what is put there in a step."""
+    """The register of an extreme, and the value that a step assigns to it."""
     value = extreme.src[0]
     best = UOp(Ops.DEFINE_ACC, value.dtype, (reduce_identity(extreme.arg, value.dtype),), next(lowering.numbers))
     return best, goes_beyond(value, best, extreme.arg).where(value, best)
@@ -43,7 +43,8 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
 def index_found(
     sought: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
-    """The place that is kept along with its extreme, or what stands for none where another extreme is that of all."""
+    """The index that is kept along with its extreme, or the value for no index if another extreme is the extreme of
+    all."""
     _, place, none = sought.place.src[0].src
     first = place.substitute(dict.fromkeys(sought.loops, index_const(0)))
     at = UOp(Ops.DEFINE_ACC, place.dtype, (first,), next(lowering.numbers))
@@ -57,7 +58,7 @@ def index_found(
 
 
 def changed_in(reduce: UOp, register: UOp, changed: UOp) -> UOp:
-    """What is in a register after the loops of `reduce`."""
+    """The value of a register after the loops of `reduce`."""
     assigned = UOp(Ops.ASSIGN, register.dtype, (register, changed))
     return UOp(Ops.RESULT, register.dtype, (register, assigned, *reduce.src[1:]))
 

@@ -1,4 +1,4 @@
-"""Pass "branches": what a WHERE chooses rarely is computed only where some lane wants it (if-conversion, undone)."""
+"""Pass "branches": the rare side of a WHERE is computed only if some lane needs it (if-conversion, undone)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
 
         r = where(c, rare, usual)  →  r = usual; for once in 0..any(c): r = where(c, rare, usual)
 
-    WHEREs with one condition share the loop; what only they need stands in it (`codegen/transforms/linearize.py`).
-    On a GPU both sides are computed: what only some work-items do must have no barrier in it.
+    WHEREs with the same condition share the loop, which contains the nodes that only they need
+    (`codegen/transforms/linearize.py`). On a GPU both sides are computed: a branch that only some work-items take must
+    contain no barrier.
     """
     chosen = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
     if not chosen or lowering.target.has_local:
@@ -34,7 +35,7 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def any_lane(condition: UOp) -> UOp:
-    """1 where the condition holds in any lane, else 0."""
+    """1 if the condition holds in any lane, else 0."""
     if condition.dtype.count > 1:
         condition = UOp(Ops.HREDUCE, dtypes.bool, (condition,), Ops.MAX)
     return condition.cast(dtypes.index)

@@ -1,4 +1,4 @@
-"""Pass "chained sums": of two sums that are added up, the second goes on where the first one ends.
+"""Pass "chained sums": if two sums are added, the second one starts with the result of the first one.
 
     a = 0                               a = 0
     for k in 0..64: a += f(k)           for k in 0..64: a += f(k)
@@ -6,8 +6,7 @@
     for j in 0..64: b += g(j)           for j in 0..64: b += g(j)
     out = a + b                         out = b
 
-A register tile then holds one sum for each of its results and not two (`x @ w + h @ v`), which the registers are laid
-out for.
+A register tile then holds one sum instead of two for each of its results (`x @ w + h @ v`), as its size assumes.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ WHY = "its sum goes on where another one ends"
 
 
 def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
-    """`sink` with the registers of sums that are only added to another sum started with that one."""
+    """Starts the register of a sum with the other sum, if the two are only added to each other."""
     order = sink.toposort()
     sums = {node for node in order if node.op is Ops.RESULT and _is_sum(node)}
-    if len(sums) < 2:
-        return sink
+    if len(sums) < 2 or not any([node.op is Ops.ADD and node.src[1] in sums for node in order]):
+        return sink  # the rest examines all nodes repeatedly
     users = Counter(src for node in order for src in set(node.src))
     earlier = _loops_before(order)
-    made: dict[UOp, UOp] = {}
+    chains: dict[UOp, UOp] = {}
     for node in order:
-        if node.op is not Ops.ADD or any(users[src] > 1 or (src not in sums and src not in made) for src in node.src):
+        if node.op is not Ops.ADD or any(users[src] > 1 or (src not in sums and src not in chains) for src in node.src):
             continue
-        first, second = (made.get(src, src) for src in node.src)
+        first, second = (chains.get(src, src) for src in node.src)
         if node.src[1] in sums and first is not second and _may_follow(first, second, earlier):
             register = second.src[0]
-            made[node] = second.substitute({register: register.replace(src=(first,))}, how=WHY)
+            chains[node] = second.substitute({register: register.replace(src=(first,))}, how=WHY)
             for loop in second.src[2:]:
                 earlier[loop].update(first.src[2:])
-    return sink.substitute(made, how=WHY) if made else sink
+    return sink.substitute(chains, how=WHY) if chains else sink
 
 
 def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
-    """Of each loop of a RESULT, the loops whose results are used inside it: those must come first."""
-    below: dict[UOp, frozenset[UOp]] = {}  # of each node, the loops of the results that it depends on
+    """For each loop of a RESULT, the loops whose results are used inside it: these must come first."""
+    below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
     before: dict[UOp, set[UOp]] = {}
     for node in order:
         depends = frozenset[UOp]().union(*[below[src] for src in node.src])
@@ -69,10 +68,9 @@ def _is_sum(result: UOp) -> bool:
 def _may_follow(first: UOp, second: UOp, earlier: dict[UOp, set[UOp]]) -> bool:
     """Whether the loops of `second` can come after those of `first`.
 
-    They cannot where one is inside the other, where they share a loop, where `second` would be computed in more loops
-    than before, and where a loop of `first` has to wait for a loop of `second`: for this sum, or for another one that
-    is computed in the same loop.
-    """
+    They cannot if one is inside the other, or if they share a loop. They cannot if `second` would be computed in more
+    loops than before, or if a loop of `first` has to wait for a loop of `second`: for this sum, or for another one that
+    is computed in the same loop."""
     mine, others = set(first.src[2:]), set(second.src[2:])
     if mine & others or mine & second.ranges or others & first.ranges or not first.ranges <= second.ranges:
         return False

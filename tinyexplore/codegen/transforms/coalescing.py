@@ -12,29 +12,29 @@ from tinyexplore.uop.divmod import linear_form
 
 Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
-Place = tuple[UOp, Terms]  # a buffer, and what an address in it is beside a constant
-MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded alone
+Place = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
+MOST_STRETCHES = 6  # stretches of memory that make up a vector, each loaded separately
 WORTH_A_VECTOR = 4  # scalars that one vector load must replace
 
 
 def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes one vector access of scalar ones that are neighbours in memory.
+    """Merges scalar accesses to neighbours in memory into vector accesses.
 
         v = (x[0], x[2], …, x[14])               →  w = x[0:8], x[7:15]; v = lanes of w
         out[0] = v0[0]; out[1] = v1[0]; …        →  out[0:8] = (v0[0], v1[0], …)
 
-    This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads.
+    A transposition then runs in registers: 16 × 16 gathered scalars become 16 vector loads.
     """
     if lowering.target.has_local:
-        return sink  # each work-item is a lane: what is a vector there are registers of a tensor core
+        return sink  # each work-item is a lane: vectors are registers of a tensor core
     return store_neighbours_together(load_neighbours_together(sink))
 
 
 def load_neighbours_together(sink: UOp) -> UOp:
-    """Scalars near each other in memory that go into lanes are loaded as vectors, and taken from the lanes of those.
+    """Scalars near each other in memory that form a vector are loaded as vectors, and extracted from their lanes.
 
-    Every second element (a pool's window) is found in two vectors, a row's end and the next row's start in two others.
-    Nothing is loaded before the first or after the last element that is wanted.
+    Every second element (a pool's window) comes from two vectors, as does the end of a row with the start of the next.
+    Nothing is loaded before the first or after the last element that is needed.
     """
     gathered: dict[Place, dict[int, UOp]] = {}
     changes: dict[UOp, UOp] = {}
@@ -57,7 +57,7 @@ def load_neighbours_together(sink: UOp) -> UOp:
 
 
 def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
-    """`idx` as a sum; `known` keeps what has been found, because many indices differ by a constant only."""
+    """`idx` as a sum. `sums` caches results, because many indices differ only by a constant."""
     if idx.op is Ops.ADD and idx.src[1].op is Ops.CONST:
         terms, constant = sum_of_index(idx.src[0], sums)
         return terms, constant + idx.src[1].arg
@@ -69,7 +69,7 @@ def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
 
 
 def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
-    """Where a plain load of one element reads: the same Place for all that differ by a constant only."""
+    """The Place of a plain load of one element: equal for all loads whose addresses differ by a constant."""
     if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
         return None
     pointer, idx = load.src[0].src
@@ -78,7 +78,7 @@ def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
 
 
 def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
-    """True where the lanes walk forwards through a few stretches of neighbours."""
+    """Whether the lanes read a few stretches of neighbours, in ascending order."""
     first = places[0]
     if first is None or any(place is None or place[0] != first[0] for place in places):
         return False
@@ -87,7 +87,7 @@ def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple
 
 
 def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
-    """The vector: each stretch out of one that has its elements in the very lanes that they go to."""
+    """The vector, combined from one vector per stretch that has its elements in their final lanes."""
     starts = [offset - lane for lane, offset in enumerate(offsets)]
     joined = vector_at(loads[0], 0, len(loads))
     for start in sorted(set(starts))[1:]:
@@ -98,7 +98,7 @@ def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
 
 
 def vector_at(load: UOp, distance: int, count: int) -> UOp:
-    """`count` neighbours, the first of them `distance` behind what `load` reads."""
+    """`count` neighbours, starting `distance` elements after the address of `load`."""
     pointer, idx = load.src[0].src
     assert isinstance(load.dtype, DType)
     place = pointer.index(idx + index_const(distance)) if distance else load.src[0]
@@ -106,7 +106,8 @@ def vector_at(load: UOp, distance: int, count: int) -> UOp:
 
 
 def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
-    """Lanes of vectors of `count` neighbours that stand for the loads at these places, as few vectors as will do."""
+    """Lanes of vectors of `count` neighbours that replace the loads at these offsets, with as few vectors as
+    possible."""
     changes: dict[UOp, UOp] = {}
     places = sorted(loads)
     if not places or places[-1] - places[0] < count - 1:
@@ -148,7 +149,7 @@ def store_neighbours_together(sink: UOp) -> UOp:
 
 
 def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
-    """Neighbours in memory in order, as many at a time as a vector of theirs has lanes, or a smaller power of two."""
+    """Runs of neighbours in memory, in order, each as long as a vector or a smaller power of two."""
     runs: list[list[UOp]] = []
     places = sorted(stores)
     while places:
@@ -159,13 +160,13 @@ def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
 
 
 def neighbours_from(places: list[int]) -> int:
-    """How many of these places, in order, are neighbours from the first on: the greatest power of two of them."""
+    """The greatest power of two of these offsets, from the first on, that are neighbours in order."""
     count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
     return 1 << count.bit_length() - 1
 
 
 def stored_together(run: list[UOp]) -> UOp:
-    """One store of all that these stores have, the first of them first. It waits for what each of them waits for."""
+    """One store of the values of all these stores, in order. It waits for everything that they wait for."""
     dtype = run[0].src[1].dtype
     assert isinstance(dtype, DType)
     value = UOp(Ops.VECTORIZE, dtype.vec(len(run)), tuple(store.src[1] for store in run))

@@ -1,4 +1,4 @@
-"""Pass "double buffering": what a loop stages in the next step is loaded before this step is computed."""
+"""Pass "double buffering": a loop loads the tile of its next step before it computes the current step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tinyexplore.uop import OpGroups, Ops, UOp, index_const
 
 
 def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, ...]:
-    """Moves the loads of what is staged one step up, in loops that look ahead (a GPU only; `opts/double_buffer.py`).
+    """Moves the loads of staged operands one step ahead, in loops that look ahead (a GPU only;
+    `opts/double_buffer.py`).
 
     for k: tile[k % 2] = a[k]; barrier; compute
     →  next = a[0]; for k: tile[k % 2] = next; barrier; next = a[k+1] if k+1 < n; compute
@@ -26,7 +27,8 @@ def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, 
 
 
 def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) -> tuple[UOp, ...]:
-    """The program whose `loop` loads the next step's part of each tile into registers, after it stored this step's."""
+    """The program whose `loop` loads the next step's part of each tile into registers, after it has stored the present
+    part."""
     start = program.index(loop)
     filled = start + last_barrier(program[start:])
     filling, computing = program[start + 1 : filled + 1], program[filled + 1 :]
@@ -48,7 +50,7 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
 
 
 def last_barrier(program: Sequence[UOp]) -> int:
-    """Where the last barrier of a group stands that is directly in the loop that `program` begins with."""
+    """The position of the last barrier of a group directly in the loop that `program` starts with."""
     depth = last = 0
     for place, node in enumerate(program):
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
@@ -68,7 +70,7 @@ def is_from_memory(node: UOp) -> bool:
 
 
 def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
-    """What `load` loads in another step of `loop`, where `condition` holds."""
+    """The value of `load` in another step of `loop`, if `condition` holds."""
     pointer, *rest = load.src[0].src
     place, *valid = [simplified(node.substitute({loop: step})) for node in rest]
     if condition is not None:
@@ -77,7 +79,7 @@ def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UO
 
 
 def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
-    """The program without the loads, and addresses of loads, that nothing needs any more."""
+    """The program without loads, and addresses of loads, that have no reader left."""
     needed: set[UOp] = set()
     used = []
     for node in reversed(program):

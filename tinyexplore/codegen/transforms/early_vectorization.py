@@ -1,7 +1,7 @@
-"""Pass "early vectorization": lanes that do nothing but walk memory become vectors before tiles are unrolled.
+"""Pass "early vectorization": lanes that only step through memory become vectors before tiles are unrolled.
 
-So they are made once, not once for each copy of a tile. What is left, masks say, or lanes that are computed with, is
-for the passes "vectorize memory" and "vectorize values", which look at each copy alone and therefore see more.
+They are then vectorized once, not once for each copy of a tile. The rest (masks, lanes in arithmetic) is left to the
+passes "vectorize memory" and "vectorize values", which examine each copy separately and therefore see more.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
 
         for j in vector(8): out[8*i + j] = x[8*i + j] * 2  →  out[8*i : 8*i + 8] = x[8*i : 8*i + 8] * 2
 
-    A copy that walks its source across the lanes, and with stride 1 along an UPCAST axis with as many steps as there
-    are lanes, loads a vector there: lane j of it goes to lane i of copy j, which is a transposition of registers.
+    A copy that reads its source across the lanes, and with stride 1 along an UPCAST axis with as many steps as lanes,
+    loads vectors along that axis. Lane j of a vector goes to lane i of copy j: a transposition in registers.
     """
     if not sink.mask & LANES_AXES:
         return sink
@@ -70,7 +70,7 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
 
 
 def columns(load: UOp, axis: UOp) -> UOp:
-    """A vector with a lane from each of as many rows: the lane that the axis which walks the rows names."""
+    """A vector with one lane from each row: the lane that the axis along the rows selects."""
     place = load.src[0]
     along = next(other for other in place.ranges if has_unit_stride_rows(place, axis, other))
     assert isinstance(load.dtype, DType)
@@ -82,7 +82,7 @@ def columns(load: UOp, axis: UOp) -> UOp:
 
 
 def has_unit_stride_rows(place: UOp, axis: UOp, other: UOp) -> bool:
-    """True where `other` walks neighbours in memory: as many as `axis` has lanes, or as registers transpose at once."""
+    """Whether `other` walks neighbors in memory: one for each lane of `axis`, or a whole tile to transpose."""
     if other.arg.kind is not AxisKind.UPCAST or stride_along(place.src[1], other) != 1:
         return False
     itemsize = place.src[0].dtype.base.itemsize
@@ -90,12 +90,12 @@ def has_unit_stride_rows(place: UOp, axis: UOp, other: UOp) -> bool:
 
 
 def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
-    """The VECTOR axes that nothing depends on but addresses that follow it, and what lies there.
+    """The VECTOR axes that occur only in addresses, with stride 1 in every access (or across rows that a tile reads).
 
-    None where a tile's numbers are computed with: each copy of that has laws of its own.
+    Empty if the index of a tile is used in arithmetic: each copy of it has its own simplifications.
     """
     walks = {node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisKind.VECTOR}
-    numbers: set[UOp] = set()  # tiles' axes, and what is computed from them
+    numbers: set[UOp] = set()  # the axes of tiles, and all nodes computed from them
     across: dict[UOp, UOp] = {}  # loads that a transposition in registers can stand for, and their axes
     for node in nodes:
         op = node.op
@@ -116,18 +116,25 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
                     return set()
                 walks.difference_update(source.ranges)
         if op is Ops.LOAD or op is Ops.STORE:
-            axis = vector_axis(node.src[0])
-            if axis is not None and op is Ops.LOAD and is_across(node, axis):
-                across[node] = axis
-            elif axis is not None and not has_unit_stride(node, axis):
-                walks.discard(axis)
+            sort_access(node, walks, across)
         elif op is Ops.SCAN:
             walks.difference_update(node.ranges)
     return walks
 
 
+def sort_access(access: UOp, walks: set[UOp], across: dict[UOp, UOp]) -> None:
+    """Add a LOAD or STORE to `across`, or remove its axis from `walks`, where it has neither unit stride."""
+    axis = vector_axis(access.src[0])
+    if axis is None:
+        return
+    if access.op is Ops.LOAD and is_across(access, axis):
+        across[access] = axis
+    elif not has_unit_stride(access, axis):
+        walks.discard(axis)
+
+
 def is_plain_use(node: UOp, place: int) -> bool:
-    """True where a tile's number, a source of `node`, is part of an address, or of what closes its loop."""
+    """Whether the index of a tile, a source of `node`, is part of an address, or `node` closes its loop."""
     source = node.src[place]
     if node.op is Ops.INDEX:
         return place == 1 or vector_axis(source) is None
@@ -137,7 +144,8 @@ def is_plain_use(node: UOp, place: int) -> bool:
 
 
 def has_unit_stride(node: UOp, axis: UOp) -> bool:
-    """True for an access to neighbours in neighbouring lanes that waits for nothing which they make."""
+    """Whether an access has neighbours in memory in neighbouring lanes, and waits for nothing that depends on these
+    lanes."""
     place, *rest = node.src
     if stride_along(place.src[1], axis) != 1 or len(rest) > 1:
         return False
@@ -145,7 +153,7 @@ def has_unit_stride(node: UOp, axis: UOp) -> bool:
 
 
 def is_across(load: UOp, axis: UOp) -> bool:
-    """True for a load whose lanes lie in rows of memory, each of which a tile walks."""
+    """Whether the lanes of a load are in different rows of memory, which a tile reads along."""
     place = load.src[0]
     stride = stride_along(place.src[1], axis)
     if stride is None or abs(stride) < axis.size or len(place.src) == 3 or len(load.src) > 1:

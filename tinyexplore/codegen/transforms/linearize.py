@@ -1,4 +1,4 @@
-"""Pass "linearize": values in the outermost loop that has what they need, every loop opened and closed."""
+"""Pass "linearize": puts each value in the outermost loop that has its operands, and opens and closes every loop."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tinyexplore.uop.uop import axes_mask, ops_mask
 Path = tuple[UOp, ...]  # the open loops, outermost first
 RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
-# what stands in a program for its own sake, not for what it is a source of
+# nodes that are in a program for their effect, not for their readers
 EFFECTS = frozenset((Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.PREFETCH, Ops.RESULT, Ops.DEFINE_ACC))
-FAR = 8  # an argument of an eighth of the L2 cache or more may have left it, for others are there too
-WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # where these stand says where their loops do
+FAR = 8  # an argument of an eighth of the L2 cache or more may be evicted from it by others
+WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # their positions determine those of their loops
 
 
 def by_id(loops: Iterable[UOp]) -> Path:
@@ -27,11 +27,11 @@ def by_id(loops: Iterable[UOp]) -> Path:
 
 
 def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
-    """Puts the graph in order: each value in the outermost loop that has what it needs, after what it needs.
+    """Orders the graph: each node is in the outermost loop that has its operands, after its operands.
 
         STORE(out[i], x[i] * (a + 1))  →  b = a + 1; for i: store out[i], x[i] * b; end of i
 
-    The form is that of `docs/reference.md`, "The linear program". The arguments of the kernel stand first.
+    The result is described in `docs/reference.md`, "The linear program". The arguments of the kernel come first.
     """
     arguments = [as_bytes(node) for node in lowering.arguments]
     return tuple(_Blocks(sink, lowering.target.l2_bytes).emit(arguments))
@@ -47,13 +47,13 @@ def common_prefix(first: Path, second: Path) -> Path:
 
 
 def kept_rare(own: Path, path: Path) -> Path:
-    """`own`, or as much more of `wanted` as keeps what only a RARE body needs inside of it."""
+    """`own`, or as much more of `path` as keeps nodes that only a RARE body needs inside of that body."""
     inside = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
     return path[: max(len(own), inside[-1])] if inside else own
 
 
 class _Between:
-    """Which nodes stand between a register and a value, in one order of a graph."""
+    """Finds the nodes between a register and a value, in one order of a graph."""
 
     def __init__(self, order: Sequence[UOp]) -> None:
         self.place = {node: number for number, node in enumerate(order)}
@@ -63,24 +63,24 @@ class _Between:
                 self.users.setdefault(src, []).append(node)
 
     def made_of(self, value: UOp, register: UOp) -> set[UOp]:
-        """`value` and the nodes below it that `register` goes into. What it costs grows with these alone."""
+        """`value` and the nodes below it that depend on `register`. The cost is proportional to their number."""
         last, above, todo = self.place[value], {register}, [register]
         while todo:
             for user in self.users.get(todo.pop(), ()):
                 if user not in above and self.place[user] <= last:
                     above.add(user)
                     todo.append(user)
-        found, todo = {value} & above, [value]
+        reached, todo = {value} & above, [value]
         while todo:
             for src in todo.pop().src:
-                if src in above and src not in found:
-                    found.add(src)
+                if src in above and src not in reached:
+                    reached.add(src)
                     todo.append(src)
-        return found - {register}
+        return reached - {register}
 
 
 class _Blocks:
-    """Which loops each node stands in, and the order inside them. A block is named by its path."""
+    """The loops around each node, and the order inside them. A block is identified by its path."""
 
     def __init__(self, sink: UOp, l2_bytes: int) -> None:
         self.l2_bytes = l2_bytes
@@ -93,11 +93,12 @@ class _Blocks:
         self.find_paths()
 
     def find_paths(self) -> None:
-        """From the last node to the first: when one is examined, it is known where all of its users stand."""
-        steps: dict[UOp, list[UOp]] = {}  # of each loop, what uses its variable
+        """Finds the path of each node, from the last node to the first: all users of a node have their path before
+        it."""
+        steps: dict[UOp, list[UOp]] = {}  # for each loop, the users of its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
-        reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
-        shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
+        reading: set[UOp] = set()  # readers of a register that a loop changes stay inside it
+        shared: dict[UOp, Path] = {}  # for each node, the loops around all of its users so far
         registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
         path, paths = self.path, self.known
         between: _Between | None = None
@@ -167,13 +168,13 @@ class _Blocks:
         return kept_rare(own, innermost) if self.has_rare and node.op is not Ops.RESULT else own
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
-        """The loops outside of `loop`, wherever its variable is used; of a RARE one, wherever its result stands."""
+        """The loops outside of `loop`, at each use of its variable; for a RARE loop, at each use of its result."""
         if loop.arg.kind is AxisKind.RARE:
             return [self.path[user] for user in users]
         return [path[: path.index(loop)] for user in users if loop in (path := self.path[user])]
 
     def outermost(self, node: UOp, innermost: Path) -> Path:
-        """The shortest part of `wanted` that has every loop that `node` depends on."""
+        """The shortest prefix of `innermost` that has every loop that `node` depends on."""
         key = (node.ranges, innermost)
         cached = self.known.get(key)
         if cached is None:
@@ -197,7 +198,7 @@ class _Blocks:
         return out
 
     def find_blocks(self) -> None:
-        """What stands in each block itself, the loops in it, and which of these units need which."""
+        """Finds the nodes of each block, the loops in it, and the dependences between these units."""
         inside: list[UOp] = []
         block: Path = ()
         self.plain: dict[Path, list[UOp]] = {block: inside}
@@ -207,7 +208,7 @@ class _Blocks:
                 block, inside = own, self.plain.setdefault(own, [])
             inside.append(node)
         self.place = {node: number for number, node in enumerate(self.order)}
-        # of each block, the place of its last node: loops are put in order by that
+        # for each block, the position of its last node, by which loops are ordered
         last = {own: self.place[nodes[-1]] for own, nodes in self.plain.items() if nodes}
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
@@ -225,11 +226,12 @@ class _Blocks:
         self.find_needs_across()
 
     def find_needs_across(self) -> None:
-        """Sources that stand in another block: some loop around one of the two needs the other, or a loop around it."""
-        self.across: dict[UOp, set[UOp | Path]] = {}  # what a node needs of the loops beside it
+        """Sources in another block: a loop around one of the two nodes then depends on the other node, or on a loop
+        around it."""
+        self.across: dict[UOp, set[UOp | Path]] = {}  # the dependences of a node on loops beside it
         for own, nodes in self.plain.items():
             outside = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
-            inner: dict[UOp, UOp | Path] = {}  # sources in loops of this block, and these
+            inner: dict[UOp, UOp | Path] = {}  # sources in loops of this block, and these loops
             for src in outside:
                 other = self.path.get(src)
                 if other is None:
@@ -244,13 +246,8 @@ class _Blocks:
                 if not inner.keys().isdisjoint(node.src):
                     self.across[node] = {inner[src] for src in node.src if src in inner}
 
-    def emit_block(self, path: Path, out: list[UOp]) -> None:
-        """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
-        plain = self.plain.get(path, [])
-        loops = self.loops.get(path)
-        if not loops:
-            out += plain if path else [node for node in plain if node.op not in ARGUMENTS]
-            return
+    def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
+        """The nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
         place, key = self.place, self.key
         late = self.not_before(path, loops, plain)
         behind = len(self.order)
@@ -261,10 +258,21 @@ class _Blocks:
         if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
             units += [(place[node], self.asked_for(node)) for node in plain if node in late and self.is_far(node)]
         units.sort(key=itemgetter(0))
+        return units
+
+    def emit_block(self, path: Path, out: list[UOp]) -> None:
+        """Emits the nodes of one loop body and the loops in it, each after its dependences, otherwise in the graph's
+        order."""
+        plain = self.plain.get(path, [])
+        loops = self.loops.get(path)
+        if not loops:
+            out += plain if path else [node for node in plain if node.op not in ARGUMENTS]
+            return
+        units = self.units_of(path, loops, plain)
         emitted: set[UOp | Path] = set()
-        waiting: dict[UOp | Path, int] = {}  # what has come up too early: how much it still needs
+        waiting: dict[UOp | Path, int] = {}  # units that came up too early, with the number of missing dependences
         users: dict[UOp | Path, list[tuple[int, UOp | Path]]] = {}
-        ready: list[tuple[int, UOp | Path]] = []  # what has waited long enough
+        ready: list[tuple[int, UOp | Path]] = []  # units whose dependences have been emitted
 
         def emit_unit(name: UOp | Path) -> None:
             emitted.add(name)
@@ -305,10 +313,11 @@ class _Blocks:
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")
 
     def not_before(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
-        """What a block reads of its arguments, and makes of that, for nothing but what comes after its loops: until
-        then registers would have to hold it, for each result of a tile. Before a sum it is only requested."""
+        """Loads of arguments, and values computed from them, that are used only after the loops of a block. They are
+        placed after the loops, because registers would hold them until then for each result of a tile. Before a sum
+        they are only prefetched."""
         if any(loop.arg.kind is AxisKind.SCAN for loop in path):
-            return set()  # what is stored there is stored in order
+            return set()  # its stores are in order
         last = max(self.key[loop] for loop in loops)
         loads = {node for node in plain if node.op is Ops.LOAD and self.place[node] < last and self.is_fixed(node)}
         if not loads:
@@ -328,25 +337,25 @@ class _Blocks:
         return loads
 
     def is_fixed(self, load: UOp) -> bool:
-        """True for a load of what the program does not write."""
+        """Whether a load reads memory that the program does not write."""
         return load.src[0].src[0] not in self.written and all(src.op is Ops.PREFETCH for src in load.src[1:])
 
     def is_far(self, node: UOp) -> bool:
-        """True for a vector loaded out of what may not be in the L2 cache any more."""
+        """Whether this is a vector load from memory that may have left the L2 cache."""
         if node.op is not Ops.LOAD or node.dtype.count == 1 or len(node.src) > 1 or len(node.src[0].src) > 2:
             return False
         dtype = node.src[0].src[0].dtype
         return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
 
     def asked_for(self, load: UOp) -> UOp:
-        """What brings the cache line of `load` nearer before it is read."""
+        """The prefetch of the cache line of `load`."""
         prefetch = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:
-            self.recorder.record(Derived(load, prefetch, "asked for before the loop"))
+            self.recorder.record(Derived(load, prefetch, "requested before the loop"))
         return prefetch
 
     def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
-        """What a unit needs that has not been emitted; a node's own sources have come up before it."""
+        """The dependences of a unit that have not been emitted. A node's own sources have come up before it."""
         if isinstance(name, tuple):
             return self.needs[name] - emitted
         missing = self.across.get(name, set()) - emitted

@@ -1,8 +1,9 @@
-"""Pass "logistic functions": quotients by 1 + exp(x), and 1 + tanh(x), which is one, where the device has no exp.
+"""Pass "logistic functions": quotients by 1 + exp(x), and 1 + tanh(x), which is such a quotient, on devices without
+exp.
 
-Written out alone they are shorter than their parts, and 1 + tanh(x) does not cancel where tanh(x) is near -1.
-Sigmoid, silu and gelu are made of them. What comes of a function depends on everything that reads it, which a pattern
-of one node does not see.
+Written out as one function they are shorter than their parts, and 1 + tanh(x) does not cancel if tanh(x) is near -1.
+Sigmoid, silu and gelu use them. The rewrite of a function depends on all its readers, which a pattern of one node does
+not see.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ HALF_EXPONENT = 126  # of 1/2, biased
 LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity; 2**n by ln 2 earlier
 LN2 = log(2.0)
 FAR = 104.0  # exp(x) and its half are 0 from -FAR, infinite from FAR
-FAR_POWER = 151.0  # the same of 2**x
+FAR_POWER = 151.0  # the same for 2**x
 MOST = 3e38
-SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # that constants of float32 hold with all their digits
+SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # range in which float32 constants keep all their digits
 
 Users = dict[UOp, list[UOp]]
 Changes = dict[UOp, UOp]
 
 
 def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
-    """Computes quotients by 1 + exp(x), and 1 + tanh(x), in one go: with h(x) = (1 + exp(x)) / 2.
+    """Computes quotients by 1 + exp(x), and 1 + tanh(x), as one function: with h(x) = (1 + exp(x)) / 2.
 
         y / (1 + exp(x))  →  (y / 2) / h(x)
         1 + tanh(x)       →  1 / h(-2x)
@@ -39,13 +40,13 @@ def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
     1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). y (1 + tanh(x)) is y / h(-2x) where nothing else reads the
     sum; half of it y / (1 + exp(-2x)). Only where no tanh, and no exp, would have to be computed beside it.
     """
-    while (fused := one_plus_exp_fused(sink, lowering.functions)) is not None:
+    while (fused := one_plus_exp_fused(sink, lowering.function_target)) is not None:
         sink = fused
     return sink
 
 
 def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
-    """One look at the graph; None where there is nothing to do. `ctx`: the target, or what has its attributes."""
+    """One step of the rewrite; None if nothing changes. `ctx`: the target, or an object with its attributes."""
     if not sink.mask & FUNCTIONS:
         return None
     parts = sink.toposort(FUNCTIONS)
@@ -67,11 +68,11 @@ def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
 
 
 def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: bool = False) -> UOp:
-    """exp(factor x) / 2 (or `whole`) within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
+    """exp(factor x) / 2 (or `whole`: exp(factor x)) within 1.2 ulp; 0 or infinite near the ends of the range.
 
-    Half of it reaches further: 2**128 is none of float32. A product with a constant that `x` is comes into the factor.
-    Where the constants in `x` take the factor and log2(e) as well, it is a power of two, whose whole part is taken off
-    by additions alone; `x` has been rounded several times then, and the constants are no worse for it.
+    The half reaches further: 2**128 is no float32. If `x` is a product with a constant, the constant is merged into the
+    factor. If the constants in `x` absorb the factor and log2(e) as well, it is a power of two, whose whole part is
+    subtracted by additions alone. `x` has been rounded several times by then, and the constants add no more error.
     """
     while (constant := _constant_factor(x)) is not None:
         rest, more = constant
@@ -92,7 +93,7 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
 
 
 def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Changes:
-    """What stands for everything that reads `tanh`; nothing where something reads it in another way."""
+    """The replacements of all readers of `tanh`; empty if some reader uses it in another way."""
     sums = [user for user in users[tanh] if _is_one_plus(user, tanh)]
     squares = [user for user in users[tanh] if user.op is Ops.MUL and user.src == (tanh, tanh)]
     if len(sums) + len(squares) < len(users[tanh]):
@@ -123,7 +124,7 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
 
 
 def _is_one_plus_exp(node: UOp, users: Users) -> bool:
-    """1 + exp(x), which only divides, and whose exp nothing else reads."""
+    """Whether this is 1 + exp(x) that is only a divisor, and whose exp has no other reader."""
     if not all(user.op is Ops.FDIV and user.src[1] is node and user.src[0] is not node for user in users[node]):
         return False
     return any(src.op is Ops.EXP and len(users[src]) == 1 and _is_one_plus(node, src) for src in node.src)
@@ -137,7 +138,7 @@ def _is_one_plus(node: UOp, x: UOp) -> bool:
 
 
 def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
-    """y and c where x is y c."""
+    """y and c if x is y c."""
     if x.op is Ops.NEG:
         return x.src[0], -1.0
     if x.op is Ops.MUL:
@@ -148,9 +149,9 @@ def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
 
 
 def _times(x: UOp, factor: float) -> UOp | None:
-    """x times `factor` where that is no operation more: x is y (a + b z²) with constants a, b of one sign.
+    """x times `factor` without an additional operation, if x is y (a + b z²) with constants a, b of one sign.
 
-    A sum that may cancel does not do: its constants' rounding would be more than that of the sum.
+    A sum that may cancel is excluded: the rounding of its constants would exceed that of the sum.
     """
     if x.op is not Ops.MUL:
         return None
@@ -158,9 +159,9 @@ def _times(x: UOp, factor: float) -> UOp | None:
         if total.op is not Ops.ADD:
             continue
         for a, term in (total.src, total.src[::-1]):
-            if a.op is not Ops.CONST or (found := _constant_factor(term)) is None:
+            if a.op is not Ops.CONST or (factors := _constant_factor(term)) is None:
                 continue
-            square, b = found
+            square, b = factors
             if square.op is Ops.MUL and square.src[0] is square.src[1] and a.arg * b > 0:
                 return y * (square * (b * factor) + a.arg * factor)
     return None

@@ -1,4 +1,4 @@
-"""Pass "loop barriers": work-items wait for each other at the end of a loop's step, and not twice where once does."""
+"""Pass "loop barriers": work-items wait for each other at the end of a loop step; redundant barriers are removed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from tinyexplore.uop import Ops, UOp
 
 
 def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, ...]:
-    """Puts a barrier at the end of each loop that has one in its body, and leaves out those that the next one does the
-    work of (a GPU only).
+    """Puts a barrier at the end of each loop that has one in its body, and removes barriers that the next one makes
+    redundant (a GPU only).
 
         for i: shared[l] = f(i); barrier; read shared  →  for i: shared[l] = f(i); barrier; read shared; barrier
         a[l] = f; barrier; b[l] = g; barrier; read a, b  →  a[l] = f; b[l] = g; barrier; read a, b
 
-    Else a work-item could store for the next step while another one still reads what was stored for this. A loop that
-    looks ahead stores that elsewhere: its work-items wait after the last step, if they come there again.
+    Without it, a work-item could store for the next step while another one still reads the values of this step. A loop
+    that loads ahead stores the next values elsewhere: its work-items wait after the last step, if they reach the loop
+    again.
     """
     if not lowering.target.has_local:
         return program
     barriers: list[UOp] = []
-    waiting: list[bool] = []  # of each open loop: a barrier stands in its body
+    waiting: list[bool] = []  # for each open loop, whether its body has a barrier
     for place, node in enumerate(program):
         if node.op is Ops.RANGE:
             waiting.append(False)
@@ -40,20 +41,19 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
 
 
 def fills_again(program: Sequence[UOp], place: int) -> bool:
-    """True where shared memory that has been stored to by `place` is stored to after it."""
+    """Whether shared memory that is stored to before `place` is stored to again after it."""
     filled = [node.src[0].src[0] if node.op is Ops.STORE else None for node in program]
     return any(memory is not None and is_shared(memory) and memory in filled[:place] for memory in filled[place:])
 
 
 def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The program without a barrier between which and the next one shared memory is only stored to, and only such as
-    has not been accessed since the one before: nobody can tell whether it was waited for. Who waits, waits for the
-    next.
-    """
+    """The program without redundant barriers. A barrier is redundant if the program up to the next barrier only stores
+    to shared memory that has not been accessed since the barrier before it. Such a wait cannot be observed, and the
+    next barrier waits as well."""
     now: dict[UOp, UOp] = {}
-    early: list[UOp] = []  # left out, and the next one is still to come
-    touched: set[UOp] = set()  # memory, since the last barrier
-    outside: list[set[UOp]] = []  # what it was before each open loop, which may have no step
+    early: list[UOp] = []  # removed barriers before the next one
+    touched: set[UOp] = set()  # memory accessed since the last barrier
+    outside: list[set[UOp]] = []  # the same before each open loop, which may have no step
     for place, node in enumerate(program):
         if node.op is Ops.RANGE:
             outside.append(set(touched))
@@ -67,7 +67,7 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
                 early.append(node)
                 continue
             touched = set()
-        src = tuple([now[one] for one in node.src])
+        src = tuple([now[source] for source in node.src])
         now[node] = node if src == node.src else node.replace(src=src)
         if is_of_group(node):
             now.update(dict.fromkeys(early, now[node]))
@@ -77,8 +77,8 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
 
 
 def stored_until_next(barrier: UOp, rest: Sequence[UOp]) -> set[UOp] | None:
-    """The memory that is stored to between a barrier and the next of the same loop; None where somebody waits for it
-    before that, shared memory is read, or there is none."""
+    """The memory that is stored to between a barrier and the next one of the same loop. None if there is no next one,
+    if a wait for the memory comes before it, or if shared memory is read."""
     stored: set[UOp] = set()
     depth = 0
     for node in rest:
@@ -94,7 +94,7 @@ def stored_until_next(barrier: UOp, rest: Sequence[UOp]) -> set[UOp] | None:
 
 
 def is_of_group(node: UOp) -> bool:
-    """True for a barrier of shared memory, or of a loop's end."""
+    """Whether `node` is a barrier of shared memory, or of a loop's end."""
     if node.op is not Ops.BARRIER:
         return False
     return node.src[0].op is Ops.RANGE or is_shared(node.src[0].src[0].src[0])

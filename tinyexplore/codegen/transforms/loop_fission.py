@@ -1,4 +1,5 @@
-"""Pass "loop fission": reductions over one axis get a loop each where they stand in different places."""
+"""Pass "loop fission": reductions over one axis get separate loops if they are at different positions of the
+program."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ REDUCED = (AxisKind.REDUCE, AxisKind.GROUP)
 
 
 def split_shared_loops(sink: UOp, lowering: Lowering) -> UOp:
-    """Gives a reduction an axis of its own where another one over the same axis stands in another place.
+    """Gives a reduction its own axis if another reduction over the same axis is at another position of the program.
 
         for i: a[i] = sum(k, x[i, k]); b = sum(k, y[k])  →  for i: a[i] = sum(k, x[i, k]); b = sum(l, y[l])
 
-    What both would read, depending on that axis alone, would have to stand in two places of the program.
+    A node that both read, and that depends on that axis alone, would have to be at two positions.
     """
     while (split := with_one_loop_split(sink)) is not None:
         sink = split
@@ -23,7 +24,7 @@ def split_shared_loops(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def with_one_loop_split(sink: UOp) -> UOp | None:
-    """The next of them, and those that stand in its place; None where no loop is shared by two places."""
+    """The reductions that are split next, and their replacements; None if no loop is shared by two positions."""
     reduces = sink.find(Ops.REDUCE)
     owner: dict[UOp, object] = {}
     for node in reduces:
@@ -41,15 +42,15 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
 
 
 def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
-    """The loops that fill scratch memory again in each step of `loops`: they stand in both places then."""
+    """The loops that fill scratch memory again in each step of `loops`: these would be at both positions."""
     barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
     inside = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
     return list(dict.fromkeys(src for barrier in inside for src in barrier.src if src.op is Ops.RANGE))
 
 
 def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
-    """The loops that a reduction walks, the innermost loop that it stands in (-1: none), and the reductions' loops
-    among those around it: what is left over of an outer reduction has others, in the same output loops."""
+    """The loops of a reduction, the innermost loop around it (-1: none), and the loops of other reductions around it.
+    The remainder of an outer reduction has other loops, inside the same output loops."""
     around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around
 

@@ -1,8 +1,8 @@
-"""Pass "prefetch": what a loop that looks ahead reads is prefetched some of its steps earlier.
+"""Pass "prefetch": a loop that looks ahead prefetches the data of its reads some steps earlier.
 
-An address that moves by the same distance with each step has a PREFETCH of that many distances further on; it may lie
-past the end, since asking for a cache line never fails. Of loads out of one line, one asks. Where values say what is
-stored to, those places are requested, and nothing else.
+For an address with a constant stride, a PREFETCH asks for the address several steps ahead. It may be past the end,
+since a prefetch never fails. Of several loads from one cache line, only one is prefetched. If the kernel stores to
+loaded addresses, only those addresses are prefetched.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tinyexplore.uop.divmod import linear_terms
 
 
 def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
-    """Puts a PREFETCH of what it will read some steps later before each load in a loop that looks ahead.
+    """Puts a PREFETCH of data that is read some steps later before each load in a loop that looks ahead.
 
         for k: s += x[16*k]  →  for k: prefetch x[16*(k + 8)]; s += x[16*k]
 
-    Where a row is kept, only the loop that fills it asks: it has the arithmetic behind which a fetch can hide.
+    In a kernel with a row buffer, only the loop that fills it prefetches: its arithmetic hides the latency.
     """
     if lowering.target.has_local or not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
-        return sink  # a GPU's loop loads ahead: pass "double buffering"
+        return sink  # a loop on a GPU loads ahead: pass "double buffering"
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     prefetching = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
     if places := places_ahead(sink):
-        return sink.substitute(places, how="asked for ahead")
+        return sink.substitute(places, how="requested ahead")
     row_buffers = {load.src[0].src[0] for load in prefetching if fills_row(load)}
     prefetched: set[object] = set()
     changes: dict[UOp, UOp] = {}
@@ -43,17 +43,18 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         prefetched.add(line)
         place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
         changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
-    return sink.substitute(changes, how="asked for ahead")
+    return sink.substitute(changes, how="requested ahead")
 
 
 def places_ahead(sink: UOp) -> dict[UOp, UOp]:
-    """Each load of a place that is stored to, with a PREFETCH of the place that a later step, or the last, loads."""
+    """For each load in the index of a store: the load with a PREFETCH of the address to which a later step stores, at
+    most the last step."""
     ahead = {}
     for store in sink.src:
         pointer, idx = store.src[0].src[:2]
         loads = idx.find(Ops.LOAD)
         if not all([load.ranges <= idx.ranges for load in loads]):
-            continue  # a reduction says the place: as much work again, and its loop would wait for itself
+            continue  # a reduction computes the index: it would run twice, and its loop would wait for itself
         for load in loads:
             if is_plain(load) and (axis := prefetching_loop(load)) is not None:
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
@@ -63,7 +64,7 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
 
 
 def is_plain(load: UOp) -> bool:
-    """True for a load of what lies in memory before the kernel runs."""
+    """Whether a load reads memory that is complete before the kernel runs."""
     return len(load.src) == 1 and load.src[0].src[0].op is Ops.DEFINE_GLOBAL
 
 
@@ -73,7 +74,7 @@ def prefetching_loop(load: UOp) -> UOp | None:
 
 
 def fills_row(load: UOp) -> bool:
-    """True for a load in a loop that computes a row into scratch memory."""
+    """Whether a load is in a loop that computes a row into scratch memory."""
     return any(axis.arg.kind is AxisKind.ROW for axis in load.ranges)
 
 

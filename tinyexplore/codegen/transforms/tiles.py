@@ -1,4 +1,4 @@
-"""Pass "tiles": tile registers of a CPU are loaded from memory and stored there, or written out where it has none."""
+"""Pass "tiles": tile registers of a CPU are loaded from memory and stored there, or emulated if it has none."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ TILES = ops_mask((Ops.TILE,))
 
 
 def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes loads of TILEs and stores of what is read out of a tile, through scratch memory of the tile's own shape.
+    """Replaces TILEs by loads, and reads of a tile's elements by a store, through scratch memory with the shape of the
+    tile.
 
         WMMA(TILE(a[x, y], x, y), TILE(b[x, y], x, y), C)[row, column]
         →  for x: for y: s[x, y] = a[x, y]        C = WMMA(load s, load t, C); u = C; u[row, column]
 
-    Words that lie in memory as a tile has them, as STAGE packs them, are loaded from there. Where the target lacks the
+    Words that are already in tile order in memory, as STAGE packs them, are loaded from there. If the target lacks the
     instruction, the same words are multiplied by dot products: C[row, column] = Σ dot(a[row, y], b[y, column]).
     """
     if not sink.mask & TILES:
@@ -35,12 +36,12 @@ def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
     numbers = count()
     nodes = sink.toposort()
     free_id = count(max([node.arg.id for node in nodes if node.op is Ops.RANGE], default=-1) + 1)
-    made: dict[UOp, UOp] = {}
+    replaced: dict[UOp, UOp] = {}
     stored: dict[UOp, UOp] = {}
     for node in nodes:
         after = node
-        if any(source in made for source in node.src):
-            after = node.replace(src=tuple([made.get(source, source) for source in node.src]))
+        if any(source in replaced for source in node.src):
+            after = node.replace(src=tuple([replaced.get(source, source) for source in node.src]))
         if node.op is Ops.TILE and is_native(node, nodes, lowering):
             after = loaded(after, numbers)
         elif node.op is Ops.GEP and len(node.src) == 3:
@@ -52,14 +53,14 @@ def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
                     stored[tile] = scratch_for(tile, numbers)
                 after = element(after, stored[tile])
         if after is not node:
-            made[node] = after
+            replaced[node] = after
             if recorder is not None:
                 recorder.record(derived((node, after, "tiles")))
-    return made.get(sink, sink)
+    return replaced.get(sink, sink)
 
 
 def is_native(tile: UOp, nodes: list[UOp], lowering: Lowering) -> bool:
-    """True where the target has the instruction that takes this tile, and TC=2 does not do without."""
+    """Whether the target has the instruction for this tile, and TC=2 does not force its emulation."""
     if config().TC >= EMULATED:
         return False
     users = [node for node in nodes if node.op is Ops.WMMA and tile in node.src]
@@ -67,23 +68,23 @@ def is_native(tile: UOp, nodes: list[UOp], lowering: Lowering) -> bool:
 
 
 def written_out_axes(tile: UOp) -> list[UOp]:
-    """The axes of which each step, written out, has a tile of its own."""
+    """The unrolled axes for which each step has its own tile."""
     return sorted([axis for axis in tile.ranges if axis.arg.kind in WRITTEN_OUT], key=lambda axis: axis.arg.id)
 
 
 def scratch_for(tile: UOp, numbers: count[int]) -> UOp:
-    """Memory for a tile, and for those of the steps that are written out."""
+    """Scratch memory for a tile, and for the tiles of unrolled steps."""
     size = prod([axis.size for axis in written_out_axes(tile)]) * tile.dtype.count
     return UOp(Ops.DEFINE_LOCAL, PtrDType(tile.dtype.scalar, size, "local"), (), f"matrix{next(numbers)}")
 
 
 def start_of(tile: UOp) -> UOp:
-    """Where a tile of this step begins in that memory."""
+    """The offset of this step's tile in that memory."""
     return row_major(written_out_axes(tile)) * index_const(tile.dtype.count)
 
 
 def loaded(tile: UOp, numbers: count[int]) -> UOp:
-    """A tile of words as one load: from where they lie in its order, or from scratch memory that is filled first."""
+    """A tile of words as one load: from memory that is in tile order, or from scratch memory that is filled first."""
     value, rows, columns = tile.src
     if value.op is Ops.LOAD and len(value.src[0].src) == 2:
         place = value.src[0]
@@ -100,7 +101,7 @@ def loaded(tile: UOp, numbers: count[int]) -> UOp:
 
 
 def element(node: UOp, scratch: UOp) -> UOp:
-    """An element of a tile, which is stored in scratch memory first."""
+    """An element of a tile, read from scratch memory to which the tile is stored first."""
     tile, row, column = node.src
     start = start_of(tile)
     store = UOp(Ops.STORE, dtypes.void, (scratch.index(start), tile))
@@ -110,7 +111,7 @@ def element(node: UOp, scratch: UOp) -> UOp:
 
 
 def product_of(tile: UOp) -> UOp:
-    """The product that a tile is the sum of."""
+    """The product whose sum is the tile."""
     return tile if tile.op is Ops.WMMA else tile.src[0]
 
 

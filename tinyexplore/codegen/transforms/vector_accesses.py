@@ -1,9 +1,9 @@
-"""Pass "vector accesses": what a work-item of a GPU loads from neighbours in memory, or stores there, is one vector.
+"""Pass "vector accesses": a work-item of a GPU loads or stores neighbours in memory as one vector.
 
-Only the access is wide: each lane is taken out of it, or put into it, and computed with alone. A vector starts at a
-multiple of its width, and the index alone must show that: buffers and shared memory start at a multiple of every width
-(`ProgramSpec.aligned`). Elements under one condition are one access under that condition; an element that nobody asked
-for is not accessed.
+Only the access is wide: lanes are extracted from it or inserted into it, and the computation stays scalar. A vector
+starts at a multiple of its width, which must follow from the index alone: buffers and shared memory start at a multiple
+of every width (`ProgramSpec.aligned`). Elements under one condition are one access under that condition. Unneeded
+elements are not accessed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition and order; an index beside its constant
+Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition and order; an index without its constant
 
 
 def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes one vector access of aligned neighbours in memory that a work-item loads, or stores (a GPU only).
+    """Merges the loads, or stores, of aligned neighbours by a work-item into one vector access (a GPU only).
 
     a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
     y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
@@ -31,7 +31,7 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     if not most:
         return sink
     lanes, before = loaded_in_vectors(sink, most), None
-    while sink is not before:  # again: what a vector waits for, and where it is, may be loaded in vectors too
+    while sink is not before:  # repeated: the barriers and the address of a vector may contain loads as well
         before, sink = sink, sink.substitute(lanes, how="loaded with its neighbours")
     filled: dict[UOp, UOp] = {}
     for barrier in sink.find(Ops.BARRIER):  # sources first
@@ -40,7 +40,7 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
-    """For each load that is one of aligned neighbours: its lane of their vector."""
+    """For each load of aligned neighbours: its lane of their vector."""
     changes: dict[UOp, UOp] = {}
     for loads in vectors_of(sink.find(Ops.LOAD), most):
         first = loads[0]
@@ -63,7 +63,7 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
 
 
 def put_together(lanes: list[UOp]) -> UOp:
-    """A vector of these; one that they are the lanes of, in order, is it itself."""
+    """A vector of these scalars; if they are the lanes of one vector, in order, that vector."""
     dtype, first = lanes[0].dtype, lanes[0]
     assert isinstance(dtype, DType)
     if first.op is Ops.GEP and first.src[0].dtype.count == len(lanes):
@@ -73,16 +73,16 @@ def put_together(lanes: list[UOp]) -> UOp:
 
 
 def element_of(access: UOp) -> DType:
-    """The type of what a LOAD or a STORE is about."""
+    """The dtype that a LOAD or a STORE accesses."""
     dtype = access.dtype if access.op is Ops.LOAD else access.src[1].dtype
     assert isinstance(dtype, DType)
     return dtype
 
 
 def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
-    """Aligned neighbours among these accesses, in order, as many at a time as `most` bytes hold."""
+    """Groups of aligned neighbours among these accesses, in order, of at most `most` bytes each."""
     for (_, index), by_place in walks_of(accesses).items():
-        common_factor = gcd(*[factor for _, factor in index])  # every place is a multiple of it, beside the constant
+        common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of it plus the constant
         width = most // element_of(next(iter(by_place.values()))).itemsize
         while width > 1:
             for start in list(by_place) if common_factor % width == 0 else ():
@@ -93,7 +93,7 @@ def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
 
 
 def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
-    """Accesses of one element, in memory that all reach, by where they are but for a constant; by that constant."""
+    """Accesses of one element, grouped by their address without its constant, then by the constant."""
     walks: dict[Walk, dict[int, UOp]] = {}
     for access in accesses:
         memory, idx, *condition = access.src[0].src
@@ -101,8 +101,8 @@ def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
         in_reach = memory.op is Ops.DEFINE_GLOBAL or is_shared(memory)
         if in_reach and element_of(access).count == 1 and all(src.op is Ops.BARRIER for src in order):
             terms, constant = linear_terms(idx)
-            walk = (memory, *condition, *order), frozenset(terms.items())
-            walks.setdefault(walk, {})[constant] = access
+            accessed = (memory, *condition, *order), frozenset(terms.items())
+            walks.setdefault(accessed, {})[constant] = access
     return walks
 
 

@@ -1,6 +1,6 @@
 """Pass "wide vectors": a row of a product's tile is one vector of several registers, which LLVM divides at the end.
 
-So it is one operation on the whole way there, not four of the same.
+All passes then handle one operation instead of four equal ones.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_form
 from tinyexplore.uop.uop import axes_mask, dtypes_mask, ops_mask
 
-# what sums of products are made of; the values of a longer computation would not stay in registers, a few each
+# operations of sums of products; the values of a longer computation would not stay in registers
 PLAIN = frozenset(
     {Ops.SINK, Ops.STORE, Ops.LOAD, Ops.INDEX, Ops.BARRIER, Ops.RANGE, Ops.REDUCE, Ops.CONST}
     | {Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR, Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN}
@@ -22,7 +22,7 @@ NEEDED = (LANES_BIT, axes_mask((AxisKind.UPCAST,)), ops_mask((Ops.REDUCE,)))
 
 
 def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
-    """Merges a VECTOR axis and an UPCAST axis of which each step is a whole vector further into one VECTOR axis.
+    """Merges a VECTOR axis with an UPCAST axis whose step is a whole vector into one VECTOR axis.
 
         for j in vector(16): for u in upcast(4): c[64*o + 16*u + j] += …  →  for j in vector(64): c[64*o + j] += …
 
@@ -42,15 +42,16 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def without_merged_axes(barrier: UOp) -> UOp:
-    """Nothing waits for the loop of an axis that is part of another."""
+    """A barrier without the loop of an axis that is merged into another."""
     return barrier.replace(src=tuple([src for src in barrier.src if src.op is not Ops.CONST]))
 
 
 def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
-    """By VECTOR axis, the UPCAST axis of `most` steps at the most by which every address is a vector further."""
+    """For each VECTOR axis, the UPCAST axis of at most `most` steps along which every address moves by a whole
+    vector."""
     axes: dict[AxisKind, list[UOp]] = {AxisKind.VECTOR: [], AxisKind.UPCAST: []}
     strides: list[dict[UOp, int]] = []
-    fixed: set[UOp] = set()  # axes that are more than part of an address
+    fixed: set[UOp] = set()  # axes that are used outside of addresses
     for node in nodes:
         match node.op:
             case Ops.RANGE if node.arg.ahead:
@@ -63,11 +64,11 @@ def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
                 strides.append(terms)
                 fixed.update(*[part.ranges for part in (*terms, *node.src[2:]) if part.op is not Ops.RANGE])
             case Ops.REDUCE if node.src[0].op is not Ops.MUL:
-                return {}  # memory sets the pace
+                return {}  # the kernel is bandwidth-bound
             case Ops.REDUCE:
                 fixed.update(node.src[1:])
             case Ops.LOAD | Ops.STORE if dtypes.index in (node.dtype, node.src[-1].dtype):
-                return {}  # places are values here
+                return {}  # indices are used as values
     mergeable_nodes = {}
     for lanes in axes[AxisKind.VECTOR]:
         walks = [terms for terms in strides if lanes in terms]

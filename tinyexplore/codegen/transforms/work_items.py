@@ -1,4 +1,4 @@
-"""Pass "work items": on a GPU, output loops become a grid, and what a group shares a reduction in, shared memory."""
+"""Pass "work items": on a GPU, output loops become a grid, and a group combines its reductions in shared memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ WRITTEN_OUT = (AxisKind.UPCAST, AxisKind.UNROLL)
 
 
 def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes output loops a grid of work-groups, and lets the work-items of a group meet in shared memory (a GPU only).
+    """Makes output loops a grid of work-groups; the work-items of a group combine their results in shared memory (a GPU
+    only).
 
         for g: for l (local): out[16*g + l] = f  →  out[16*gidx0 + lidx0] = f
         acc = sum over k, q (group) of f  →  shared[lidx0] = sum over k of f; barrier; acc = sum over j of shared[j]
         for t: tile[t] = a[t]; barrier    →  for s: tile[16*s + lidx0] = a[16*s + lidx0]; barrier
 
-    What no dimension of the group has a part in is stored by the first work-item of that dimension alone.
+    A store that does not depend on a dimension of the group is done only by the first work-item of that dimension.
     """
     if not lowering.target.has_local:
         return sink
@@ -49,7 +50,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         meetings[barrier] = filled_together(barrier, items, numbers, lowering.target.access_bytes)
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
-        part = reduce.substitute(meetings, how="in shared memory")  # which may read what other reductions came to
+        part = reduce.substitute(meetings, how="in shared memory")  # which may read the results of other reductions
         met = group_reduction(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
         record_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
@@ -58,13 +59,13 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def special(name: str, end: UOp) -> UOp:
-    """The number of a work-item, or of its group, along one dimension."""
+    """The index of a work-item, or of its group, along one dimension."""
     return UOp(Ops.SPECIAL, dtypes.index, (end,), name)
 
 
 def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
-    """What stands for each axis of the grid: the innermost is the first dimension; where there are too many, or one is
-    too long, the digits of a single one."""
+    """The index that replaces each axis of the grid. The innermost axis is the first dimension. If there are too many
+    axes, or one is too long, they are the digits of a single dimension."""
     inside_out = list(reversed(axes))
     if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
         return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
@@ -77,7 +78,8 @@ def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
 
 
 def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
-    """Where to do `node`: in the first work-item of each dimension of the group that it does not depend on."""
+    """The condition to execute `node`: in the first work-item of each dimension of the group that it does not depend
+    on."""
     condition: UOp | None = None
     for axes, item in zip(dimensions, items):
         if node.ranges.isdisjoint(axes):
@@ -87,7 +89,7 @@ def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None
 
 
 def with_gate(store: UOp, condition: UOp | None) -> UOp:
-    """`store`, where `condition` holds."""
+    """`store`, executed only if `condition` holds."""
     if condition is None:
         return store
     place, *rest = store.src
@@ -96,8 +98,9 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
 
 
 def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
-    """Shared memory filled by all `items` of a group: neighbours copy neighbours, and each element is copied once. What
-    lies in memory as vectors is copied in vectors, as long as there is one for each."""
+    """Shared memory filled by all `items` of a group: neighbouring work-items copy neighbours, and each element is
+    copied once. Elements that form vectors in memory are copied in vectors, if there is at least one vector for each
+    work-item."""
     store, *loops = barrier.src
     number, size = index_const(0), 1
     for item in items:
@@ -109,7 +112,7 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
     elements //= lanes
     vector = [UOp.range(lanes, Axis(next(numbers), AxisKind.UPCAST))] if lanes > 1 else []
     steps = -(-elements // size)
-    looks_ahead = any(loop.arg.ahead for loop in barrier.ranges)  # then registers hold what every round copies
+    looks_ahead = any(loop.arg.ahead for loop in barrier.ranges)  # registers then hold the copies of every round
     round_of = UOp.range(steps, Axis(next(numbers), AxisKind.UPCAST if looks_ahead else AxisKind.COPY))
     rest = number + round_of * index_const(size) if steps > 1 else number
     inside = rest < elements if elements % size else None
@@ -120,7 +123,7 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
         if vector and loop is loops[-1]:
             places[loop] = places[loop] * index_const(lanes) + vector[0]
         rest = rest.alu(Ops.IDIV, end)
-    if inside is not None:  # what lies past the end of what is copied may lie past that of a buffer
+    if inside is not None:  # past the end of the copy, an address may be past the end of a buffer
         for load in store.src[1].find(Ops.LOAD):
             pointer, idx, *valid = load.src[0].src
             places[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
@@ -131,8 +134,9 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
 
 
 def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:
-    """A reduction of the group: the part of each work-item in shared memory, and after a barrier all of them combined,
-    by each work-item for itself. `item`: its number along the reduction; `condition`: who stores its part."""
+    """A reduction of the group. Each work-item stores its part in shared memory; after a barrier, each work-item
+    combines all parts for itself. `item`: its index along the reduction; `condition`: which work-items store their
+    part."""
     axis = group_axis_of(reduce)
     assert axis is not None
     alone = tuple(loop for loop in reduce.src[1:] if loop is not axis)

@@ -6,19 +6,19 @@ import re
 
 from tinyexplore.kernel import Opt, OptOps
 
-_OPT = re.compile(r"\s*([A-Z]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
+_OPT = re.compile(r"\s*([A-Z_]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
 
 
 class WhatIfError(ValueError):
-    """A question that cannot be asked: no such kernel, no such opt, nothing here that can be compiled again."""
+    """An invalid command: an unknown kernel or opt, or a capture whose kernels cannot be compiled again."""
 
 
 def to_opt(text: str) -> Opt:
-    """The Opt that a view writes so: "UPCAST(0, 4)"."""
+    """The Opt written as "UPCAST(0, 4)". Spellings of earlier versions, such as "AHEAD(0, 4)", are read too."""
     match = _OPT.fullmatch(text)
     if match is None or match[1] not in OptOps.__members__:
-        names = ", ".join(OptOps.__members__)
-        raise WhatIfError(f"{text!r:.60} is no opt: write NAME(axis) or NAME(axis, amount); there are {names}")
+        names = ", ".join(op.name for op in OptOps)
+        raise WhatIfError(f"{text!r:.60} is not an opt; write NAME(axis) or NAME(axis, amount); the opts are {names}")
     return Opt(OptOps[match[1]], int(match[2]), int(match[3] or 0))
 
 

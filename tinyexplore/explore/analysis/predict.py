@@ -1,4 +1,4 @@
-"""Questions about a trace, to be answered before one looks: the trace has the answer, and where one sees it."""
+"""Quiz questions about a trace. The trace has the answer and the place that shows it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ _MOST_CHOICES = 4
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stop(ReadableRow):
-    """A place of a trace with a note on it; with `choices` a question, of which `answer` is the index of the right one.
+    """A stop of a tour: a place of a trace with a note, or a question.
 
-    `link`: where it is; `reveal`: what the trace says; `after`: a link to where one sees that.
+    text: the note, or the question.
+    link: the place, "" for the present one.
+    choices: the answers to choose from; empty for a note.
+    answer: the position of the right one, None for a note.
+    reveal: what the trace says.
+    after: a link to the place that shows it.
     """
 
     text: str
@@ -31,7 +36,7 @@ class Stop(ReadableRow):
     def grade(self, guess: int | str) -> bool:
         """Whether a choice, given by its index or its words, is right."""
         if not self.choices:
-            raise ValueError("this stop is a note: it asks nothing")
+            raise ValueError("this stop is a note and has no question")
         if isinstance(guess, str):
             if guess not in self.choices:
                 raise ValueError(f"{guess!r} is none of the choices: {', '.join(self.choices)}")
@@ -84,8 +89,8 @@ def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
     node = trace.nodes[steps[at].before]
     text = f"In “{trace.stages[stage].name}”, which rule fires next, on {f'{node.label} {node.detail}'.strip()}?"
     reveal = f"It is {rule.name}: {rule.law}." if rule.law else f"It is {rule.name}."
-    here, after = (f"#stage={stage}&step={k}&graph=uops&place=passes&panel=rewrites" for k in (at, at + 1))
-    return Stop(text, here, tuple(names), names.index(rule.name), reveal, after)
+    link, after = (f"#stage={stage}&step={k}&graph=uops&place=passes&panel=rewrites" for k in (at, at + 1))
+    return Stop(text, link, tuple(names), names.index(rule.name), reveal, after)
 
 
 def which_is_slowest(trace: Trace) -> Stop:
@@ -113,7 +118,7 @@ def which_is_faster(trace: Trace, other: Trace) -> Stop:
     names = [one.title or f"capture {k}" for k, one in enumerate((trace, other))]
     if names[0] == names[1]:
         names = [f"the first ({names[0]})", f"the second ({names[1]})"]
-    choices = (*names, "no difference beyond the noise")
+    choices = (*names, "no difference above the noise")
     answer = 2 if overlap else totals.index(min(totals))
     times_text = "; ".join(f"{name} {duration_text(total)}" for name, total in zip(names, totals, strict=True))
     verdict = " The spreads overlap." if overlap else f" That is {max(totals) / min(totals):.1f} times as fast."

@@ -2,10 +2,10 @@
 
 A request is a frozen dataclass that `@request(name, response)` puts into the one table, `REQUESTS`. As JSON it is an
 object: `{"ask": "why", "node": 17, "stage": 4}` is `Why(node=17, stage=4)`. Its response is a dataclass, or plain data
-where no class is named. What cannot be answered is `{"error": "..."}`. A page without Python stores responses in one
-map, whose keys are requests in canonical form (`canonical`).
+if no class is named. A request that fails has the response `{"error": "..."}`. A page without Python stores responses
+in one map, whose keys are requests in canonical form (`canonical`).
 
-Further requests are registered where what answers them is: `whatif/requests.py`, `live/playing.py`.
+Other modules register further requests, next to their handlers: `whatif/requests.py`, `live/playing.py`.
 
 `python -m tinyexplore.explore.schema` writes the TypeScript types of both.
 """
@@ -20,9 +20,9 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.analysis.byhand.caches import CachesData
-    from tinyexplore.explore.analysis.byhand.debugger import Debugger
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.caches import CachesData
+    from tinyexplore.explore.analysis.models.debugger import Debugger
     from tinyexplore.explore.tracefile.trace import Trace
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
@@ -32,12 +32,12 @@ Data = dict[str, Any]
 
 
 class RequestError(ValueError):
-    """A request that is malformed, or that nobody here can answer."""
+    """A request that is malformed, or that cannot be answered here."""
 
 
 @dataclass
 class RequestSource:
-    """What requests are answered from."""
+    """The data and objects from which requests are answered."""
 
     trace: Callable[[], Trace]
     """Returns the trace that the view shows."""
@@ -59,14 +59,15 @@ class RequestSource:
 
     def kernels(self) -> KernelAnalyses:
         """The Explorer; RequestError where it is gone."""
-        found = self.explorer()
-        if found is None:
+        analyses = self.explorer()
+        if analyses is None:
             raise RequestError(GONE)
-        return found
+        return analyses
 
 
 class Request:
-    """What a request has: its name, the class of its response as "module:name" ("" for plain data), and `respond`."""
+    """The interface of a request: its name, the class of its response as "module:name" ("" for plain data), and
+    `respond`."""
 
     name: ClassVar[str]
     response: ClassVar[str]
@@ -97,73 +98,75 @@ def request(name: str, response: str = "") -> Callable[[_R], _R]:
 
 
 def from_data(data: Any) -> Request:
-    """The request that an object of JSON is; RequestError where it is none."""
+    """The request in a JSON object. RequestError if it is none."""
     if not isinstance(data, Mapping):
-        raise RequestError(f"a request is an object, found {type(data).__name__}")
+        raise RequestError(f"a request must be a JSON object, found {type(data).__name__}")
     name = data.get("ask")
     if not isinstance(name, str) or name not in REQUESTS:
         raise RequestError(f"unknown request {name!r:.80}; known: {', '.join(REQUESTS)}")
     cls = REQUESTS[name]
     hints = typing.get_type_hints(cls)
-    known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
+    fields_by_name = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     values = {}
     for key, value in data.items():
         if key == "ask":
             continue
-        if key not in known:
-            raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(known) or 'none'}")
+        if key not in fields_by_name:
+            raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(fields_by_name) or 'none'}")
         values[key] = _checked(value, hints[key], f"{name}: {key}")
-    missing = [key for key, one in known.items() if key not in values and one.default is MISSING]
+    missing = [key for key, one in fields_by_name.items() if key not in values and one.default is MISSING]
     if missing:
         raise RequestError(f"{name}: {', '.join(missing)} is missing")
     return cls(**values)
 
 
-def _checked(value: Any, hint: Any, what: str) -> Any:
-    """`value` of JSON as a value of the type `hint`; RequestError where it is none."""
+def _checked(value: Any, hint: Any, label: str) -> Any:
+    """The JSON value `value` as a value of the type `hint`. RequestError if it is none."""
     for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if origin is tuple and isinstance(value, (list, tuple)):
-            return tuple([_checked(one, arguments[0], what) for one in value])
+            return tuple([_checked(one, arguments[0], label) for one in value])
         if origin is dict and isinstance(value, Mapping):
-            return {_checked(key, arguments[0], what): _checked(one, arguments[1], what) for key, one in value.items()}
+            return {
+                _checked(key, arguments[0], label): _checked(one, arguments[1], label) for key, one in value.items()
+            }
         if option is Any or (isinstance(option, type) and type(value) is option):
             return value
     words = getattr(hint, "__name__", None) or str(hint)
-    raise RequestError(f"{what}: expected {words}, found {type(value).__name__} {value!r:.60}")
+    raise RequestError(f"{label}: expected {words}, found {type(value).__name__} {value!r:.60}")
 
 
 def canonical(request: Request) -> str:
     """A request as a key: JSON with sorted names and without spaces, fields that have their default left out."""
     data: Data = {"ask": request.name}
-    for one in fields(request):  # type: ignore[arg-type]
-        value = getattr(request, one.name)
-        if one.default is MISSING or value != one.default:
-            data[one.name] = value
+    for request_field in fields(request):  # type: ignore[arg-type]
+        value = getattr(request, request_field.name)
+        if request_field.default is MISSING or value != request_field.default:
+            data[request_field.name] = value
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def to_data(response: Any) -> Data:
-    """A response as the data that JSON has. What has `as_data` says itself what travels of it."""
+    """A response as plain data for JSON. An object with `as_data` defines its own data."""
     shown = response.as_data() if hasattr(response, "as_data") else response
     data: Data = json.loads(json.dumps(shown if isinstance(shown, dict) else asdict(shown)))
     return data
 
 
 def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
-    """What the pages of a capture store: responses by canonical request."""
-    found = {}
+    """The responses that the pages of a capture store, by canonical request."""
+    responses = {}
     for name, values, response in analyses.responses:
         request = REQUESTS[name](**values)
-        shown = _compared(analyses, request) if isinstance(request, Caches) else response
-        found[canonical(request)] = to_data(shown)
-    return found
+        answer = _compared(analyses, request) if isinstance(request, Caches) else response
+        responses[canonical(request)] = to_data(answer)
+    return responses
 
 
 def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """The response for a page: after alone where the kernel takes too long to model before."""
-    from tinyexplore.explore.analysis.byhand.answers import caches_data
-    from tinyexplore.explore.analysis.byhand.caches import TooLong
+    from tinyexplore.explore.analysis.models.answers import caches_data
+    from tinyexplore.explore.analysis.models.caches import TooLong
 
     try:
         return caches_data(analyses, request.kernel, request.before, request.after)
@@ -188,13 +191,19 @@ def respond(source: RequestSource, data: Any) -> Data:
     return {"error": text[:MAX_ERROR]}
 
 
-# *** what a trace answers ***
+# *** requests about a trace alone ***
 
 
 @request("why", "tinyexplore.explore.analysis.why.rules:WhyNot")
 @dataclass(frozen=True)
 class Why(Request):
-    """Which rules fired at a node, which could, and what stopped the others. `stage`, `step`: where; None: anywhere."""
+    """Which rules fired at a node, which could, and what stopped the others.
+
+    node: the node.
+    stage: the pass, None for any.
+    step: the number of steps that are done, None for all.
+    rule: the only rule to try, None for all.
+    """
 
     node: int
     stage: int | None = None
@@ -204,21 +213,25 @@ class Why(Request):
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.why.rules import explainer
 
-        found = explainer(source.trace())
-        stage, step = (self.stage, self.step) if self.stage is not None else found.place_of(self.node)
-        return found.why_not(self.node, stage, step, self.rule)
+        explanations = explainer(source.trace())
+        stage, step = (self.stage, self.step) if self.stage is not None else explanations.place_of(self.node)
+        return explanations.why_not(self.node, stage, step, self.rule)
 
 
-@request("why kernels", "tinyexplore.explore.analysis.why.fusions:WhyKernels")
+@request("why kernels", "tinyexplore.explore.tracefile.fusions:WhyKernels")
 @dataclass(frozen=True)
 class WhyTwoKernels(Request):
-    """Why the LazyBuffers `a` and `b` share a kernel, or do not."""
+    """Why two LazyBuffers share a kernel, or do not.
+
+    a: one of them.
+    b: the other one.
+    """
 
     a: int
     b: int
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.why.fusions import why_kernels
+        from tinyexplore.explore.tracefile.fusions import why_kernels
 
         return why_kernels(source.trace(), self.a, self.b)
 
@@ -237,17 +250,22 @@ class Shape(Request):
         return shape_data(source.trace(), self.node, self.moves)
 
 
-# *** what takes kernels that can run again ***
+# *** requests that need kernels which can run again ***
 
 
-@request("debug", "tinyexplore.explore.analysis.byhand.answers:DebuggerState")
+@request("debug", "tinyexplore.explore.analysis.models.answers:DebuggerState")
 @dataclass(frozen=True)
 class Debug(Request):
     """Steps the debugger of a kernel, and returns its state.
 
-    do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "generated" (begin with
-    generated inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name.
-    lane: the only one that is shown of a vector.
+    kernel: its number.
+    do: "look", "step", "back", "run to", "run until", "iteration", "restart", "finish", or "generated" (begin with
+        generated inputs).
+    count: the number of steps.
+    line: of the listing, None for none.
+    condition: see `conditions.py`; "" for none.
+    counters: of loops by name, None for none.
+    lane: the only lane of a vector to show, None for all.
     """
 
     kernel: int = 0
@@ -259,7 +277,7 @@ class Debug(Request):
     lane: int | None = None
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.byhand.answers import debugger_data, row_widths
+        from tinyexplore.explore.analysis.models.answers import debugger_data, row_widths
 
         if self.do == "run to" and self.line is None:
             raise RequestError('debug: "run to" needs a line')
@@ -304,7 +322,9 @@ class Again(Request):
 
     def respond(self, source: RequestSource) -> Any:
         if source.again is None:
-            raise RequestError("this program cannot run again here: only what `explore` called can, in its notebook")
+            raise RequestError(
+                "this program cannot run again here; only a function that `explore` called can, in its notebook"
+            )
         options: dict[str, Any] = {}
         if self.keep_inputs:
             options["keep_inputs"] = True
@@ -313,7 +333,7 @@ class Again(Request):
         return {"kernel": source.again(options, self.kernel)}
 
 
-@request("caches", "tinyexplore.explore.analysis.byhand.caches:CachesData")
+@request("caches", "tinyexplore.explore.analysis.models.caches:CachesData")
 @dataclass(frozen=True)
 class Caches(Request):
     """The caches under a kernel with the opts `before` and those `after`, side by side; None: the opts as captured."""
@@ -323,7 +343,7 @@ class Caches(Request):
     after: tuple[str, ...] | None = None
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.byhand.answers import caches_data
+        from tinyexplore.explore.analysis.models.answers import caches_data
 
         explorer = source.kernels()
         if self not in source.compared:
@@ -332,11 +352,14 @@ class Caches(Request):
         return source.compared[self]
 
 
-@request("gpu", "tinyexplore.explore.analysis.byhand.gpu:GPUData")
+@request("gpu", "tinyexplore.explore.analysis.models.gpu:GPUData")
 @dataclass(frozen=True)
 class GPU(Request):
-    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy. `target`: a GPU ("sm_80") for which the
-    kernel is compiled first; by default it is the captured one."""
+    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy.
+
+    kernel: its number.
+    target: a GPU ("sm_80") for which the kernel is compiled first; "" for the captured one.
+    """
 
     kernel: int = 0
     target: str = ""
@@ -345,10 +368,14 @@ class GPU(Request):
         return source.kernels().gpu(self.kernel, target=self.target)
 
 
-@request("throughput", "tinyexplore.explore.analysis.byhand.throughput:ThroughputData")
+@request("throughput", "tinyexplore.explore.analysis.models.throughput:ThroughputData")
 @dataclass(frozen=True)
 class ThroughputOf(Request):
-    """What bounds the busiest loop of a kernel, as captured or in a branch."""
+    """The bottleneck of the busiest loop of a kernel.
+
+    kernel: its number.
+    branch: the branch that has it, None for the kernel as captured.
+    """
 
     kernel: int = 0
     branch: int | None = None
@@ -359,10 +386,35 @@ class ThroughputOf(Request):
         return explorer.throughput(self.kernel, branch)
 
 
+@request("passes", "tinyexplore.explore.analysis.passes.data:PassesData")
+@dataclass(frozen=True)
+class PassesOfLLVM(Request):
+    """LLVM's passes over a kernel, one by one.
+
+    kernel: its number.
+    level: "O0" to "O3", "" for the level that compiled the kernel.
+    without: passes that do not run.
+    cpu: the CPU to generate code for, "" for that of the capture.
+    """
+
+    background: ClassVar[bool] = True
+
+    kernel: int = 0
+    level: str = ""
+    without: tuple[str, ...] = ()
+    cpu: str = ""
+
+    def respond(self, source: RequestSource) -> Any:
+        from tinyexplore.explore.analysis.passes.data import passes_data
+
+        passes = source.kernels().passes(self.kernel, self.level, self.without, self.cpu)
+        return passes_data(passes, self.kernel)
+
+
 @request("verdicts", "tinyexplore.explore.analysis.verdict.judging:VerdictList")
 @dataclass(frozen=True)
 class Verdicts(Request):
-    """What bounds each kernel, and the program."""
+    """The bottleneck of each kernel, and of the program."""
 
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.verdict.judging import verdict_list
@@ -373,7 +425,11 @@ class Verdicts(Request):
 @request("rosetta", "tinyexplore.explore.analysis.comparing.rosetta:RosettaData")
 @dataclass(frozen=True)
 class Translations(Request):
-    """A kernel in other languages, or for other machines: see `KernelView.translate`."""
+    """A kernel in other languages, or for other machines: see `KernelView.translate`.
+
+    kernel: its number.
+    targets: languages and machines, None for the usual ones.
+    """
 
     kernel: int = 0
     targets: str | tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""The responses that a capture stores for the pages made after it, by request."""
+"""The responses that a capture stores for later pages, by request."""
 
 from __future__ import annotations
 

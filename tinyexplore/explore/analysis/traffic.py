@@ -10,7 +10,7 @@ from tinyexplore.uop import Ops
 
 
 def loaded_bytes(program: ProgramSpec) -> int:
-    """What the load instructions of one run ask for, as the program is written; a loop counts with its largest end."""
+    """The bytes that the load instructions of one run request. A loop counts with its largest size."""
     total, times, opened = 0, 1, []
     for uop in program.uops:
         if uop.op is Ops.RANGE:
@@ -27,8 +27,8 @@ def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line
     """The cache lines that loops access together, in bytes: `steps` has (stride, size) of each, in elements.
 
     Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
-    are one run of memory; what jumps farther has so many runs. A loop of no known stride accesses a line each step.
-    """
+    are one run of memory; what jumps farther has a run for each jump. A loop of no known stride accesses a line each
+    step."""
     run, runs, apart = 1, 1, None
     for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
         if stride <= run and runs == 1:

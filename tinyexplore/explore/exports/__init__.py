@@ -1,1 +1,1 @@
-"""A trace for other places: pages, graphs and timelines of other programs, tables, scripts."""
+"""Exports of a trace: HTML pages, tables, scripts, and the graph and timeline formats of other programs."""

@@ -1,4 +1,4 @@
-"""A trace without Jupyter: one HTML page that needs no network, its static form, and a summary in text."""
+"""Exports a trace as one HTML page that needs no network, as static HTML, and as a text summary."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tinyexplore.explore.analysis.requests import Shape, canonical, to_data
 from tinyexplore.explore.analysis.shapes.of_trace import shapes_data
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import language_name, level_for, tensor_kinds
 from tinyexplore.explore.tracefile.figures import figures, no_time_text, samples_text, span_text
 from tinyexplore.explore.tracefile.texts import call_text, figures_text
 from tinyexplore.explore.tracefile.trace import Trace
@@ -59,10 +60,10 @@ def export_html(
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: those that
-    it stores, by canonical request; those about shapes are added. `engine`: the elements of an interactive page's
-    engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without
-    kernels is one line.
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: the
+    responses that the page stores, by canonical request; responses about shapes are added. `engine`: the elements of an
+    interactive page's engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a
+    trace without kernels is one line.
     """
     if not engine and (line := line_instead(trace)):
         return _line_page(trace, line)
@@ -104,7 +105,7 @@ def line_instead(trace: Trace) -> str:
     """What to show in place of views that would be empty: one line; "" where there are kernels, or a graph that led
     to an error."""
     failed = any(message.level == "error" for message in trace.messages)
-    if trace.kernels or (failed and trace.nodes):
+    if trace.kernels or trace.dialect is not None or (failed and trace.nodes):
         return ""
     return f"Explorer: {next((message.text for message in trace.messages), 'no kernel ran')}"
 
@@ -137,7 +138,9 @@ def script_text(name: str) -> str:
 
 
 def chunk_scripts(names: Iterable[str] | None = None) -> str:
-    """The code of panels (by default of all), as inert texts: modules are made of them when panels are opened."""
+    """The code of panels (by default all) as inert script elements. The page makes a module of one when its panel
+    opens.
+    """
     from tinyexplore.widgets.front_end import chunk_names, packed_chunk
 
     chosen = chunk_names() if names is None else names
@@ -147,7 +150,7 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
 
 
 def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
-    """The panels of a page without Python: those that show what the trace recorded, or responses that it stores."""
+    """The panels of a page without Python: those that show recorded data, or responses that the trace stores."""
     from tinyexplore.widgets.front_end import chunk_names
     from tinyexplore.widgets.panels import PANELS
 
@@ -159,6 +162,8 @@ def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
     }
     present.update(name for name, is_present in recorded.items() if is_present)
     useful = {panel.chunk for panel in PANELS if not panel.needs or present.intersection(panel.needs)}
+    if trace.stage_texts:
+        useful.add("texts")
     useless = {panel.chunk for panel in PANELS} - useful
     if not stored["runnable"]:
         useless.add("runhere")
@@ -166,7 +171,7 @@ def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
 
 
 def static_html(trace: Trace) -> str:
-    """The pipeline as a picture, the kernels as a table, and what the reader must know; no script."""
+    """The pipeline as a picture, the kernels as a table, and the trace's messages, as HTML without scripts."""
     from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
@@ -175,21 +180,31 @@ def static_html(trace: Trace) -> str:
     )
     parts.append(pipeline_svg(trace))
     parts.append(_kernel_table(trace))
+    parts.append(_texts(trace))
     options = " · ".join(f"{escape(name)}={escape(value)}" for name, value in trace.options)
     parts.append(f"<p>{escape(summary_text(trace))}<br>{options}</p>")
     return well_formed(f'<div class="static">{"".join(parts)}</div>')
 
 
 def summary_text(trace: Trace) -> str:
-    """What the trace holds, in one line (two with a problem): equal from run to run, without times or addresses."""
-    lazybuffers = sum(node.kind == "lazybuffer" for node in trace.nodes)
+    """The content of the trace in one line (two with a problem): equal from run to run, without times or addresses."""
+    kinds = tensor_kinds(trace)
+    level = level_for(trace, "tensors")
+    tensors = sum(node.kind in kinds for node in trace.nodes)
     kernels = ", ".join(kernel.name for kernel in trace.kernels[:4])
     if len(trace.kernels) > 4:
         kernels += f", and {len(trace.kernels) - 4} more"
-    text = f"{count_text(lazybuffers, 'LazyBuffer')} → {count_text(len(trace.kernels), 'kernel')}"
+    graph = count_text(tensors, level.name, level.plural) if level is not None else count_text(len(trace.nodes), "node")
+    text = f"{graph} → {count_text(len(trace.kernels), 'kernel')}"
+    if trace.dialect is not None and not trace.kernels:
+        text = f"{graph}, {count_text(len(trace.stages), 'stage')} of {trace.dialect.in_words()}"
     if kernels:
         text += f" ({kernels})"
-    text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
+    if trace.rules or not trace.stage_texts:
+        text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
+    else:
+        changing = len({one.stage for one in trace.stage_texts})
+        text += f"; {count_text(changing, 'stage')} made a text"
     title = f"Explorer({well_formed(trace.title)!r})" if trace.title else "Explorer"
     problems = [message.text for message in trace.messages if message.level == "error"]
     return well_formed("\n".join([f"{title}: {text}", *problems]))
@@ -204,6 +219,23 @@ def _place(trace: Trace, frame: int | None) -> str:
         return ""
     at = trace.frames[frame]
     return f" <em>({escape(trace.sources[at.source].name)}, line {at.line})</em>"
+
+
+_MOST_LINES = 400  # of a text in a page without scripts
+
+
+def _texts(trace: Trace) -> str:
+    """The last stage text in each language and title, each in a folded block."""
+    last = {(text.language, text.title): text for text in trace.stage_texts}
+    parts = []
+    for text in last.values():
+        name = " · ".join(filter(None, (language_name(trace, text.language), text.title)))
+        head = f"{name}, after {trace.stages[text.stage].name}: {count_text(len(text.lines), 'line')}"
+        lines = escape("\n".join(line.text for line in text.lines[:_MOST_LINES]))
+        more = len(text.lines) - _MOST_LINES
+        rest = f"<p>{count_text(more, 'more line')}</p>" if more > 0 else ""
+        parts.append(f"<details><summary>{escape(head)}</summary><pre>{lines}</pre>{rest}</details>")
+    return "".join(parts)
 
 
 def _kernel_table(trace: Trace) -> str:

@@ -1,4 +1,4 @@
-"""The requests of panels whose row names a function of the trace: registered here, and answered for pages."""
+"""Registers the requests of panels whose row names a function of the trace, and stores their responses for pages."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _registered(panel: Panel) -> type[Request]:
         return result_of(source.trace(), panel)
 
     members = {"__doc__": f"The result that the panel {panel.heading} shows.", "respond": respond}
-    made: type[Request] = dataclass(frozen=True)(type(panel.name.title(), (Request,), members))
-    return request(panel.name, f"{panel.answer.partition(':')[0]}:{panel.response}")(made)
+    request_class: type[Request] = dataclass(frozen=True)(type(panel.name.title(), (Request,), members))
+    return request(panel.name, f"{panel.answer.partition(':')[0]}:{panel.response}")(request_class)
 
 
 PANEL_REQUESTS = {panel.name: _registered(panel) for panel in PANELS if panel.answer}
 
 
 def panel_responses(trace: Trace) -> dict[str, Any]:
-    """What a page stores for these panels: responses by canonical request."""
+    """The responses that a page stores for these panels, by canonical request."""
     rows = [panel for panel in PANELS if panel.answer]
     return {canonical(PANEL_REQUESTS[panel.name]()): to_data(result_of(trace, panel)) for panel in rows}
 

@@ -1,4 +1,4 @@
-"""The kernels of a trace made again, as the capture had them: from its own nodes, which are plain data."""
+"""Rebuilds the kernels of a trace as the capture had them, from the trace's nodes, which are plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.exports.live_pages.carried import Carried
-from tinyexplore.explore.recording.kept import CapturedKernel
+from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt
@@ -20,7 +20,7 @@ from tinyexplore.uop import UOp
 
 
 class KernelsAgain:
-    """The kernels of one trace. `why_not`: by their numbers, why one could not be made."""
+    """The rebuilt kernels of one trace. `why_not`: by a kernel's number, why it could not be rebuilt."""
 
     def __init__(self, trace: Trace, carried: Carried) -> None:
         self.trace = trace
@@ -29,31 +29,33 @@ class KernelsAgain:
         self.why_not: dict[int, str] = {}
 
     def kernels(self) -> dict[int, Kernel]:
-        """Each as far as it takes to compile it again: what the scheduler wrote, and its opts, not applied."""
-        found = {}
+        """The kernels with all that a compilation needs: the ast from the scheduler, and the opts, which are not
+        applied.
+        """
+        kernels = {}
         for info in self.trace.kernels:
             try:
-                found[info.id] = self._kernel(info)
+                kernels[info.id] = self._kernel(info)
             except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
                 self.why_not[info.id] = str(error)
-        return found
+        return kernels
 
-    def kept(self) -> dict[int, CapturedKernel]:
-        """Each with its linear program and what it read, as far as the page carries that."""
-        found = {}
+    def captured(self) -> dict[int, CapturedKernel]:
+        """The kernels with their linear programs and, as far as the page carries them, their inputs."""
+        captured = {}
         for info in self.trace.kernels:
             if info.id not in self.why_not:
                 try:
-                    found[info.id] = self._kept(info)
+                    captured[info.id] = self._captured(info)
                 except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
                     self.why_not[info.id] = str(error)
-        return found
+        return captured
 
     def _kernel(self, info: KernelInfo) -> Kernel:
         ast = self.remade.uop(self._stage(info, "").before[0])
         return Kernel(ast, self._target(info), ast, ast, to_opts(", ".join(info.opts)))
 
-    def _kept(self, info: KernelInfo) -> CapturedKernel:
+    def _captured(self, info: KernelInfo) -> CapturedKernel:
         kernel = self._kernel(info)
         uops = tuple(self.remade.uop(node) for node in self._stage(info, "render").after)
         program = next((one for one in self._programs(info) if one.language != "uops"), None)
@@ -63,7 +65,7 @@ class KernelsAgain:
         return CapturedKernel(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
 
     def _lines(self, program: Program | None) -> list[SourceLine]:
-        """A listing with its UOps, as far as they can be made."""
+        """A listing with its UOps, as far as they can be rebuilt."""
         if program is None:
             return []
         return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
@@ -76,12 +78,14 @@ class KernelsAgain:
         number = info.id if info.same_as is None else info.same_as
         own = [stage for stage in self.trace.stages if stage.kernel == number]
         if name:
-            found = [stage for stage in own if stage.name == name and stage.after][-1:]
+            stages = [stage for stage in own if stage.name == name and stage.after][-1:]
         else:
-            found = [one for one in own if len(one.before) == 1 and self.trace.nodes[one.before[0]].kind == "uop"][:1]
-        if not found:
-            raise LookupError(f"kernel {info.id} ({info.name}) was not compiled in this capture: there is no way back")
-        return found[0]
+            stages = [one for one in own if len(one.before) == 1 and self.trace.nodes[one.before[0]].kind == "uop"][:1]
+        if not stages:
+            raise LookupError(
+                f"kernel {info.id} ({info.name}) was not compiled in this capture and cannot be compiled again"
+            )
+        return stages[0]
 
     def _programs(self, info: KernelInfo) -> list[Program]:
         number = info.id if info.same_as is None else info.same_as
@@ -94,10 +98,10 @@ class KernelsAgain:
 def _with_opts(kernel: Kernel) -> Kernel:
     """`kernel` with its opts applied."""
     with recording(None):
-        made = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
+        result = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
     for opt in kernel.applied:
-        made = apply_opt(made, opt)
-    return made
+        result = apply_opt(result, opt)
+    return result
 
 
 __all__ = ["KernelsAgain"]

@@ -1,4 +1,4 @@
-"""Edits in a page with engine: a linear program is interpreted, here; for C and LLVM IR there is no compiler here."""
+"""Edits in a page with engine. The interpreter runs edited linear programs; a page cannot compile C and LLVM IR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted import INTERPRETER
 from tinyexplore.explore.live.timing import MOST_WORK, times_in_turns
-from tinyexplore.explore.recording.kept import CapturedKernel
+from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.asking import EditResult, Text
 from tinyexplore.explore.whatif.editing.subject import EditSubject, Told, plain_buffers, rendered, run_once, subject_of
@@ -25,7 +25,7 @@ from tinyexplore.uop import Ops
 NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 
-def tried_here(text: Text, kept: CapturedKernel | None) -> EditResult:
+def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
     """A linear program interpreted, compared, and timed beside the one before where the interpreter is its device.
     Refused where nothing can be tried here."""
     if text.stage != "uops":
@@ -34,12 +34,14 @@ def tried_here(text: Text, kept: CapturedKernel | None) -> EditResult:
             "both. Here opts and the linear program (UOps) can be edited"
         )
     if (work := max(executed(text.uops, lanes=True), executed(text.base, lanes=True))) > MOST_WORK:
-        raise Refused(f"not run: {work:,} operations, lane by lane, are too many to interpret while somebody waits")
+        raise Refused(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
-    contents = None if kept is None else kept.contents
-    values = kept.values if kept is not None and contents is not None else tuple(node.arg[2] for node in variables)
-    told = Told(text.device, text.stage, text.name, text.names, values)
-    subject = subject_of(told, text.original, text.base, contents)
+    contents = None if captured is None else captured.contents
+    values = (
+        captured.values if captured is not None and contents is not None else tuple(node.arg[2] for node in variables)
+    )
+    description = Told(text.device, text.stage, text.name, text.names, values)
+    subject = subject_of(description, text.original, text.base, contents)
     try:
         return _tried(subject, text)
     except Exception as error:  # whatever the program does, the reader has to know
@@ -56,10 +58,10 @@ def _tried(subject: EditSubject, text: Text) -> EditResult:
         edited = Edited(text.stage, (Diagnostic(0, 0, "error", str(error)),))
         return EditResult(edited, (), (), 0.0, str(error))
     compile_us = round((time.perf_counter() - began) * 1e6, 1)
-    found = run_once(subject, spec, program)
-    told = compared(subject.names, found, subject.right)
-    first = None if told["first"] is None else Difference(**told["first"])
-    edited = Edited(text.stage, against=subject.against, **{**told, "first": first})
+    outputs = run_once(subject, spec, program)
+    comparison = compared(subject.names, outputs, subject.right)
+    first = None if comparison["first"] is None else Difference(**comparison["first"])
+    edited = Edited(text.stage, against=subject.against, **{**comparison, "first": first})
     times: tuple[float, ...] = ()
     if text.device == INTERPRETER:
         both = ((spec, program), (subject.spec, subject.program))
@@ -74,7 +76,7 @@ def _run_of(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[
 
 
 def _listings(spec: ProgramSpec) -> list[Listing]:
-    """The program in its device's language, and in those that it is shown in besides."""
+    """The program in its device's language and in the further languages of its listings."""
     listed: list[tuple[str, Sequence[SourceLine]]] = [(spec.language, spec.lines), *further_listings(spec)]
     return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]
 

@@ -1,6 +1,7 @@
-"""Devices of other machines, interpreted: kernels are lowered and written for the Target that a page carries, and the
-reference interpreter executes their linear programs. So a browser has the opts, UOps, C and LLVM IR of the machine that
-was captured, and neither its assembly nor its times."""
+"""Interpreted devices of other machines. Kernels are lowered and rendered for the Target that a page carries, and the
+reference interpreter executes their linear programs. So a browser has the opts, UOps, C and LLVM IR of the captured
+machine, but neither its assembly nor its times.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ INTERPRETER = "PYTHON"  # whose time it is
 
 
 def interpret(targets: Mapping[str, Target]) -> None:
-    """From now on the devices of `targets` are interpreted in this process. PYTHON is that anyway."""
+    """Interpret the devices of `targets` in this process from now on. PYTHON is always interpreted."""
     for device, target in targets.items():
         if device != INTERPRETER:
             Device.register(device, partial(open_interpreted, device, target))
 
 
 def open_interpreted(device: str, target: Target) -> DeviceInterface:
-    """`device` as it is on `target`, but for what executes its programs."""
+    """`device` as it is on `target`, with the interpreter in place of its native runtime."""
     renderer: Renderer = LLVMRenderer(target)
     if device == "CLANG":
         renderer = CRenderer(target)
@@ -44,7 +45,7 @@ def _program(target: Target, spec: ProgramSpec) -> PythonProgram:
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """Optimised IR and assembly are for a native compiler to tell."""
+    """Only a native compiler has optimized IR and assembly."""
     return []
 
 

@@ -1,4 +1,6 @@
-"""What was typed into a page: a program, run inside a capture, or a rule; what went wrong is told at its line."""
+"""Runs the text that a reader typed into a page: a program inside a capture, or rules. Errors are reported at their
+line.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,21 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.util import Context, config
 
 FILE = "program.py"
-KEPT_BYTES = 8 << 20  # of what kernels read: for the debugger
-MARK = "# %%"  # what stands above the last such line is run, and not shown
+KEPT_BYTES = 8 << 20  # bytes of kernels' inputs, for the debugger
+MARK = "# %%"  # code above the last such line runs without being recorded
 NO_TIMES = "interpreted: a browser does not run this machine's code"
 MOST_TEXT = 20_000  # characters that a program may print
 
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a program: what it printed, and what went wrong (`line`: where in it, from 1)."""
+    """The result of a program.
+
+    explorer: of its capture, None where it failed.
+    output: what it printed.
+    error: why it failed, "" where it did not.
+    line: where in the program it failed, from 1; None for none.
+    """
 
     explorer: Explorer | None
     output: str = ""
@@ -59,15 +67,15 @@ def play(text: str, machine: str = "") -> Played:
     try:
         tree = ast.parse(text, FILE)
     except SyntaxError as error:
-        told = "".join(traceback.format_exception_only(error)).strip()
-        return Played(None, "", told, error.lineno)
+        message = "".join(traceback.format_exception_only(error)).strip()
+        return Played(None, "", message, error.lineno)
     output = io.StringIO()
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec("from tinyexplore import *", namespace)
     chosen: dict[str, Any] = {"device": "LLVM", "target": machine} if machine else {"device": INTERPRETER}
     session = capture(title=last_line(text), keep_inputs=KEPT_BYTES, **chosen)
     session.capture.namespace = namespace
-    before, shown = _at_the_mark(tree, text)
+    before, marked = _at_the_mark(tree, text)
     compiled = partial(_compiled, FILE)
     value = None
     try:
@@ -75,7 +83,7 @@ def play(text: str, machine: str = "") -> Played:
             with Context(**{name.upper(): setting for name, setting in chosen.items()}):
                 run_tree(before, compiled, namespace)
             with session:
-                session.capture.result = value = run_tree(shown, compiled, namespace)
+                session.capture.result = value = run_tree(marked, compiled, namespace)
                 realize_all(value)
     except BaseException as error:
         return Played(_told(session), _printed(output), *_what_went_wrong(error))
@@ -84,7 +92,10 @@ def play(text: str, machine: str = "") -> Played:
 
 @dataclass(frozen=True)
 class RuleNames:
-    """The names of the rules that a text wrote."""
+    """The names of the rules that a text defines.
+
+    rules: the names.
+    """
 
     rules: tuple[str, ...]
 
@@ -92,7 +103,10 @@ class RuleNames:
 @request("write", "tinyexplore.explore.live.playing:RuleNames")
 @dataclass(frozen=True)
 class WriteRules(Request):
-    """Runs a text that writes rules. Only a page that carries the engine may: the code reaches nothing but the page."""
+    """Runs a text that defines rules. Only a page that carries the engine may: the code reaches nothing but the page.
+
+    text: Python.
+    """
 
     text: str
 
@@ -104,7 +118,7 @@ class WriteRules(Request):
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong in a program."""
+    """An error of a program."""
 
     text: str
     """The traceback, from the program's first line on."""
@@ -114,7 +128,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class PlayResult:
-    """What a program led to."""
+    """The result of a program."""
 
     output: str
     """What it printed, and its last value."""
@@ -127,8 +141,11 @@ class PlayResult:
 @request("play", "tinyexplore.explore.live.playing:PlayResult")
 @dataclass(frozen=True)
 class Play(Request):
-    """Runs a program inside a capture, in a page that carries the engine. `machine`: one of those offered; "" is the
-    reference interpreter's own."""
+    """Runs a program inside a capture, in a page that carries the engine.
+
+    text: Python.
+    machine: one of those offered; "" for the reference interpreter's own.
+    """
 
     text: str
     machine: str = ""
@@ -144,7 +161,9 @@ class Play(Request):
 
 
 def write_rules(text: str) -> tuple[str, ...]:
-    """Runs a text that writes rules; their names. ValueError where it writes none, or raises: what, at which line."""
+    """Runs a text that writes rules, and returns their names. ValueError if it writes none, or if it raises: the
+    message has the error and its line.
+    """
     file = f"rule_{crc32(text.encode()):08x}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     before = written_rules()
@@ -156,14 +175,18 @@ def write_rules(text: str) -> tuple[str, ...]:
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         where = "" if line is None else f"line {line}: "
         raise ValueError(f"{where}{type(error).__name__}: {words}") from error
-    names = tuple(one.name for one in written_rules() if not any(one is known for known in before))
+    names = tuple(
+        written_rule.name for written_rule in written_rules() if not any(written_rule is earlier for earlier in before)
+    )
     if not names:
-        raise ValueError("this writes no rule: it takes @playground.rule(pattern) above a function, or playground.law")
+        raise ValueError(
+            "this text defines no rule: write @playground.rule(pattern) above a function, or call playground.law"
+        )
     return names
 
 
 def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
-    """What stands before the last line `# %%`, which runs without being recorded, and the rest."""
+    """The text before the last line `# %%`, which runs without being recorded, and the text after it."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
     first = marks[-1] if marks else 0
     before = [one for one in tree.body if one.lineno < first]
@@ -171,8 +194,8 @@ def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
 
 
 def _told(session: Explorer) -> Explorer | None:
-    """The capture, if there is anything in it. What ran on another machine's device was interpreted: its times are
-    not that machine's, and go."""
+    """The capture, if it contains anything. Work on another machine's device was interpreted: its times are not that
+    machine's, and are removed."""
     if not session.capture.has_trace or not session.trace.nodes:
         return None
     trace = session.trace
@@ -195,7 +218,7 @@ def _printed(output: io.StringIO) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """A value as a notebook would show it; of tensors what is in them, where that is little."""
+    """A value as a notebook would show it; a small tensor with its elements."""
     if value is None:
         return ""
     if isinstance(value, Tensor):
@@ -208,8 +231,8 @@ def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
     """The traceback from the program's first line on, and the program's last line in it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [place for place, frame in enumerate(frames) if frame.filename == FILE]
-    shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []
-    text = "".join([*traceback.format_list(shown), *traceback.format_exception_only(error)]).strip()
+    frames_shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []
+    text = "".join([*traceback.format_list(frames_shown), *traceback.format_exception_only(error)]).strip()
     return text, frames[own[-1]].lineno if own else None
 
 

@@ -1,6 +1,6 @@
-"""What the worker of a page with engine holds: the capture that the page shows, and who answers for it.
+"""The worker of a page with engine: it holds the capture that the page shows, and answers the page's requests.
 
-The page's messages come as JSON, and what is told it goes out as JSON; nothing here knows of a browser.
+The page's messages come as JSON, and responses go out as JSON; nothing here knows of a browser.
 """
 
 from __future__ import annotations
@@ -32,25 +32,28 @@ Post = Callable[[str, str], None]  # what it is, and JSON
 
 
 class Page:
-    """The page's widget, as far as the branches' channel knows one: what is set is told."""
+    """The page's widget, as far as the channel of branches uses one. It sends what is set."""
 
     is_live = False
 
     def __init__(self, post: Post) -> None:
         self._post = post
         self.places: dict[str, int] = {}
+        self._working: dict[str, Any] = {}
 
     def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
-        """Tells further rows and places, and keeps none."""
+        """Sends further rows and places, and stores none."""
         self._post("branches", json.dumps({"rows": list(rows), "places": dict(places)}))
 
     @property
     def working(self) -> dict[str, Any]:
-        raise AttributeError("what is being done is told, not kept")
+        """The progress that was sent last."""
+        return self._working
 
     @working.setter
-    def working(self, told: dict[str, Any]) -> None:
-        self._post("working", json.dumps(told))
+    def working(self, progress: dict[str, Any]) -> None:
+        self._working = progress
+        self._post("working", json.dumps(progress))
 
 
 class Serving:
@@ -64,14 +67,14 @@ class Serving:
         self._source = RequestSource(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
-        """Takes the page's trace, with what it carries beside and the rows (JSON) of the branches made since."""
-        known = trace_from_bytes(trace)
+        """Opens the page's trace, with the data that the page carries and the rows (JSON) of later branches."""
+        loaded = trace_from_bytes(trace)
         if recorded:
-            known = with_branches(known, json.loads(recorded))
-        return self.serve(revived(known, Carried.from_json(carried)))
+            loaded = with_branches(loaded, json.loads(recorded))
+        return self.serve(revived(loaded, Carried.from_json(carried)))
 
     def open_file(self, path: str, carried: str, recorded: str = "") -> str:
-        """The same of a trace in a file."""
+        """Opens a trace in a file, as `open` does."""
         return self.open(Path(path).read_bytes(), carried, recorded)
 
     def nothing(self, carried: str) -> str:
@@ -85,47 +88,49 @@ class Serving:
         Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
     def serve(self, explorer: Explorer) -> str:
-        """Answers for `explorer` from now on; what a page must know of that, as JSON."""
+        """Answers requests about `explorer` from now on. Returns the version of Python and whether kernels can be
+        compiled, as JSON.
+        """
         self.explorer = explorer
         channel = Channel(explorer.whatif, Page(self._post))
         self._source = RequestSource(
             lambda: explorer.trace, lambda: explorer.capture.analyses, True, channel, self._open_program
         )
-        told = {"python": platform.python_version(), "live": explorer.whatif.is_live}
-        return json.dumps(told)
+        information = {"python": platform.python_version(), "live": explorer.whatif.is_live}
+        return json.dumps(information)
 
     def answer(self, question: str) -> str:
         """The response to a request, both as JSON; an error is a response, too."""
         try:
             return json.dumps(respond(self._source, json.loads(question)))
         except ValueError as error:
-            return json.dumps({"error": f"this is no JSON: {error}"})
+            return json.dumps({"error": f"this is not JSON: {error}"})
         except Exception as error:  # such as RecursionError
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
 def _no_trace() -> Trace:
-    raise RequestError("nothing is open here yet")
+    raise RequestError("no trace is open in this page yet")
 
 
 def revived(trace: Trace, carried: Carried) -> Explorer:
     """An Explorer of a trace whose kernels can run again, on interpreted devices."""
     interpret(carried.targets)
     again = KernelsAgain(trace, carried)
-    kernels, kept = again.kernels(), again.kept()
+    kernels, captured = again.kernels(), again.captured()
     settings = replace(config(), **{**settings_of(trace), "DEVICE": "", "TARGET": "", "CACHELEVEL": 0})
     explorer = Explorer(trace)
-    whatif = WhatIf(trace, kernels, settings, kept, carried.graphs)
+    whatif = WhatIf(trace, kernels, settings, captured, carried.graphs)
     whatif.interpret(interpreted, tried_here, MOST_WORK)
-    explorer.capture.revive(kept, whatif)
+    explorer.capture.revive(captured, whatif)
     return explorer
 
 
 def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
-    """`trace` with the branches in rows that were told a page (`Channel.send`); a later row of one number counts."""
-    told = {branch.id: branch for branch in trace.branches}
-    told.update({branch.id: branch for branch in rows_from_data(Branch, [unpacked_row(row) for row in rows])})
-    return replace(trace, branches=tuple(told[number] for number in sorted(told)))
+    """`trace` with the branches in rows that were sent to a page (`Channel.send`); a later row of one number counts."""
+    branches = {branch.id: branch for branch in trace.branches}
+    branches.update({branch.id: branch for branch in rows_from_data(Branch, [unpacked_row(row) for row in rows])})
+    return replace(trace, branches=tuple(branches[number] for number in sorted(branches)))
 
 
 __all__ = ["Page", "Post", "Serving", "revived", "with_branches"]

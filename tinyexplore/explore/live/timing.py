@@ -1,5 +1,6 @@
-"""What a browser can say of a kernel's time: how many UOps a run executes, which is counted, and what the interpreter
-takes for them here. Neither is the time of the machine that was captured, and both say so."""
+"""Figures for a kernel's time in a browser: the counted number of UOps that a run executes, and the time that the
+interpreter takes. Neither is the time of the captured machine, and both texts say so.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
 def interpreted(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """The interpreter's time for `kernel`, and for `base` in turns with it; the results are compared with those of
+    """The interpreter's time for `kernel`, and for `base` alternately; the results are compared with those of
     `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times.
     `program`: what `kernel` was lowered to."""
     runner = compile_given(device, kernel, program)
@@ -37,7 +38,7 @@ def interpreted(
     if not work:
         raise Untimed("not timed: its loops have sizes that only a run knows")
     if work > MOST_WORK:
-        raise Untimed(f"not run: {work:,} operations, lane by lane, are too many to interpret while somebody waits")
+        raise Untimed(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     buffers = scratch_buffers(device, kernel.original)
     runs = [_bound(runner, buffers)]
     if base is not None and device == INTERPRETER:
@@ -52,7 +53,7 @@ def interpreted(
         for position in sorted(runner.spec.writes):
             _compare(buffers[position], expected[position], position)
     if device == INTERPRETER:
-        return Measurement(times, tuple(*base_times), "the time is the interpreter's, in this browser")
+        return Measurement(times, tuple(*base_times), "the time is that of the interpreter in this browser")
     took = sorted(times)[len(times) // 2] / 1e3
     return Measurement(
         (), note=f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
@@ -67,8 +68,8 @@ def _bound(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
 def times_in_turns(
     runs: Sequence[Callable[[], None]], clock: Callable[[], float] = time.perf_counter
 ) -> list[tuple[float, ...]]:
-    """Microseconds of a run of each, taken in turns, at least once."""
-    found: list[list[float]] = [[] for _ in runs]
+    """The times of one run of each, in microseconds, measured alternately, at least once."""
+    samples: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(SAMPLES):
         if turn and clock() - began > ENOUGH_S * len(runs):
@@ -77,13 +78,13 @@ def times_in_turns(
         for place in reversed(places) if turn % 2 else places:
             start = clock()
             runs[place]()
-            found[place].append(round((clock() - start) * 1e6, 1))
-    return [tuple(one) for one in found]
+            samples[place].append(round((clock() - start) * 1e6, 1))
+    return [tuple(sample) for sample in samples]
 
 
-def _compare(found: Buffer, expected: Buffer, position: int) -> None:
-    """Lost where an element is off by more than rounding explains."""
-    ours, theirs = _elements(found), _elements(expected)
+def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
+    """Raises Lost if the error of an element is larger than rounding explains."""
+    ours, theirs = _elements(actual), _elements(expected)
     scale = max((abs(value) for value in theirs if math.isfinite(value)), default=1)
     for place, (a, b) in enumerate(zip(ours, theirs)):
         both_nan = a != a and b != b
@@ -92,8 +93,8 @@ def _compare(found: Buffer, expected: Buffer, position: int) -> None:
 
 
 def _elements(buffer: Buffer) -> Sequence[Any]:
-    found: list[Any] = cast_view(buffer.memoryview(), memory_format(buffer.dtype)).tolist()
-    return found
+    elements: list[Any] = cast_view(buffer.memoryview(), memory_format(buffer.dtype)).tolist()
+    return elements
 
 
 __all__ = ["MOST_WORK", "interpreted", "times_in_turns"]

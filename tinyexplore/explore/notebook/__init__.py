@@ -1,1 +1,1 @@
-"""What a reader holds: `explore`, `capture`, the Explorer, rich displays, magics and the questions of views."""
+"""The notebook interface: `explore`, `capture`, the Explorer, rich displays, magics and the requests of views."""

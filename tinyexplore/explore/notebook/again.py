@@ -14,7 +14,7 @@ from tinyexplore.explore.whatif.channel import Channel
 
 
 def connect(capture: CaptureSession, widget: Any) -> None:
-    """From now on `widget` shows `capture`: its requests and commands are answered from it."""
+    """Connect `widget` to `capture`: the widget's requests and commands are answered from this capture."""
     trace = TraceOf(capture, widget)
     channel = Channel(capture.whatif, widget)
     again = None if capture.called is None else partial(run_again, ref(capture))
@@ -24,8 +24,8 @@ def connect(capture: CaptureSession, widget: Any) -> None:
 
 
 def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: int) -> int:
-    """Calls the captured function again, with `options` beside those of the capture, and shows what came of it in the
-    capture's place.
+    """Calls the captured function again with `options` added to those of the capture, and shows the new capture in
+    place of the old one.
 
     Returns the number of the kernel that has the title of `kernel`; 0 where there is none. An exception of the
     function leaves everything as it was.
@@ -47,8 +47,8 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
     new.end()
     capture.become(new)
     titles = [(one.title, one.name) for one in capture.trace.kernels]
-    wanted = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
-    number = titles.index(wanted) if wanted in titles else 0
+    identity = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
+    number = titles.index(identity) if identity in titles else 0
     if widget := capture.widget:
         _show(capture, widget, number)
     return number
@@ -58,9 +58,9 @@ def _show(capture: CaptureSession, widget: Any, kernel: int) -> None:
     """Replaces what the widget shows; the reader stays at the same panel."""
     if capture.repeat > 1:
         capture.measure_ceilings()
-    here = {name: value for name, value in widget.cursor.items() if name in ("place", "panel", "graph")}
+    cursor = {name: value for name, value in widget.cursor.items() if name in ("place", "panel", "graph")}
     widget.selected, widget.branches, widget.places = [], [], {}
-    widget.cursor = {**here, "kernel": kernel}
+    widget.cursor = {**cursor, "kernel": kernel}
     connect(capture, widget)
     widget.payload = capture.pack()
 

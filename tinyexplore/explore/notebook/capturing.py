@@ -1,4 +1,4 @@
-"""A capture: what is recorded inside the `with` block, and what of it can run again afterwards."""
+"""A capture: records the events inside a `with` block, and holds the kernels that can run again afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
 from tinyexplore.execute.sampling import seconds_waited
-from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses, Stored
+from tinyexplore.explore.analysis.models.asked import KernelAnalyses, Stored
 from tinyexplore.explore.notebook.options import count_of, text_of
 from tinyexplore.explore.recording.elsewhere import Elsewhere
 from tinyexplore.explore.recording.inputs import limit_of
@@ -29,17 +29,17 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, NativeFallback, Ran, UserFrame, active_recorder, recording
+from tinyexplore.trace import Event, NativeFallback, Ran, SourceLine, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.recording.captured import CapturedKernel
     from tinyexplore.explore.recording.drafts import KernelDraft
-    from tinyexplore.explore.recording.kept import CapturedKernel
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.branches import WhatIf
 
-KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until somebody asks for its trace
+KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until its trace is requested
 
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
@@ -48,11 +48,11 @@ Note = tuple[str, str, UserFrame | None]  # level, text, the user's line
 
 
 class CaptureError(RuntimeError):
-    """The trace of a capture was asked for before the capture ended."""
+    """The trace of a capture was requested before the capture ended."""
 
 
 class CaptureSession(Readable):
-    """How a view was captured: its options, the function's result and exception, and the kernels that can run again.
+    """The session behind a view: its options, the function's result and exception, and the kernels that can run again.
 
     Between `begin` and `end` it records what the engine emits. `trace` is built from that on first use.
 
@@ -68,25 +68,27 @@ class CaptureSession(Readable):
         called: the function that was captured, with its arguments; None for a `with` block and for tensors.
         options_given: the options as they were given.
         notes: called when the capture ends, for more messages: level, text and the user's line of each.
+        before: by language, the text that LazyBuffers were made from, as a listing of each kernel.
     """
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
-        given = dict(options or {})
-        self.options_given = dict(given)
-        self.repeat = count_of("repeat", given.pop("repeat", 1))
-        self.most_kernels = count_of("kernels", given.pop("kernels", MOST_KERNELS))
-        self.record_steps = count_of("record_iterations", given.pop("record_iterations", 0), least=0)
-        self.keep_bytes = limit_of(given.pop("keep_inputs", self.record_steps > 0))
+        settings = dict(options or {})
+        self.options_given = dict(settings)
+        self.repeat = count_of("repeat", settings.pop("repeat", 1))
+        self.most_kernels = count_of("kernels", settings.pop("kernels", MOST_KERNELS))
+        self.record_steps = count_of("record_iterations", settings.pop("record_iterations", 0), least=0)
+        self.keep_bytes = limit_of(settings.pop("keep_inputs", self.record_steps > 0))
         self.title = text_of("title", title)
         self.result: Any = None
         self.error: BaseException | None = None
         self.namespace: Mapping[str, Any] | None = None
         self.called: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self.notes: Callable[[], Sequence[Note]] = tuple
-        self._executor = _executor_of(given.pop("executor", None))
-        self._changes = _config_changes(given)
+        self.before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] = {}
+        self._executor = _executor_of(settings.pop("executor", None))
+        self._changes = _config_changes(settings)
         self._trace = trace
-        self._untold: Callable[..., Trace] | None = None  # makes the trace of what was recorded, once it is asked for
+        self._untold: Callable[..., Trace] | None = None  # builds the trace from the recorded events, on first request
         self._recorder: CaptureRecorder | None = None
         self._stack = ExitStack()
         self._elsewhere = Elsewhere()
@@ -99,8 +101,8 @@ class CaptureSession(Readable):
         self._names: Names = {}
         self._settings = config()
         self._whatif: WhatIf | None = None
-        self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
-        self._kept: dict[int, CapturedKernel] = {}
+        self._changeable: dict[str, Any] = {}  # arguments of WhatIf
+        self._captured_kernels: dict[int, CapturedKernel] = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
         self._stored = Stored()
@@ -110,7 +112,7 @@ class CaptureSession(Readable):
     def begin(self) -> None:
         """Starts to record. CaptureError if there is a trace already."""
         if self._recorder is not None or self._trace is not None or self._is_closed:
-            raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
+            raise CaptureError("this Explorer has a capture already; call capture() again for a new one")
         self._recorder = CaptureRecorder(active_recorder(), self.most_kernels, self.keep_bytes)
         try:
             self._begin(self._recorder)
@@ -135,11 +137,11 @@ class CaptureSession(Readable):
         if self._is_finished:
             return
         self._is_over = True
-        finished = isinstance(error, SystemExit) and not error.code  # how a script says that all went well
+        finished = isinstance(error, SystemExit) and not error.code  # a script that ended successfully
         if error is not None and not finished:
             self.error = error
         self._stack.close()
-        # first what a variable holds at the end, then what it held before, then what a function calls its arguments
+        # names at the end of the capture take precedence over earlier names
         self._names = {**self._names, **names_in({"result": self.result}), **names_here(self.namespace)}
         self._finish_if_over()
 
@@ -164,8 +166,10 @@ class CaptureSession(Readable):
             text += ".realize() before the capture leaves that out."
             notes.append(("note", text, None))
         if recorder.left_out:
-            first = f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran that are not here"
-            notes.append(("warning", first + ": capture one step of the program, or keep more with kernels=…", None))
+            first = (
+                f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran and were not recorded"
+            )
+            notes.append(("warning", first + ": capture one step of the program, or record more with kernels=…", None))
         if text := self._elsewhere.note:
             notes.append(("warning", text, None))
         if not events:
@@ -175,14 +179,12 @@ class CaptureSession(Readable):
             text = ". The values are computed by native code instead; no kernel has times"
             notes += [("note", reason + text, None) for reason in sorted(reasons)]
         elif not any(isinstance(event, Ran) for event in events) and self.error is None:
-            text = (
-                "nothing was computed: the tensors are constants or views of memory, or none was asked for its values "
-            )
+            text = "nothing was computed: the tensors are constants or views of memory, or no values were requested "
             text += "(.realize(), .numpy())"
             notes.append(("note", text, None))
         elif "DEVICE" in self._changes and (elsewhere := _devices_of(events) - {dict(self._options)["DEVICE"]}):
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
-            text += "made inside the capture; x.to(...) moves one that was there before"
+            text += "made inside the capture; x.to(...) moves an existing one"
             notes.append(("note", text, None))
         notes += self.notes()
         inputs = recorder.inputs
@@ -201,18 +203,23 @@ class CaptureSession(Readable):
             scopes=recorder.scopes,
             storage=storage,
             texts={file: source_text(file) for file in recorder.files()},
+            before=self.before,
         )
         self._schedules = recorder.schedules
         self._is_finished = True
         self._names = {}
         self._recorder = CaptureRecorder()  # of a capture that has ended
-        kept = {held.buffer.id: held.buffer.nbytes for held in storage.values() if held is not None}
-        if self.error is not None or sum(kept.values()) > KEPT_BYTES:
+        sizes = {
+            storage_buffer.buffer.id: storage_buffer.buffer.nbytes
+            for storage_buffer in storage.values()
+            if storage_buffer is not None
+        }
+        if self.error is not None or sum(sizes.values()) > KEPT_BYTES:
             self._tell()
 
     def _tell(self) -> Trace:
-        """Makes the trace, and lets go of all that was recorded. After an interrupt the next call begins anew."""
-        from tinyexplore.explore.recording.rows import kept_graphs
+        """Builds the trace and drops the recorded events. After an interrupt the next call begins again."""
+        from tinyexplore.explore.recording.rows import captured_graphs
 
         assert self._untold is not None
         kernels: dict[int, Kernel] = {}
@@ -221,35 +228,40 @@ class CaptureSession(Readable):
         if self.record_steps:
             trace = self.with_recordings(trace, self.record_steps)
         stages = [stage.id for stage in trace.stages if stage.name == "schedule"]
-        graphs = kept_graphs(self._schedules, stages, numbers)
-        self._changeable = {"kernels": kernels, "settings": self._settings, "kept": self._kept, "graphs": graphs}
+        graphs = captured_graphs(self._schedules, stages, numbers)
+        self._changeable = {
+            "kernels": kernels,
+            "settings": self._settings,
+            "captured": self._captured_kernels,
+            "graphs": graphs,
+        }
         self._trace = trace
         self._untold = None
         self._schedules, self._contents = [], {}
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:
-        from tinyexplore.explore.recording.kept import kept_kernels
+        from tinyexplore.explore.recording.captured import captured_kernels
 
-        self._kept = kept_kernels(drafts, self._contents)
+        self._captured_kernels = captured_kernels(drafts, self._contents)
 
     def with_recordings(self, trace: Trace, steps: int) -> Trace:
         """`trace` with the first `steps` steps of each kernel, for the debugger of a page."""
-        from tinyexplore.explore.analysis.byhand.recorded import with_recordings
+        from tinyexplore.explore.analysis.models.recorded import with_recordings
 
-        return with_recordings(trace, self._kept, count_of("record_iterations", steps, least=0))
+        return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, least=0))
 
     @property
-    def kept(self) -> Mapping[int, CapturedKernel]:
+    def captured_kernels(self) -> Mapping[int, CapturedKernel]:
         """The kernels that can run again, by their numbers in the trace. Empty where the trace came from a file."""
         self._finish_if_over()
         if self._untold is not None:
             self._tell()
-        return self._kept
+        return self._captured_kernels
 
     @property
     def has_trace(self) -> bool:
-        """Whether there is one, or what it can be made of."""
+        """Whether the trace exists or can be built."""
         self._finish_if_over()
         return self._trace is not None or self._packed is not None or self._untold is not None
 
@@ -258,16 +270,16 @@ class CaptureSession(Readable):
         """The analyses of its kernels, by number; `view.kernels[i]` uses them."""
         return KernelAnalyses(
             trace=lambda: self.trace,
-            kept=lambda: self.kept,
+            captured=lambda: self.captured_kernels,
             settings=self._settings,
             stored=self._stored,
             measure_ceilings=self.measure_ceilings,
             whatif=lambda: self.whatif,
         )
 
-    def revive(self, kept: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
-        """Takes kernels and branches that were rebuilt from its trace."""
-        self._kept, self._whatif = dict(kept), whatif
+    def revive(self, captured: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
+        """Use these kernels and branches, which were rebuilt from the trace."""
+        self._captured_kernels, self._whatif = dict(captured), whatif
 
     def revise(self, trace: Trace) -> None:
         """Replaces the trace by `trace`: the same capture with more or fewer rows."""
@@ -280,7 +292,9 @@ class CaptureSession(Readable):
         self.result = f(*args)
 
     def become(self, other: CaptureSession) -> None:
-        """Takes all of another capture that has ended, but for the widget: this one stays the widget's."""
+        """Take over everything from another capture that has ended, except the widget, which stays connected to this
+        capture.
+        """
         self.__dict__.update({**vars(other), "widget": self.widget})
 
     @property
@@ -292,16 +306,18 @@ class CaptureSession(Readable):
             trace = self._trace = _unpacked(self._packed)
         if trace is None:
             if self._is_closed:
-                raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
+                raise CaptureError(
+                    "this Explorer was closed and has no trace any more; save() writes a trace to a file"
+                )
             raise CaptureError(
-                "the capture has not ended: its trace is there after the `with` block. If an interrupt kept that block "
-                "from ending it, `view.__exit__(None, None, None)` ends it now"
+                "the capture has not ended: its trace is available after the `with` block. If an interrupt kept it "
+                "from ending, `view.__exit__(None, None, None)` ends it now"
             )
         return trace if self._whatif is None else self._whatif.extended(trace)
 
     @property
     def whatif(self) -> WhatIf:
-        """The branches of this capture, and what makes more of them."""
+        """The what-if session of this capture: its branches and the commands that create more."""
         trace = self.trace
         if self._whatif is None:
             from tinyexplore.explore.whatif.branches import WhatIf
@@ -321,10 +337,10 @@ class CaptureSession(Readable):
         from tinyexplore.explore.analysis.machine.table import ceilings, improve
 
         with Context(TARGET=self._settings.TARGET):
-            found = ceilings(dict(self.trace.options)["DEVICE"])
-        if not found.rows:
+            measured = ceilings(dict(self.trace.options)["DEVICE"])
+        if not measured.rows:
             return
-        self._take_ceilings(with_ceilings(self.trace, found, improve))
+        self._take_ceilings(with_ceilings(self.trace, measured, improve))
 
     def _take_ceilings(self, measured: Trace) -> None:
         assert self._trace is not None
@@ -352,7 +368,7 @@ class CaptureSession(Readable):
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         self._trace = self._untold = self._packed = self.result = self.error = self.called = None
         self._recorder = self._whatif = self.widget = None
-        self._kept, self._contents, self._changeable = {}, {}, {}
+        self._captured_kernels, self._contents, self._changeable = {}, {}, {}
         self._stored = Stored()
         self._is_closed = True
 
@@ -360,7 +376,7 @@ class CaptureSession(Readable):
 
     @property
     def is_recording(self) -> bool:
-        """Whether it has begun and has no trace yet."""
+        """Whether the capture has begun and has no trace yet."""
         return self._recorder is not None and not self.has_trace
 
     @property
@@ -371,7 +387,7 @@ class CaptureSession(Readable):
         return "" if self.has_trace else "capturing" if self.is_recording else "not started"
 
     def table(self) -> Table:
-        """Its options, and how it ended."""
+        """The capture's options, and how it ended."""
         state = self.state
         if state:
             return Table(f"capture: {state}", (), ())
@@ -383,7 +399,9 @@ class CaptureSession(Readable):
 
 
 class TraceOf:
-    """The trace of a capture, without keeping it alive: made of the compressed one where it is gone."""
+    """Gives the trace of a capture without keeping it alive: if the trace was dropped, it is unpacked from the
+    compressed one.
+    """
 
     def __init__(self, capture: CaptureSession, widget: Any) -> None:
         self._capture = ref(capture)
@@ -404,10 +422,10 @@ def _unpacked(packed: bytes) -> Trace:
     return trace_from_bytes(packed, Limits(nbytes=1 << 62, values=1 << 62, memory=1 << 62))
 
 
-def _build_trace(recorder: CaptureRecorder, **told: Any) -> Trace:
+def _build_trace(recorder: CaptureRecorder, **facts: Any) -> Trace:
     from tinyexplore.explore.recording.build import build_trace
 
-    return build_trace(recorder, **told)
+    return build_trace(recorder, **facts)
 
 
 # *** options ***
@@ -420,24 +438,24 @@ def _executor_of(executor: Any) -> Any:
 
 
 def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
-    """Options under the engine's names; the device checked, so that a wrong name fails before anything runs."""
+    """The options under the engine's names. The device is checked, so that a wrong name fails before anything runs."""
     changes = {}
     for name, value in options.items():
-        known = _CONFIG_NAMES.get(name.lower())
-        if known is None:
+        name_of_option = _CONFIG_NAMES.get(name.lower())
+        if name_of_option is None:
             names = ("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES)
             close = get_close_matches(name.lower(), names, 1)
             meant = f"did you mean {close[0]}? All options: " if close else "known: "
             raise ValueError(f"unknown option {name!r}; {meant}{', '.join(names)}")
-        if known == "DEVICE" and value is None:
+        if name_of_option == "DEVICE" and value is None:
             value = ""
-        check_option(known, value)
-        changes[known] = Device.canonicalize(value) if known == "DEVICE" and value else value
+        check_option(name_of_option, value)
+        changes[name_of_option] = Device.canonicalize(value) if name_of_option == "DEVICE" and value else value
     return changes
 
 
 def _is_of_this_machine(trace: Trace) -> bool:
-    """Whether its kernels were compiled for a target that this machine has."""
+    """Whether the kernels of the trace were compiled for this machine's target."""
     options = dict(trace.options)
     device = options.get("DEVICE", "")
     try:
@@ -447,21 +465,21 @@ def _is_of_this_machine(trace: Trace) -> bool:
 
 
 def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
-    """What a reader must know to repeat this: the device, its target, and every setting that is not the default."""
+    """The settings that reproduce a capture: the device, its target, and every setting that is not the default."""
     settings, default = config(), Config()
-    found = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
-    names = [name for name, _ in found]
+    options = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
+    names = [name for name, _ in options]
     for field in fields(Config):
         value = getattr(settings, field.name)
         if field.name not in names and value != getattr(default, field.name):
-            found.append((field.name, str(value)))
-    found.append(("repeat", str(repeat)))
-    found.append(("tinyexplore", sys.modules[__name__.partition(".")[0]].__version__))
+            options.append((field.name, str(value)))
+    options.append(("repeat", str(repeat)))
+    options.append(("tinyexplore", sys.modules[__name__.partition(".")[0]].__version__))
     try:
-        found.append(("target", Device[Device.DEFAULT].target.describe()))
+        options.append(("target", Device[Device.DEFAULT].target.describe()))
     except DeviceUnavailable as error:
-        found.append(("target", f"not available: {error}"))
-    return tuple(found)
+        options.append(("target", f"not available: {error}"))
+    return tuple(options)
 
 
 def _devices_of(events: Iterable[Event]) -> set[str]:
@@ -471,10 +489,10 @@ def _devices_of(events: Iterable[Event]) -> set[str]:
 
 
 def _error_text(error: BaseException, tb: TracebackType | None) -> str:
-    """What went wrong, in the exception's words, who raised it, and that the trace ends there."""
-    what = "".join(traceback.format_exception_only(type(error), error)).strip()
+    """The message for an exception: its text, the function that raised it, and that the trace ends there."""
+    message = "".join(traceback.format_exception_only(type(error), error)).strip()
     where = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
-    return f"{what}\nThe capture stopped here, {where}; what was recorded until then is kept."
+    return f"{message}\nThe capture stopped here, {where}; what was recorded until then is kept."
 
 
 __all__ = ["CaptureSession", "CaptureError", "TraceOf"]

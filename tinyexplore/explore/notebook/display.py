@@ -1,7 +1,7 @@
-"""In IPython: `%load_ext tinyexplore` gives `%%explore` and rich forms of the engine's values.
+"""The IPython extension: `%load_ext tinyexplore` adds the magic `%%explore` and rich displays of the engine's values.
 
-The engine knows nothing of this; formatters are registered for its types here. IPython is imported by nobody but
-the one who loads the extension.
+The engine does not depend on this module, which registers formatters for the engine's types. IPython is imported only
+when a user loads the extension.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 import keyword
 import shlex
 import sys
+from ast import literal_eval
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T] [--ask Q]
+          [OPTION=VALUE …]
 
 Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
 NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
+OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 target="x86-64-v3" keep_inputs=True.
 """
 
 
@@ -49,23 +52,23 @@ ASKED = ("kernels", "slowest")  # questions about one capture that need nothing 
 
 
 class MagicError(ValueError):
-    """Options of `%%explore` that it does not know; the message has its usage."""
+    """Unknown options of `%%explore`. The message shows the usage."""
 
 
 # *** the extension ***
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What `%load_ext tinyexplore` does."""
+    """Load the extension (`%load_ext tinyexplore`): register the magic and the displays."""
     register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
     register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
-    with suppress(ImportError):  # who has no anywidget gets pictures
-        importlib.import_module("tinyexplore.widgets.explorer")  # now, not while somebody waits for the first view
+    with suppress(ImportError):  # without anywidget, pictures are shown
+        importlib.import_module("tinyexplore.widgets.explorer")  # now, not while the user waits for the first view
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """What `%unload_ext tinyexplore` does."""
+    """Unload the extension (`%unload_ext tinyexplore`)."""
     shell.magics_manager.magics["cell"].pop("explore", None)
     for formatter in _formatters(shell).values():
         for kind in _PICTURES:
@@ -88,7 +91,7 @@ def _formatters(shell: InteractiveShell) -> dict[str, Any]:
 
 def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
     def explore(line: str, cell: str) -> Any:
-        """Runs the cell inside a capture and shows what became of it."""
+        """Runs the cell inside a capture and shows the capture."""
         __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
         about = options.pop("ask", None)
@@ -105,7 +108,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
                 session.capture.call(partial(run_cell, shell, whole), ())
                 realize_all(session.result)
         except (Exception, KeyboardInterrupt):
-            display(session)  # the partial capture; the exception goes on its way
+            display(session)  # show the partial capture; the exception propagates
             raise
         if about is None or not session.trace.kernels:
             return session
@@ -122,10 +125,8 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
 
 
 def run_cell(shell: InteractiveShell, cell: str) -> Any:
-    """The value of the cell's last line: of the expression, or of what it assigns (`y = …`); else None.
-
-    The cell's exceptions are raised here.
-    """
+    """Runs the cell. Returns the value of its last line: of the expression, or the assigned value (`y = …`); else
+    None."""
     __tracebackhide__ = True
     code = shell.transform_cell(cell)
     compiler: Any = shell.compile  # its declared type knows of text only
@@ -157,12 +158,15 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
         ) from None
     while words:
         word = words.pop(0)
-        if word == "--noopt":
+        option, equals, value = word.removeprefix("--").partition("=")
+        if equals and option.isidentifier():
+            options[option] = _option_value(option, value)
+        elif word == "--noopt":
             options["noopt"] = 1
-        elif word.startswith("--") and word[2:] in _MAGIC_OPTIONS:
+        elif word.startswith("--") and option in _MAGIC_OPTIONS:
             if not words:
                 raise MagicError(f"{word} needs a value\n\n{USAGE}")
-            options[word[2:]] = _magic_value(word, words.pop(0))
+            options[option] = _magic_value(word, words.pop(0))
         elif keyword.iskeyword(word):
             raise MagicError(f"%%explore {word}: a keyword of Python cannot name a variable\n\n{USAGE}")
         elif word.isidentifier() and name is None:
@@ -170,6 +174,16 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
         else:
             raise MagicError(f"%%explore does not know {word!r}\n\n{USAGE}")
     return name, options
+
+
+def _option_value(option: str, text: str) -> Any:
+    """The value of `OPTION=VALUE`. A value that is no Python literal is a string. `capture` checks names and values."""
+    if option in _MAGIC_OPTIONS:
+        return _magic_value(f"--{option}", text)
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 _MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {
@@ -265,10 +279,10 @@ def _shapetracker_html(tracker: ShapeTracker) -> str:
         mask = "" if view.mask is None else f", valid in {arg_text(view.mask)}"
         text = f"{shape_text(view.shape)}, strides {arg_text(view.strides)}, offset {view.offset}{mask}"
         facts.append((f"view {number}", text))
-    shown = shape(tracker)
-    if str(shown.after) != str(shown.before):
-        facts.append(("simplified", str(shown.after)))
-    return _page("ShapeTracker", facts, shown.svg())
+    picture = shape(tracker)
+    if str(picture.after) != str(picture.before):
+        facts.append(("simplified", str(picture.after)))
+    return _page("ShapeTracker", facts, picture.svg())
 
 
 def _view_html(view: View) -> str:

@@ -14,7 +14,8 @@ from tinyexplore.tensor import Tensor
 
 
 def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
-    """What becomes of `f(*args)`: called and realised inside a capture, each launch with `repeat` samples (10).
+    """Capture `f(*args)` and return its Explorer: `f` is called and its result realized, each launch with `repeat`
+    samples (10).
 
     `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. A module of PyTorch,
     or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
@@ -31,7 +32,7 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
             f"explore({type(f).__name__}): expected a function, a Tensor, or Tensors in a list, tuple or dict"
         )
     if is_data and args:
-        raise TypeError(f"explore of a {type(f).__name__} takes no further arguments; {len(args)} were given")
+        raise TypeError(f"explore of a {type(f).__name__} takes no more arguments; {len(args)} were given")
     session = capture(title=text_of("title", title) or _title_of(f), **options)
     if is_data:
         session.capture.result = f

@@ -27,7 +27,7 @@ def onnx(
     title: str = "",
     **options: Any,
 ) -> Explorer:
-    """What becomes of an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
+    """Capture an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
 
     The first column of the view is the model as text, one node a line. Modules come from the names of the nodes.
 
@@ -50,18 +50,18 @@ def onnx(
     from tinyexplore.frontends.onnx.values import tensor_of
     from tinyexplore.tensor import Tensor
 
-    given = dict(inputs) if isinstance(inputs, Mapping) else {}
+    inputs_by_name = dict(inputs) if isinstance(inputs, Mapping) else {}
     with Context(**_device_of(options)):  # weights and inputs go where the kernels will run
         model = load(source)
         if inputs is not None and not isinstance(inputs, Mapping):
             if len(inputs) > len(model.inputs):
                 raise TypeError(f"{model.name} takes {len(model.inputs)} inputs; {len(inputs)} were given")
-            given = {item.name: value for item, value in zip(model.inputs, inputs)}
-        values = {**model.random_inputs(sizes, seed, without=given), **given}
+            inputs_by_name = {item.name: value for item, value in zip(model.inputs, inputs)}
+        values = {**model.random_inputs(sizes, seed, without=inputs_by_name), **inputs_by_name}
         values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
-        for one in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
-            if isinstance(one, Tensor):
-                one.realize()
+        for parameter in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
+            if isinstance(parameter, Tensor):
+                parameter.realize()
 
     options.setdefault("repeat", EXPLORE_REPEAT)
     session = capture(title=title or model.name, **options)
@@ -73,10 +73,27 @@ def onnx(
     return run_captured(session, run)
 
 
+class LLVMExplorer(Explorer):
+    """LLVM's passes on a function of a module, as a view: `explore.llvm` makes it."""
+
+    def __init__(self, passes: LLVMPasses) -> None:
+        from tinyexplore.explore.analysis.passes import trace_of
+
+        super().__init__(trace_of(passes))
+        self._passes = passes
+
+    @property
+    def passes(self) -> LLVMPasses:
+        """The passes as a sequence: texts, diffs, remarks, spills."""
+        return self._passes
+
+
 def llvm(
     source: str | Path, function: str = "", *, level: str = "O3", without: Iterable[str] = (), cpu: str = ""
-) -> LLVMPasses:
-    """What LLVM makes of any module, pass by pass: `explore.llvm("file.ll")`.
+) -> LLVMExplorer:
+    """Run LLVM's passes on any module and show each: `explore.llvm("file.ll")`.
+
+    The view steps through the passes; `.passes` is the same as a sequence.
 
     Args:
         source: a path of LLVM IR as text, or that text.
@@ -92,7 +109,7 @@ def llvm(
     """
     from tinyexplore.explore.analysis.passes import Pipeline, module_passes
 
-    return module_passes(source, Pipeline(level, tuple(without), cpu), function)
+    return LLVMExplorer(module_passes(source, Pipeline(level, tuple(without), cpu), function))
 
 
 def _device_of(options: Mapping[str, Any]) -> dict[str, str]:
@@ -108,11 +125,11 @@ def torch(
     title: str = "",
     **options: Any,
 ) -> Explorer:
-    """What becomes of a function or module of PyTorch: `explore.torch(model, x)`; `explore(model, x)` is the same.
+    """Capture a function or module of PyTorch: `explore.torch(model, x)`; `explore(model, x)` is the same.
 
-    It is compiled by `torch.compile` and called once. Every LazyBuffer leads to the user's line, and modules are those
-    of `torch.nn`. If the function calls `backward()`, gradients stand at the lines that they are for. Operations
-    without a translation run in ATen; the trace's messages list them with their times.
+    `torch.compile` compiles the function, which is called once. Every LazyBuffer links to the user's line, and modules
+    are those of `torch.nn`. If the function calls `backward()`, each gradient links to the line of its forward
+    operation. Operations without a translation run in ATen; the trace's messages list them with their times.
 
     Args:
         function: a function of tensors of PyTorch, or an `nn.Module`.
@@ -135,11 +152,12 @@ def torch(
     session = capture(title=title or name, **options)
     session.capture.namespace = explored.names
     session.capture.notes = explored.notes
+    session.capture.before = {"aten": explored.lines_of}
     return run_captured(session, explored, args)
 
 
 def explored_of_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
-    """The view of a program of PyTorch; None where neither the function nor an argument is PyTorch's."""
+    """The view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
     kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
     if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):
         return None

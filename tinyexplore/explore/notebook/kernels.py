@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from tinyexplore.explore.notebook.moved import OF_ONE_KERNEL
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.figures import no_time_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
@@ -15,19 +16,19 @@ from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.analysis.byhand.caches import CacheModel
-    from tinyexplore.explore.analysis.byhand.debugger import Debugger
-    from tinyexplore.explore.analysis.byhand.gpu import GPUView
-    from tinyexplore.explore.analysis.byhand.lru import Cache
-    from tinyexplore.explore.analysis.byhand.streams import AddressStream
-    from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.caches import CacheModel
+    from tinyexplore.explore.analysis.models.debugger import Debugger
+    from tinyexplore.explore.analysis.models.gpu import GPUView
+    from tinyexplore.explore.analysis.models.lru import Cache
+    from tinyexplore.explore.analysis.models.streams import AddressStream
+    from tinyexplore.explore.analysis.models.throughput import Throughput
     from tinyexplore.explore.analysis.passes import LLVMPasses
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.notebook.viewed import Viewed
-    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run, Search
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Program, Run, Search
     from tinyexplore.explore.whatif.opt_steps import OptSteps
     from tinyexplore.widgets import PartWidget
 
@@ -41,19 +42,19 @@ class AvailableOpts(Readable, tuple[str, ...]):
     offers: tuple[OptOffer, ...]
 
     def __new__(cls, opts: Iterable[str], offers: tuple[OptOffer, ...] = ()) -> AvailableOpts:
-        made = super().__new__(cls, opts)
-        made.offers = offers
-        return made
+        row = super().__new__(cls, opts)
+        row.offers = offers
+        return row
 
     def table(self) -> Table:
         """One row per kind and axis, with all its legal amounts."""
         rows = []
         for offer in self.offers:
-            if offer.obstacle:
+            if offer.legality_error:
                 continue
             opts = " ".join(opt for opt in self if opt in _texts(offer))
             rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].laws[0].words))
-        illegal = sum(bool(offer.obstacle) for offer in self.offers)
+        illegal = sum(bool(offer.legality_error) for offer in self.offers)
         notes = (
             (f"{illegal} other combinations of kind and axis are illegal; `.offers` has the reasons.",)
             if illegal
@@ -70,7 +71,7 @@ def _texts(offer: OptOffer) -> set[str]:
 
 
 class KernelView(Readable):
-    """One kernel of a capture, and everything that can be asked of it or tried on it.
+    """One kernel of a capture, with its analyses and the commands that change it.
 
     Times are in microseconds. Methods that change the kernel (`apply`, `undo`, `set_opts`, `use_heuristics`, `search`,
     `edit`) return a `Branch`. The next change starts from that branch. The captured kernel stays as it is.
@@ -79,6 +80,9 @@ class KernelView(Readable):
     def __init__(self, view: Viewed, number: int) -> None:
         self._view = view
         self.number = number
+
+    def _instead(self, name: str) -> str:
+        return f"; use {OF_ONE_KERNEL[name]}" if name in OF_ONE_KERNEL else ""
 
     @property
     def info(self) -> KernelInfo:
@@ -97,19 +101,27 @@ class KernelView(Readable):
 
     @property
     def run(self) -> Run | None:
-        """Its samples: median, quartiles and conditions. None if it did not run."""
+        """The kernel's samples: median, quartiles and conditions. None if it did not run."""
         return next((run for run in self._view.trace.runs if run.kernel == self.number), None)
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of its listings: "uops", "llvm", "c", "asm", …"""
-        return tuple(dict.fromkeys(one.language for one in self._view.trace.programs if one.kernel == self._owner))
+        """The languages of its listings: "uops", "llvm", "c", "asm", …; "aten" of a program of PyTorch."""
+        return tuple(dict.fromkeys(program.language for program in self._programs))
+
+    @property
+    def _programs(self) -> list[Program]:
+        trace = self._view.trace
+        own = [program for program in trace.programs if program.kernel == self._owner]
+        return own + [origin for origin in trace.origins if origin.kernel == self.number]
 
     @property
     def beam(self) -> Search | None:
         """The result of its BEAM search in the capture: the candidates and their times. None without a search."""
         stages = self._view.trace.stages
-        return next((one.search for one in stages if one.kernel == self.number and one.search is not None), None)
+        return next(
+            (stage.search for stage in stages if stage.kernel == self.number and stage.search is not None), None
+        )
 
     @property
     def _analyses(self) -> KernelAnalyses:
@@ -122,8 +134,7 @@ class KernelView(Readable):
 
     def listing(self, language: str | None = None) -> str:
         """Its text in one of `languages`; by default the first one. ValueError if it has no such listing."""
-        programs = [one for one in self._view.trace.programs if one.kernel == self._owner]
-        for program in programs:
+        for program in self._programs:
             if language in (None, program.language):
                 return "\n".join(line.text for line in program.lines)
         raise ValueError(f"kernel {self.number} has no listing {language!r}; it has: {', '.join(self.languages)}")
@@ -131,7 +142,8 @@ class KernelView(Readable):
     # *** analyses ***
 
     def verdict(self, check: bool = False) -> SpeedVerdict:
-        """Is it fast, and if not, why: one sentence with the numbers behind it, by measurements and models.
+        """The verdict on the kernel's speed and its bottleneck: one sentence with its numbers, from measurements and
+        models.
 
         Needs samples (`repeat=10`). This machine's ceilings are measured if they are not.
 
@@ -140,13 +152,13 @@ class KernelView(Readable):
         """
         from tinyexplore.explore.analysis.verdict.judging import kernel_verdict
 
-        found = kernel_verdict(self._analyses, self.number)
+        speed = kernel_verdict(self._analyses, self.number)
         if check:
-            found = self._analyses.verdicts[self.number] = checked(self._view, found)
-        return found
+            speed = self._analyses.verdicts[self.number] = checked(self._view, speed)
+        return speed
 
     def why_opts(self) -> WhyOpts:
-        """Why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
+        """Explain why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
         from tinyexplore.explore.analysis.why.chosen import why_opts
 
         return why_opts(self._view.trace, self.number)
@@ -172,19 +184,26 @@ class KernelView(Readable):
         """
         return self._analyses.throughput(self.number, branch)
 
-    def passes(self, level: str = "", without: Iterable[str] = (), cpu: str = "") -> LLVMPasses:
-        """What LLVM makes of it, pass by pass, from the rendered IR to the assembly. A child process compiles it.
+    def passes(self, level: str = "", without: Iterable[str] = (), cpu: str = "", *, timed: bool = False) -> LLVMPasses:
+        """LLVM's passes on the kernel, from the rendered IR to the assembly. A child process compiles it.
 
         Args:
             level: "O0" to "O3" for LLVM's own pipelines; by default the one that compiled the kernel.
             without: passes that do not run, by the names that the table shows: `["instcombine", "licm"]`.
             cpu: the CPU to generate code for, such as "skylake"; by default that of the capture.
+            timed: run the kernel as the pipeline compiles it, beside the kernel as it was compiled: `.times`.
 
         Raises:
             ValueError: LLVM does not compile this kernel, or an argument has no meaning.
             LLVMPassesError: LLVM refused.
         """
-        return self._analyses.passes(self.number, level, tuple(without), cpu)
+        chosen = tuple(without)
+        found = self._analyses.passes(self.number, level, chosen, cpu)
+        if not timed:
+            return found
+        from tinyexplore.explore.whatif.pipeline_times import times_of_pipeline
+
+        return found.with_times(times_of_pipeline(self._analyses, self.number, level, chosen, cpu))
 
     def gpu(self, registers: int | None = None) -> GPUView:
         """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.
@@ -212,7 +231,7 @@ class KernelView(Readable):
         return self._analyses.debug(self.number, inputs, **options)
 
     def opt_steps(self, timed: bool = True) -> OptSteps:
-        """Its loops after each of its opts, and how long it takes there. Pages that are saved later have them.
+        """The kernel's loops and time after each of its opts. Pages that are saved later contain them.
 
         Args:
             timed: compile and time each; it takes up to ten seconds.
@@ -221,12 +240,12 @@ class KernelView(Readable):
         from tinyexplore.explore.whatif.requests import OptStepsOf
 
         source = RequestSource(lambda: self._view.trace, lambda: self._analyses)
-        found: OptSteps = OptStepsOf(self.number, timed).respond(source)
-        return found
+        steps: OptSteps = OptStepsOf(self.number, timed).respond(source)
+        return steps
 
     def reproducer(self, path: str | Path | None = None) -> str:
         """A script that runs and times this kernel without this package; written to `path` if one is given."""
-        from tinyexplore.explore.exports.scripts import reproducer
+        from tinyexplore.explore.tracefile.scripts import reproducer
 
         return reproducer(self._view.trace, self.number, path)
 
@@ -295,7 +314,7 @@ class KernelView(Readable):
     # *** display ***
 
     def table(self) -> Table:
-        """What the kernel is, and how long it takes."""
+        """The kernel's description and time."""
         info, run = self.info, self.run
         rows = [
             ("computes", info.title or ", ".join(map(call_text, info.calls))),
@@ -330,8 +349,8 @@ class Kernels(Readable, Sequence[KernelView]):
     @property
     def widget(self) -> PartWidget:
         """The table of kernels as a widget."""
-        found: PartWidget = self._view.panels.kernels
-        return found
+        widget: PartWidget = self._view.panels.kernels
+        return widget
 
     def __len__(self) -> int:
         return len(self._view.trace.kernels)

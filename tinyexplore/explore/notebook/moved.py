@@ -1,8 +1,6 @@
-"""Where the names are that an Explorer had before it became a small object: for the message of an AttributeError."""
+"""Hints for an AttributeError of a view: the replacement of a former name, or the name that was probably meant."""
 
 from __future__ import annotations
-
-from difflib import get_close_matches
 
 _OF_KERNEL = {
     "apply": 'apply("UPCAST(0, 4)")',
@@ -41,11 +39,16 @@ _ELSEWHERE = {
     "title": "view.capture.title",
     "repeat": "view.capture.repeat",
     "measure_ceilings": "view.panels.roofline, which measures them",
+    "why": "view.verdict() (is it fast, and if not, why), view.why_not(node) (rules), view.why_kernels(a, b) (fusion), "
+    "view.kernels[0].why_opts()",
+    "speed": "view.verdict()",
+    "time": "view.kernels, view.trace.runs",
+    "nodes": "view.trace.nodes",
 }
 
 
 def replacement_of(name: str) -> str:
-    """What replaced a former name of `Explorer`; "" for a name that it never had."""
+    """The replacement of a former name of `Explorer`; "" for a name that it never had."""
     if name in _OF_KERNEL:
         return f"view.kernels[0].{_OF_KERNEL[name]}"
     if name in _PANELS:
@@ -53,15 +56,21 @@ def replacement_of(name: str) -> str:
     return _ELSEWHERE.get(name, "")
 
 
-def where_it_is(name: str, names: tuple[str, ...] = ()) -> str:
-    """The message of an AttributeError: what replaced `name`, or the similar ones of `names`."""
-    start = f"'Explorer' object has no attribute {name!r}"
-    if moved := replacement_of(name):
-        return f"{start}; use {moved}"
-    similar = get_close_matches(name, names)
-    return f"{start}; similar: {', '.join(similar)}" if similar else start
+def where_it_is(name: str) -> str:
+    """A hint for an attribute that no `Explorer` has: "; use …", or ""."""
+    moved = replacement_of(name)
+    return f"; use {moved}" if moved else ""
 
+
+OF_ONE_KERNEL = {
+    "why": "verdict() (is it fast, and if not, why), why_opts() (its loops)",
+    "time": "run.median_us",
+    "source": "listing()",
+    "code": "listing()",
+    "asm": 'listing("asm")',
+}
+"""Names that a reader may try on a kernel, and what there is instead."""
 
 FORMER = (*_OF_KERNEL, *_PANELS, *_ELSEWHERE)
 
-__all__ = ["FORMER", "replacement_of", "where_it_is"]
+__all__ = ["FORMER", "OF_ONE_KERNEL", "replacement_of", "where_it_is"]

@@ -50,9 +50,9 @@ def path_of(option: str, path: Any) -> str | os.PathLike[str] | None:
 
 def node_ids(nodes: Any) -> list[int]:
     """The ids of nodes that were given as one or several, each by its id or as an object that has an `id`."""
-    given = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str) else [nodes]
-    ids = [getattr(node, "id", node) for node in given]
-    for node, number in zip(given, ids, strict=True):
+    items = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str) else [nodes]
+    ids = [getattr(node, "id", node) for node in items]
+    for node, number in zip(items, ids, strict=True):
         if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"{node!r} ({type(node).__name__}) is no node: give nodes of the trace, or their ids")
     return ids

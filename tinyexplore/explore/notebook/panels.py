@@ -109,8 +109,9 @@ class Panels(Readable):
         return self._all().plain(name)
 
     def result(self, panel: str) -> Any:
-        """What a panel shows, as a dataclass with a readable text. KeyError for an unknown panel, ValueError for one
-        whose content does not follow from the trace alone."""
+        """The data of a panel, as a dataclass with a readable text. KeyError for an unknown panel, ValueError for one
+        whose content does not follow from the trace alone.
+        """
         from tinyexplore.explore.exports.panels import result_of
         from tinyexplore.widgets.panels import panel_named
 
@@ -139,7 +140,7 @@ class Panels(Readable):
         return f"{page}{link_of(cursor, [node.id for node in view.selected])}"
 
     def table(self) -> Table:
-        """The names of the panels and what each shows."""
+        """The panels, each with its name and a description."""
         names = [name for name, value in vars(Panels).items() if isinstance(value, property)]
         rows = tuple((name, (vars(Panels)[name].__doc__ or "").split("\n")[0]) for name in names)
         return Table("panels: each is a widget of its own", ("view.panels.…", "shows"), rows)

@@ -1,4 +1,4 @@
-"""The views of an Explorer as widgets of their own: which there are, where each is pinned, and what picture it has."""
+"""The single views of an Explorer as widgets: which exist, which place each is pinned to, and its static picture."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 W = TypeVar("W")
 
-_PANE_A = ("source", "uops")
+_PANE_A = ("source", "aten", "uops")
 _PANE_C = ("asm", "ptx", "amdgcn")
 
 
 class Parts:
-    """The widgets over one trace, each made when somebody asks, and once."""
+    """The widgets over one trace, each built when first requested."""
 
     def __init__(self, explorer: ExplorerWidget, trace: Callable[[], Trace]) -> None:
         self._explorer = explorer
@@ -34,14 +34,14 @@ class Parts:
     def _once(self, key: object, make: Callable[[], W]) -> W:
         if key not in self._made:
             self._made[key] = make()
-        found: W = self._made[key]
-        return found
+        widget: W = self._made[key]
+        return widget
 
     def _picture(self, draw: Callable[[Trace], str]) -> Callable[[], str]:
         return lambda: draw(self._trace())
 
     def plain(self, name: str) -> PartWidget:
-        """The widget of a panel: "stepper", "tuner", …; those that there are have a `widget` in `widgets/panels.py`."""
+        """The widget of a panel: "stepper", "tuner", … Panels with a widget have a `widget` in `widgets/panels.py`."""
         from tinyexplore.widgets.panels import PANEL_OF_WIDGET
         from tinyexplore.widgets.parts import PANEL_WIDGETS
 
@@ -52,7 +52,7 @@ class Parts:
         return self._once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
     def _drawn(self, widget: PanelWidget) -> Callable[[Trace], str]:
-        """What draws the static picture of a panel's widget."""
+        """The function that draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 
     def _shape(self, trace: Trace) -> str:
@@ -79,15 +79,15 @@ class Parts:
         from tinyexplore.widgets import GraphWidget
 
         if which == "uops":
-            found = stage_of(self._trace(), stage, kernel)
+            stage_row = stage_of(self._trace(), stage, kernel)
             pinned = {
                 "look": "uops",
                 "graph": "uops",
-                "stage": found.id,
-                "step": len(found.steps),
-                "kernel": found.kernel,
+                "stage": stage_row.id,
+                "step": len(stage_row.steps),
+                "kernel": stage_row.kernel,
             }
-            draw: Callable[[Trace], str] = partial(graph_svg, stage=found.id, kind="uop")
+            draw: Callable[[Trace], str] = partial(graph_svg, stage=stage_row.id, kind="uop")
         else:
             pinned = {"graph": "lazy", "look": which}
             draw = graph_svg if which == "lazy" else pipeline_svg
@@ -104,9 +104,10 @@ class Parts:
     def _listing(self, language: str) -> CodeWidget:
         from tinyexplore.widgets import CodeWidget
 
-        known = ["source", *dict.fromkeys(program.language for program in self._trace().programs)]
-        if language not in known:
-            raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(known)}")
+        trace = self._trace()
+        languages = ["source", *dict.fromkeys(program.language for program in (*trace.origins, *trace.programs))]
+        if language not in languages:
+            raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(languages)}")
         pane = "a" if language in _PANE_A else "c" if language in _PANE_C else "b"
         key = "source 0" if language == "source" else language
         picture = self._picture(partial(listing_svg, language=language))
@@ -115,31 +116,33 @@ class Parts:
 
 
 def _draw(picture: str, trace: Trace) -> str:
-    """The picture of a trace by the function "module:function", which is imported now: pictures take the layout."""
+    """Draw the picture of a trace with the function "module:function". It is imported only now, because it loads the
+    layout.
+    """
     module, _, function = picture.partition(":")
-    found: str = getattr(importlib.import_module(module), function)(trace)
-    return found
+    svg: str = getattr(importlib.import_module(module), function)(trace)
+    return svg
 
 
-def stage_of(trace: Trace, wanted: Stage | int | str | None, kernel: int | None = None) -> Stage:
+def stage_of(trace: Trace, selector: Stage | int | str | None, kernel: int | None = None) -> Stage:
     """The stage of that number or name with UOps; of a name that several have, the first of `kernel`; of None, the last
     with UOps of the kernel (of the first one)."""
-    if isinstance(wanted, Stage):
-        return wanted
-    if isinstance(wanted, int):
-        if not 0 <= wanted < len(trace.stages):
-            raise ValueError(f"stage {wanted}: this trace has stages 0 … {len(trace.stages) - 1}")
-        return trace.stages[wanted]
-    of = 0 if kernel is None and wanted is None else kernel
+    if isinstance(selector, Stage):
+        return selector
+    if isinstance(selector, int):
+        if not 0 <= selector < len(trace.stages):
+            raise ValueError(f"stage {selector}: this trace has stages 0 … {len(trace.stages) - 1}")
+        return trace.stages[selector]
+    of = 0 if kernel is None and selector is None else kernel
     graphs = [stage for stage in trace.stages if _has_uops(trace, stage) and of in (None, stage.kernel)]
-    if wanted is None:
+    if selector is None:
         if not graphs:
             raise ValueError("this trace has no UOps: nothing was compiled")
         return graphs[-1]
-    named = [stage for stage in graphs if stage.name == wanted]
+    named = [stage for stage in graphs if stage.name == selector]
     if not named:
         names = ", ".join(dict.fromkeys(stage.name for stage in graphs))
-        raise ValueError(f"no stage {wanted!r} with UOps; there are: {names}")
+        raise ValueError(f"no stage {selector!r} with UOps; there are: {names}")
     return named[0]
 
 

@@ -26,7 +26,7 @@ class Question(Readable, Stop):
 
     @property
     def widget(self) -> PredictWidget:
-        """The question as a widget: guess, then see."""
+        """The question as a widget, which shows the answer after a guess."""
         from tinyexplore.widgets import PredictWidget
 
         view: Viewed = self._view  # type: ignore[attr-defined]

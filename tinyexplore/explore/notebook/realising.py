@@ -9,7 +9,7 @@ from tinyexplore.tensor import Tensor
 
 
 def realize_all(value: Any) -> int:
-    """Realises every Tensor in `value`, nested in tuples, lists and dicts; how many there were."""
+    """Realizes every Tensor in `value`, nested in tuples, lists and dicts, and returns how many there were."""
     tensors = list(_tensors_in(value))
     if tensors:
         tensors[0].realize(*tensors[1:])

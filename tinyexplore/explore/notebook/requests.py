@@ -1,4 +1,4 @@
-"""Responding for a view: the whole table of requests, and who responds in a notebook and in a page with engine."""
+"""Responds to the requests of a view, in a notebook and in a page with engine. It loads the whole table of requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F401  it registers further requests
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
     from tinyexplore.explore.notebook.capturing import CaptureSession
 
 
@@ -37,8 +37,8 @@ def answer(trace: Trace, data: Any) -> Data:
 
 
 def _analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
-    found = capture()
-    return None if found is None else found.analyses
+    capture_session = capture()
+    return None if capture_session is None else capture_session.analyses
 
 
 class Answers:
@@ -63,7 +63,7 @@ class Answers:
         return respond(self._source, data)
 
     def reply_to(self, data: Any, reply: Callable[[Data], None]) -> None:
-        """Gives `reply` the response: at once, or from the background where the request takes long."""
+        """Call `reply` with the response: immediately, or from a background thread if the request takes long."""
 
         def work() -> None:
             reply(respond(self._source, data))

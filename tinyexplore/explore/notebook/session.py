@@ -1,6 +1,7 @@
 """Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give.
 
-What only a question or a picture needs is loaded when it is requested: a first capture costs little more than a run.
+Modules that only a question or a picture needs are loaded on first use, so that a first capture costs little more than
+a run.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.realising import realize_all
 from tinyexplore.explore.notebook.shown import shown
-from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
+from tinyexplore.explore.tracefile.hints import Hinting
+from tinyexplore.explore.tracefile.wellformed import PageText, for_terminal, write_text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.predict import Stop
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.analysis.why.fusions import WhyKernels
     from tinyexplore.explore.analysis.why.rules import WhyNot
     from tinyexplore.explore.notebook.kernels import Kernels
     from tinyexplore.explore.notebook.panels import Panels
     from tinyexplore.explore.notebook.questions import Question
+    from tinyexplore.explore.tracefile.fusions import WhyKernels
     from tinyexplore.explore.tracefile.model import Node
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.board import FusionBoard
@@ -36,11 +38,11 @@ if TYPE_CHECKING:
 EXPLORE_REPEAT = 10
 
 
-class Explorer:
+class Explorer(Hinting):
     """One capture as interactive views and as data. In a notebook it displays itself.
 
-    Start with `view.kernels[0]` (what one kernel is, why, and what else it could be), `view.graph`, `view.panels` and
-    `view.trace` (all of it as plain data). `view.<Tab>` lists the rest. As a context manager (made by `capture`) it
+    Start with `view.kernels[0]` (one kernel, its explanations and its alternatives), `view.graph`, `view.panels` and
+    `view.trace` (everything as plain data). `view.<Tab>` lists the rest. As a context manager (made by `capture`) it
     records what happens inside the block.
     """
 
@@ -63,8 +65,8 @@ class Explorer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._capture.end(error)
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(where_it_is(name, tuple(dir(type(self)))))
+    def _instead(self, name: str) -> str:
+        return where_it_is(name)
 
     # *** data ***
 
@@ -80,7 +82,7 @@ class Explorer:
 
     @property
     def capture(self) -> CaptureSession:
-        """How it was captured: options, title, and the error that ended it early."""
+        """The capture session: options, title, and the error that ended it early."""
         return self._capture
 
     @property
@@ -97,13 +99,14 @@ class Explorer:
 
     @property
     def whatif(self) -> WhatIf:
-        """The branches: all that was tried on kernels, schedules and rules. It compares them, and runs commands."""
+        """The branches of all changes to kernels, schedules and rules. It compares branches and runs commands."""
         return self._capture.whatif
 
     @property
     def fusion(self) -> FusionBoard:
-        """The scheduler's decisions, and what results if they are changed: `cut`, `join`, `leave`, `undo`, `edges`,
-        `compare`. It displays as a board."""
+        """The scheduler's decisions, and commands that change them: `cut`, `join`, `leave`, `undo`, `edges`, `compare`.
+        It displays as a board.
+        """
         from tinyexplore.explore.whatif.board import FusionBoard
 
         return FusionBoard(self)
@@ -126,10 +129,12 @@ class Explorer:
         stage: int | None = None,
         step: int | None = None,
     ) -> WhyNot:
-        """Which rules could fire on `node` after `step` steps of `stage`, which did, and what stops every other one.
+        """Which rules could fire on `node` after `step` steps of `stage`, which fired, and what stops each of the
+        others.
 
-        What is not given is as in the views: the node selected, the reader's stage and step. `rule`: only those of that
-        name; `view.why_not(node)["mul_one"]` is one answer. See `explore.why_not` for a UOp without a trace.
+        Omitted arguments are taken from the views: the selected node, the reader's stage and step. `rule`: only the
+        rules with this name; `view.why_not(node)["mul_one"]` is the attempt of one rule. See `explore.why_not` for a
+        UOp without a trace.
         """
         from tinyexplore.explore.analysis.why.rules import explainer
 
@@ -138,14 +143,14 @@ class Explorer:
             raise ValueError("no node was given, and none is selected in the views")
         number = chosen if isinstance(chosen, int) else chosen.id
         cursor = {} if self._widget is None else self._widget.cursor
-        asked = explainer(self.trace)
+        explanations = explainer(self.trace)
         if stage is None:
-            stage, at = asked.place_of(number, cursor.get("stage"), cursor.get("step"))
+            stage, at = explanations.place_of(number, cursor.get("stage"), cursor.get("step"))
             step = at if step is None else step
-        return asked.why_not(number, stage, step, rule)
+        return explanations.why_not(number, stage, step, rule)
 
     def verdict(self) -> SpeedVerdict:
-        """Is the program fast, and if not, why. `view.kernels[i].verdict()` is about one kernel.
+        """The verdict on the program's speed and its bottleneck. `view.kernels[i].verdict()` is about one kernel.
 
         It compares the samples with this machine's ceilings, which are measured if they are not. ValueError where no
         kernel has samples.
@@ -155,8 +160,8 @@ class Explorer:
         return whole_verdict(self._capture.analyses)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
-        """Why two LazyBuffers are computed by one kernel, or by two: see `explore.why_kernels`."""
-        from tinyexplore.explore.analysis.why.fusions import why_kernels
+        """Explain why two LazyBuffers are computed by one kernel or by two: see `explore.why_kernels`."""
+        from tinyexplore.explore.tracefile.fusions import why_kernels
 
         return why_kernels(self.trace, a, b)
 
@@ -242,6 +247,7 @@ class Explorer:
 
     def _note(self, text: str, place: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
+        from tinyexplore.explore.tracefile.dialect import is_tensor
 
         text_of("text", text)
         if place is None or isinstance(place, str):
@@ -249,11 +255,12 @@ class Explorer:
         ids = node_ids(place)
         if not ids:
             raise ValueError(f"the note {text!r} has no place: no nodes were given")
-        kind = "lazy" if self.trace.nodes[ids[0]].kind == "lazybuffer" else "uops"
+        kind = "lazy" if is_tensor(self.trace, self.trace.nodes[ids[0]]) else "uops"
         return Stop(text, f"#graph={kind}&node={','.join(map(str, ids))}")
 
     def question(self, about: str, *args: Any, reveal: bool = False, **options: Any) -> Question:
-        """A question that the trace answers: guess, then see. It displays as a widget, and may be a stop of a `tour`.
+        """A question that the trace answers. It displays as a widget, which shows the answer after a guess, and may be
+        a stop of a `tour`.
 
         Args:
             about: "kernels" (how many?), "next rule" (`stage=`, `step=`), "slowest" (which kernel?), or "faster" (and
@@ -262,7 +269,7 @@ class Explorer:
         """
         from tinyexplore.explore.notebook.questions import Question, question
 
-        others = [one.trace if isinstance(one, Explorer) else one for one in args]
+        others = [arg.trace if isinstance(arg, Explorer) else arg for arg in args]
         return Question(question(self.trace, about, *others, **options), self, reveal)
 
     # *** files ***
@@ -294,7 +301,7 @@ class Explorer:
         run_here: bool = False,
         rosetta: bool = False,
     ) -> str:
-        """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
+        """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: how many
         first steps of each kernel go with it, for its debugger (on generated numbers without `keep_inputs`).
         `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
         `rosetta`: every kernel goes with it in every language, and not only those that were requested.
@@ -311,11 +318,12 @@ class Explorer:
             flag_of(option, flag)
         self._with_roofs()
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
-        analyses, kept = self._capture.analyses, self._capture.kept
+        analyses, captured = self._capture.analyses, self._capture.captured_kernels
         if rosetta:
             analyses.translate_all()
         analyses.gpu_all()
-        if kept and any(run.warm for run in trace.runs):
+        analyses.passes_of_slowest()
+        if captured and any(run.warm for run in trace.runs):
             from tinyexplore.explore.analysis.verdict.judging import verdict_list
 
             analyses.responses.store("verdicts", verdict_list(analyses))
@@ -327,7 +335,7 @@ class Explorer:
 
             page = live_html(
                 trace,
-                kept,
+                captured,
                 graphs=self.whatif.graphs,
                 tour=tour,
                 responses=responses,
@@ -337,11 +345,11 @@ class Explorer:
             from tinyexplore.explore.exports.export import export_html
             from tinyexplore.explore.exports.runnable import runnable
 
-            modules = runnable(trace, kept, all_devices=run_here)
+            modules = runnable(trace, captured, all_devices=run_here)
             page = export_html(trace, tour, responses=responses, runnable=modules)
         if path is not None:
             write_text(path, page)
-        return page
+        return PageText(page)
 
     def close(self) -> None:
         """Removes the views from the page and drops the trace, the result and the error. Nothing works afterwards."""
@@ -368,7 +376,7 @@ class Explorer:
         return for_terminal(summary_text(self.trace))
 
     def _ipython_display_(self) -> None:
-        """Two outputs: a picture that stays wherever the notebook is read, and the views, which take its place."""
+        """Display two outputs: a static picture for readers without widgets, and the views, which hide it."""
         from IPython.display import display
 
         if line := self._line_instead():
@@ -386,7 +394,7 @@ class Explorer:
         show(widget, self.trace.svg(), repr(self))
 
     def _line_instead(self) -> str:
-        """What to show in place of views that would be empty: one line, or "" where there is something to view."""
+        """The line to show in place of empty views; "" if there is something to view."""
         if not self._capture.has_trace:
             return ""
         from tinyexplore.explore.exports.export import line_instead
@@ -419,8 +427,8 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 
     Options: `repeat` (samples of each launch with warm caches; 1: only the launch itself, which is cold), `kernels`
     (how many are kept before the rest is only counted, 1000), `keep_inputs` (what kernels read is kept, for `debug`:
-    True is up to 64 MiB, else so many bytes),
-    `record_iterations` (so many first steps of each kernel are kept in the trace, for pages without Python; implies
+    True is up to 64 MiB, a number is the limit in bytes),
+    `record_iterations` (how many first steps of each kernel are stored in the trace, for pages without Python; implies
     `keep_inputs`),
     and any setting of the engine by its name, which holds inside the block: `device="CLANG"`, `beam=2`, `noopt=1`;
     `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine cannot execute,
@@ -431,7 +439,7 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 
 
 def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[Any, ...] = ()) -> Explorer:
-    """Calls `f(*args)` inside of the capture, and realises the Tensors of its result (of the present one without `f`).
+    """Calls `f(*args)` inside the capture, and realizes the Tensors in its result (without `f`: in the present result).
 
     An exception has the partial capture as its attribute `explorer`.
     """

@@ -1,7 +1,7 @@
-"""What stays of explorers that were shown: a page may ask for a view at any time, and nobody says when it will not.
+"""Bounds the memory of explorers that were shown, of which a page may request a view at any time.
 
-ipywidgets holds every widget until it is closed, which is right for a page that is loaded again, and has no end in a
-cell that is run again and again. A widget refers to the compressed trace only, not to its Explorer; here the rest is
+ipywidgets keeps every widget until it is closed, so that a page can be loaded again. A cell that runs repeatedly would
+leak memory. A widget refers to the compressed trace only, not to its Explorer; here the rest is
 bounded by `EXPLORER_MB` (`docs/performance/pages.md`).
 """
 
@@ -12,14 +12,14 @@ from weakref import ref
 
 from tinyexplore.util import config
 
-OBJECTS_PER_BYTE = 30  # what a trace takes as objects, by its compressed size
+OBJECTS_PER_BYTE = 30  # memory of a trace's objects / its compressed size
 
 
 class Owner(Protocol):
-    """An Explorer, as far as it matters here."""
+    """The part of an Explorer that this module uses."""
 
     def compress(self) -> None:
-        """From now on the trace is made of the compressed one, when needed."""
+        """Drop the trace; it is unpacked from the compressed one when needed."""
 
 
 class Shown:
@@ -29,21 +29,23 @@ class Shown:
         self._views: list[tuple[ref[Any], Any]] = []
 
     def add(self, owner: Owner, widget: Any) -> None:
-        """`widget` shows `owner` from now on. What is too much goes: the oldest first, what was added last never."""
+        """`widget` shows `owner` from now on. Above the limit the oldest explorers are dropped first; the newest is
+        never dropped.
+        """
         most = config().EXPLORER_MB << 20
         self._views = [(one, view) for one, view in self._views if view.payload]  # but for those that were closed
         left_traces = left_views = most
         for one, view in reversed(self._views):
             size = len(view.payload)
-            found = one()
-            if found is None:
+            shown_widget = one()
+            if shown_widget is None:
                 left_views -= size
                 if left_views < 0:
                     view.close()
             else:
                 left_traces -= size * OBJECTS_PER_BYTE
                 if left_traces < 0:
-                    found.compress()
+                    shown_widget.compress()
         self._views.append((ref(owner), widget))
 
     def __len__(self) -> int:

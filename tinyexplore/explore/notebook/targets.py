@@ -13,12 +13,13 @@ REPEAT = 5  # samples of each launch
 
 
 def targets(f: Callable[..., Any], targets: Sequence[str], *args: Any, title: str = "", **options: Any) -> Machines:
-    """What `f(*args)` is compiled to for each of `targets`, by LLVM's names: `f` is called once for each.
+    """Compile `f(*args)` for each of `targets`, given by LLVM's names, and return the results side by side. `f` is
+    called once for each target.
 
-    Options as for `explore`. What cannot run here is shown without times.
+    Options as for `explore`. Kernels that cannot run here are shown without times.
     """
     if not callable(f):
-        raise TypeError(f"targets({type(f).__name__}): expected a function, which is called once for each target")
+        raise TypeError(f"targets({type(f).__name__}): expected a function, which will be called once for each target")
     if isinstance(targets, str) or not targets:
         raise TypeError(f"targets(f, {targets!r}): expected a list of names, such as ['x86-64-v3', 'neoverse-n1']")
     for name in targets:  # a wrong name raises before anything runs

@@ -1,18 +1,18 @@
-"""The Explorer, as far as its parts ask it."""
+"""The interface of the Explorer that its parts use."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tinyexplore.explore.whatif.view import View
+from tinyexplore.explore.whatif.view import SessionView
 
 if TYPE_CHECKING:
     from tinyexplore.explore.notebook.capturing import CaptureSession
     from tinyexplore.explore.tracefile.model import Node
 
 
-class Viewed(View, Protocol):
-    """What the kernels, panels and questions of a view need of it."""
+class Viewed(SessionView, Protocol):
+    """The part of a view that its kernels, panels and questions use."""
 
     _widget: Any
 

@@ -1,1 +1,1 @@
-"""From what the engine tells, while it works, to a Trace."""
+"""Builds a Trace from the engine's events."""

@@ -7,7 +7,7 @@ happened and where in the user's code.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from math import isfinite
@@ -16,8 +16,8 @@ from typing import Any
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.explore.recording.describe import launches_text, search_text
 from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_axes, opt_text
-from tinyexplore.explore.recording.held import NodeBuffer, buffer_key, roots_of
 from tinyexplore.explore.recording.names import assigned_names
+from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, roots_of
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.tables import Tables
 from tinyexplore.explore.recording.turns import in_turn
@@ -95,8 +95,9 @@ def build_trace(
     storage: Mapping[LazyBuffer, NodeBuffer | None] | None = None,
     texts: Mapping[str, str] | None = None,
     see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
+    before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] | None = None,
 ) -> Trace:
-    """The trace of what `recorder` heard.
+    """The trace of what `recorder` recorded.
 
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
@@ -105,9 +106,10 @@ def build_trace(
     the LazyBuffers.
     `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
     `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
+    `before`: by language, the text that some LazyBuffers were made from.
     """
     builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
-    builder.storage, builder.texts = storage or {}, texts or {}
+    builder.storage, builder.texts, builder.before = storage or {}, texts or {}, before or {}
     if scopes is not None:
         builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_well_formed(row)) for row in scopes.rows)
     for file in user_sources:
@@ -138,6 +140,7 @@ class Builder(Tables):
         super().__init__(names)
         self.scope_rows: tuple[Scope, ...] = ()
         self.more_listings = listings
+        self.before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] = {}
         self.listed: dict[int, Callable[[], list[tuple[str, tuple[SourceLine, ...]]]]] = {}  # by the programs' id()
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
@@ -210,9 +213,12 @@ class Builder(Tables):
         self._name_what_lines_assign()
         kernels = []
         programs: list[Program] = []
+        origins: list[Program] = []
         runs: list[Run] = []
         is_sampled = any(draft.warm_us for draft in self.kernels)  # then a single cold run is no figure beside samples
         for draft in self.kernels:
+            for language, lines in self._listings_before(draft):
+                origins.append(draft.program(len(origins), language, lines, self.roots))
             for language, lines in draft.all_listings():
                 programs.append(draft.program(len(programs), language, lines, self.roots))
             if draft.times_us and (draft.warm_us or not is_sampled):
@@ -221,7 +227,7 @@ class Builder(Tables):
             kernels.append(replace(info, calls=self._calls_in(info)))
         self._name_buffers()
         if kernels:
-            for op in OptOps:  # a what-if shows the laws of opts that nobody applied yet
+            for op in OptOps:  # a what-if shows the laws of opts that are not applied yet
                 self.laws_of(op)
         return Trace(
             version=TRACE_VERSION,
@@ -242,12 +248,21 @@ class Builder(Tables):
             messages=tuple(self.messages),
             memory=tuple(self.memory),
             scopes=self.scope_rows,
+            origins=tuple(origins),
         )
+
+    def _listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
+        """The texts that a kernel's LazyBuffers were made from."""
+        members = [] if draft.item is None else [*draft.item.members, *draft.item.outputs]
+        for language, text_of in self.before.items():
+            lines = tuple(text_of([node for node in dict.fromkeys(members) if node in self.node_ids]))
+            if lines:
+                yield language, lines
 
     # *** names ***
 
     def _name_what_lines_assign(self) -> None:
-        """`h = x @ w` names what was recorded last on that line, where no variable of the caller's holds it."""
+        """`h = x @ w` names the last LazyBuffer recorded on that line, if no variable of the caller holds it."""
         last: dict[tuple[int, int, str], int] = {}
         for value in self.recorded:
             node = self.node_ids[value]
@@ -265,27 +280,27 @@ class Builder(Tables):
         """The user's calls that a kernel computes something of; of one that only moves values, those that move them."""
         nodes = [self.nodes[node] for node in sorted(kernel.nodes)]
         working = [node for node in nodes if node.group in ("alu", "reduce")]
-        made = [node.calls for node in working or nodes if node.calls]
-        return tuple(dict.fromkeys(calls[0] for calls in made))
+        call_lists = [node.calls for node in working or nodes if node.calls]
+        return tuple(dict.fromkeys(calls[0] for calls in call_lists))
 
     def _name_buffers(self) -> None:
-        """What lies in a buffer is called as the LazyBuffer is whose values they are."""
+        """Name each buffer after the LazyBuffer whose values it has."""
         for value, node in self.node_ids.items():
             name = self.nodes[node].name
-            if isinstance(value, LazyBuffer) and name and (held := self.held(value)) is not None:
-                self._know_buffer(held.buffer, name=name, overwrite=held.is_own)
+            if isinstance(value, LazyBuffer) and name and (storage_of := self.held(value)) is not None:
+                self._know_buffer(storage_of.buffer, name=name, overwrite=storage_of.is_own)
         for draft in reversed(self.kernels):
             for buffer in draft.written():
                 self._know_buffer(buffer, maker=draft.number)
 
     def _know_buffer(self, buffer: Any, *, name: str = "", maker: int | None = None, overwrite: bool = False) -> None:
         key = buffer_key(buffer).id
-        known = self.buffers.get(key)
-        if known is None:
+        info = self.buffers.get(key)
+        if info is None:
             return  # no kernel of this trace has to do with it
-        if name and (overwrite or not known.name):
-            known = replace(known, name=name)
-        self.buffers[key] = known if maker is None else replace(known, maker=maker)
+        if name and (overwrite or not info.name):
+            info = replace(info, name=name)
+        self.buffers[key] = info if maker is None else replace(info, maker=maker)
 
     # *** provenance ***
 
@@ -317,7 +332,7 @@ class Builder(Tables):
             fresh.extend(src for src in node.src if src not in scope)
 
     def _account_all(self, roots: Iterable[Any]) -> None:
-        """What a stage starts from is where its provenance starts."""
+        """Start the provenance of a stage at its input graph."""
         scope = self._scope()
         fresh = [root for root in roots if isinstance(root, UOp) and root not in scope]
         while fresh:
@@ -327,8 +342,9 @@ class Builder(Tables):
                 fresh.extend(src for src in node.src if src not in scope)
 
     def _align(self, before: UOp, after: UOp, how: str) -> None:
-        """Links from an old graph to a new one that was made without telling each step: where the two differ, nodes
-        in the same place belong together, and what is new below comes from the node above."""
+        """Links from an old graph to a new one that was made without an event for each step: where the two differ,
+        nodes in the same place belong together, and what is new below comes from the node above.
+        """
         scope = self._scope()
         pairs = [(before, after)]
         while pairs:
@@ -343,19 +359,19 @@ class Builder(Tables):
                 pairs.extend((old, src) for src in new.src)
 
     def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
-        """The LazyBuffers that nodes of `ast` were derived from: what a kernel computes where no item says so."""
+        """The LazyBuffers from which nodes of `ast` were derived: the kernel's LazyBuffers, if no item lists them."""
         origins = self._origins
-        found = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
-        return tuple(sorted(found))
+        producers = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
+        return tuple(sorted(producers))
 
     @cached_property
     def _origins(self) -> dict[int, list[int]]:
         """UOp → the LazyBuffers that it was derived from directly; requested when all events are read."""
-        found: dict[int, list[int]] = {}
+        nodes_by_origin: dict[int, list[int]] = {}
         for src, dst, _, _ in self.links:
             if self.nodes[src].kind == "lazybuffer":
-                found.setdefault(dst, []).append(src)
-        return found
+                nodes_by_origin.setdefault(dst, []).append(src)
+        return nodes_by_origin
 
     # *** one method per event ***
 
@@ -383,7 +399,7 @@ class Builder(Tables):
 
     def _stage_ended(self, event: StageEnded) -> None:
         if not any(stage.name == event.stage for stage in self.open):
-            return  # began before the recorder listened
+            return  # began before the recorder was attached
         roots = roots_of(event.root)
         while True:
             stage = self.open[-1]
@@ -400,7 +416,7 @@ class Builder(Tables):
             self.kernels[stage.kernel].saw_result(event.root)
 
     def _aside_us(self, stage: StageDraft) -> float:
-        """What other threads did for `stage` while the one that began it went on."""
+        """The time of other threads' work for `stage` while the thread that began it went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
 
@@ -419,7 +435,7 @@ class Builder(Tables):
                     event.decision,
                     reason,
                     tuple([compared_row(one) for one in event.compared]),
-                    event.obstacle,
+                    event.legality_error,
                 )
             )
 
@@ -506,11 +522,11 @@ class Builder(Tables):
 
     def _kernel(self, key: object) -> KernelDraft:
         """The kernel under the recording's number for it, or under its ScheduleItem where it has no number here."""
-        found = self.kernel_ids.get(key)
-        if found is None:
-            found = self.kernel_ids[key] = len(self.kernels)
-            self.kernels.append(KernelDraft(found))
-        return self.kernels[found]
+        number = self.kernel_ids.get(key)
+        if number is None:
+            number = self.kernel_ids[key] = len(self.kernels)
+            self.kernels.append(KernelDraft(number))
+        return self.kernels[number]
 
     def _kernel_of(self, program: Any) -> KernelDraft | None:
         """The kernel that the innermost open stage works for, else the one that already has this program."""
@@ -531,7 +547,7 @@ class Builder(Tables):
                 self._see_lines(lines)
 
     def _see_lines(self, lines: Sequence[SourceLine]) -> None:
-        """What a program holds without any event having told of it comes from its own sources."""
+        """Nodes of a program that no event names come from its own sources."""
         scope = self._scope()
         groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
         for uops in groups.values():
@@ -560,9 +576,9 @@ class Builder(Tables):
         self._launch(event.exec_item).saw_samples(event)
 
     def _launch(self, launch: Any) -> KernelDraft:
-        known = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
-        if known is not None and self.kernels[known].item is launch.item:
-            return self.kernels[known]
+        number = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
+        if number is not None and self.kernels[number].item is launch.item:
+            return self.kernels[number]
         # a copy, or a kernel compiled before this recording began, whose number is another recording's
         return self._kernel(launch.item)
 
@@ -594,17 +610,17 @@ class Builder(Tables):
     def _set_life(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
         self.buffer(buffer)
         key = buffer_key(buffer).id
-        known = self.buffers[key]
+        info = self.buffers[key]
         self.buffers[key] = replace(
-            known,
-            allocated_us=known.allocated_us if allocated_us is None else allocated_us,
-            freed_us=known.freed_us if freed_us is None else freed_us,
+            info,
+            allocated_us=info.allocated_us if allocated_us is None else allocated_us,
+            freed_us=info.freed_us if freed_us is None else freed_us,
         )
 
 
-def compared_row(told: tuple[str, float, float, bool]) -> Compared:
-    what, value, bound, over = told
-    return Compared(what, round(float(value), 4), round(float(bound), 4), over)
+def compared_row(figures: tuple[str, float, float, bool]) -> Compared:
+    figure, value, bound, over = figures
+    return Compared(figure, round(float(value), 4), round(float(bound), 4), over)
 
 
 def _microseconds(seconds: float) -> float | None:

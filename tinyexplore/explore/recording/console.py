@@ -1,4 +1,4 @@
-"""DEBUG output: one more recorder, which writes what it hears instead of keeping it."""
+"""DEBUG output: one more recorder, which prints events instead of storing them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
-from tinyexplore.explore.recording.held import roots_of
 from tinyexplore.explore.recording.realised import RealisedGraph
+from tinyexplore.explore.recording.roots import roots_of
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.schedule import ScheduleItem
@@ -64,7 +64,7 @@ class ConsoleRecorder(Recorder):
             print(text, file=sys.stdout, flush=True)
 
     def text(self, event: Event, level: int) -> str | None:
-        """What there is to say of `event` at this level; None for nothing."""
+        """The text for `event` at this level; None for no text."""
         match event:
             case Compiled(program=program) if program.target.name not in self.devices:
                 self.devices.add(program.target.name)
@@ -100,7 +100,7 @@ class ConsoleRecorder(Recorder):
         return f"{name:34s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
 
     def keep(self, event: Ran) -> None:
-        """One span of the timeline; the first one sees to its being written."""
+        """Store one span of the timeline. The first call registers the writing at exit."""
         if not self.profile:
             atexit.register(self.write_profile)
         runner = event.exec_item.runner
@@ -118,7 +118,7 @@ class ConsoleRecorder(Recorder):
         )
 
     def draw(self, event: StageBegan) -> None:
-        """What is about to be realised comes into the picture; the first one sees to its being written."""
+        """Add the graph that is about to be realized to the picture. The first call registers the writing at exit."""
         if not self.graph.nodes:
             atexit.register(self.write_graph, config().GRAPHPATH)
         self.graph.add(roots_of(event.root))

@@ -1,4 +1,4 @@
-"""How an IR value is shown: its label, its details, its group, its argument; index expressions and linear programs.
+"""Describes IR values as text: label, details, group and argument; index expressions and linear programs.
 
 This module alone knows how a UOp or a LazyBuffer looks; the engine formats nothing.
 """
@@ -14,14 +14,22 @@ from typing import Any
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, Outside
 from tinyexplore.trace import Launches, Searched, SourceLine
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a view writes about one IR value; the fields of `model.Node` of the same names."""
+    """The text of one IR value; the fields of `model.Node` of the same names.
+
+    label: the first line of its box.
+    detail: the second line of its box.
+    group: its role, which gives the color.
+    arg: the argument of the operation.
+    dtype: the element type.
+    shape: of a LazyBuffer; None for a UOp.
+    """
 
     label: str
     detail: str
@@ -33,7 +41,7 @@ class Description:
 
 @singledispatch
 def describe(value: object, printer: Printer | None = None) -> Description:
-    """How `value` is shown. Pass one `printer` for many values: it remembers the expressions it has written."""
+    """Describe `value` as text. Pass one `printer` for many values: it remembers its expressions."""
     name = type(value).__name__
     return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
 
@@ -155,6 +163,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return str(uop.arg)
         case Ops.GEP if len(src) == 3:
             return f"row {printer.text(src[1])}, column {printer.text(src[2])}"
+        case Ops.GEP if uop.arg is None:
+            return f"lane {printer.text(src[1])}"
         case Ops.GEP:
             return f"lane {uop.arg}"
         case Ops.TILE:
@@ -200,6 +210,9 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
 def describe_memory(value: LazyBuffer) -> Description:
     """A LazyBuffer whose values lie in memory, whatever computed them."""
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
+    if isinstance(value.arg, Outside):
+        detail = f"{value.arg.seconds * 1e6:,.0f} µs outside · {value.dtype.name} {shape_text(value.arg.shape)}"
+        return Description(value.arg.name, detail, "control", value.arg.name, value.dtype.name, told_shape(value))
     return Description("BUFFER", detail, "buffer", "", value.dtype.name, told_shape(value))
 
 
@@ -224,13 +237,13 @@ _LOOP_WORDS = {
 
 
 def search_text(outcome: Searched) -> str:
-    """What came of a search: the kernel by the name it has from then on, its time before and after, the outcome."""
+    """The result of a search as text: the kernel's new name, its time before and after, and the outcome."""
     times = f"{outcome.before_seconds * 1e6:.3g} µs → {outcome.after_seconds * 1e6:.3g} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
 def launches_text(launches: Launches) -> str:
-    """What of a replay is launched together, and what is not."""
+    """The launches of a replay as text: which kernels are launched together and which are not."""
     kernels = " and ".join(map(str, launches.sizes))
     by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"
     apart = f"; apart: {', '.join(launches.apart)}" if launches.apart else ""
@@ -258,7 +271,7 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
 
 
 def operand_name(uop: UOp, position: int) -> str:
-    """What a UOp is called in the listing where it stands in line `position`."""
+    """The name of a UOp in the listing, in which it is in line `position`."""
     match uop.op:
         case Ops.CONST:
             return number_text(uop.arg)

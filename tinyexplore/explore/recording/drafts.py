@@ -10,8 +10,8 @@ from typing import Any
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import ExecItem
 from tinyexplore.explore.recording.describe import uops_listing
-from tinyexplore.explore.recording.held import roots_of
 from tinyexplore.explore.recording.loops import axis_size, plain_nest
+from tinyexplore.explore.recording.roots import roots_of
 from tinyexplore.explore.tracefile.model import (
     Candidate,
     Choice,
@@ -42,7 +42,7 @@ def opt_text(opt: Any) -> str:
 
 
 def opt_axes(before: Kernel, opt: Any, after: Kernel) -> tuple[str, tuple[str, ...]]:
-    """The axis that an opt changes, with its size before ("g1 of 32"), and the names of the axes that are new after."""
+    """The axis that an opt changes, with its size before ("g1 of 32"), and the names of the new axes."""
     names = {axis.arg.name for axis in before.axes}
     changed = next((f"{axis.arg.name} of {text(axis.src[0])}" for axis in before.axes if axis.arg.id == opt.axis), "")
     return changed, tuple(axis.arg.name for axis in after.axes if axis.arg.name not in names)
@@ -54,15 +54,15 @@ _DOTS = {Ops.DOT_BF16: "bfloat16 dot", Ops.DOT_I8: "int8 dot", Ops.DOT_U8: "int8
 def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
     """The types of a program's arithmetic, as ceilings are named: those that are narrower than float32 are computed
     in float32."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in uops:
         if node.op in _DOTS:
-            found[_DOTS[node.op]] = None
+            names[_DOTS[node.op]] = None
         elif node.op is Ops.WMMA and TENSOR_CORES[node.arg].tiles:
-            found[f"{TENSOR_CORES[node.arg].factor.name} tile"] = None
+            names[f"{TENSOR_CORES[node.arg].factor.name} tile"] = None
         elif node.op in OpGroups.ALU and dtypes.is_float(node.dtype):
-            found["float64" if node.dtype.scalar is dtypes.float64 else "float32"] = None
-    return tuple(found)
+            names["float64" if node.dtype.scalar is dtypes.float64 else "float32"] = None
+    return tuple(names)
 
 
 def quantile(values: Sequence[float], part: float) -> float:
@@ -75,7 +75,15 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 @dataclass(slots=True)
 class ChoiceDraft:
-    """A decision that is being asked."""
+    """A heuristic that is running: a `model.Choice` while it is built.
+
+    name: of the heuristic.
+    law: what it decides, and why.
+    settled_by: the earlier heuristic that made it unnecessary, "" for none.
+    compared: the numbers that it compared.
+    weighed: the scores from which it chose.
+    opts: the opts of the stage that it proposed, by their positions.
+    """
 
     name: str
     law: str
@@ -91,7 +99,26 @@ class ChoiceDraft:
 
 @dataclass(slots=True)
 class StageDraft:
-    """A stage that may still be open."""
+    """A stage that may still be open: a `model.Stage` while it is built.
+
+    id: its row.
+    name: of the stage.
+    parent: the stage around it.
+    kernel: the kernel it works for.
+    root: the live root of its graph; it is described when the stage ends.
+    before: the root nodes of the graph that it got.
+    started_us: microseconds since the trace began.
+    after: the root nodes of the graph that it returned.
+    elapsed_us: its time in microseconds.
+    steps: the firings, in order.
+    decisions: the scheduler's decisions.
+    opts: the opts that were proposed.
+    candidates: those that a search timed.
+    search: the result of the search, None without one.
+    thread: 0 for the thread that computes, else the number of a compiler thread.
+    transform: the pass over whole graphs, None for others.
+    choices: the heuristics that chose the opts.
+    """
 
     id: int
     name: str
@@ -134,7 +161,30 @@ class StageDraft:
 
 @dataclass(slots=True)
 class KernelDraft:
-    """What is known so far of one kernel: `ast` as scheduled, then the `kernel` with its opts, then the `spec`."""
+    """One kernel while it is recorded.
+
+    number: its row.
+    ast: as scheduled.
+    item: the ScheduleItem that it is from.
+    kernel: the Kernel with its opts.
+    spec: the rendered program.
+    listings: its texts, by language.
+    compile_us: time to compile it, in microseconds.
+    cached: whether its program came from a cache.
+    known: "in this process" or "on disk" where a run without a recorder would have found it in a cache.
+    code_bytes: size of its machine code.
+    not_run: why it has no times.
+    flops: floating-point operations of one run.
+    bytes_moved: bytes that it reads and writes, each once.
+    buffers: its arguments, in order.
+    times_us: times of the launch itself.
+    warm_us: times of further runs.
+    single_us: times on one thread.
+    waited: seconds that threads waited for a core / seconds of the samples.
+    run_started_us: when the launch began, in microseconds since the trace began.
+    make_kernel: builds the Kernel with its opts again.
+    values: of its Variables.
+    """
 
     number: int
     ast: UOp | None = None
@@ -206,7 +256,7 @@ class KernelDraft:
     # *** freezing ***
 
     def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """The listings told, and those that the program brings along where it was compiled before; uops first."""
+        """The recorded listings, and those that a cached program has; uops first."""
         listings = dict(self.listings)
         if self.spec is not None:
             if "uops" not in listings:
@@ -302,12 +352,12 @@ class KernelDraft:
     def axes(self) -> tuple[tuple[str, str, int | str], ...]:
         """Name, kind and size of every loop, outermost first, as far as compilation has come."""
         if self.kernel is not None:
-            found: Iterable[UOp] = self.kernel.axes
+            nodes: Iterable[UOp] = self.kernel.axes
         elif self.spec is not None:
-            found = self.spec.uops
+            nodes = self.spec.uops
         else:
-            found = self.ast.toposort() if self.ast is not None else ()
-        ranges = sorted((node for node in found if node.op is Ops.RANGE), key=lambda node: node.arg.id)
+            nodes = self.ast.toposort() if self.ast is not None else ()
+        ranges = sorted((node for node in nodes if node.op is Ops.RANGE), key=lambda node: node.arg.id)
         return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
 
     def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:

@@ -13,7 +13,7 @@ MOST_NAMED = 4
 
 
 class Elsewhere:
-    """As a context manager: counts the kernels that run in other threads without a recorder.
+    """A context manager that counts the kernels which run in other threads without a recorder.
 
     `by_thread`: thread name -> kernels. `replayed`: kernels of TinyJit replays in machine code, of unknown threads.
     """
@@ -30,7 +30,7 @@ class Elsewhere:
         return self
 
     def __exit__(self, *error: object) -> None:
-        GlobalCounters.watchers = tuple(one for one in GlobalCounters.watchers if one != self._count)
+        GlobalCounters.watchers = tuple(watcher for watcher in GlobalCounters.watchers if watcher != self._count)
         self.replayed += GlobalCounters.native[0]
 
     def _count(self, kernels: int) -> None:
@@ -41,7 +41,7 @@ class Elsewhere:
 
     @property
     def note(self) -> str:
-        """What the reader must know of these kernels; "" where there are none."""
+        """The remark about these kernels; "" for none."""
         total = self.by_thread.total() + max(0, self.replayed)
         if not total:
             return ""

@@ -91,7 +91,7 @@ class Printer:
         self._sizes = sizes
 
     def name(self, uop: UOp, name: str) -> None:
-        """From now on `uop` is written as `name`."""
+        """Write `uop` as `name` from now on."""
         self._done[uop] = (name, _ATOM)
 
     def text(self, uop: UOp) -> str:
@@ -100,13 +100,13 @@ class Printer:
 
     def _text(self, uop: UOp) -> Text:
         done = self._done
-        found = done.get(uop)
-        if found is None:
+        text = done.get(uop)
+        if text is None:
             for node in toposort((uop,), lambda node: () if node in done else node.src):
                 if node not in done:
                     done[node] = self._write(node)
-            found = done[uop]
-        return found
+            text = done[uop]
+        return text
 
     def _operand(self, uop: UOp, binding: int) -> str:
         text, binds = self._done[uop]

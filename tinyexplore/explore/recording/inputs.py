@@ -1,4 +1,4 @@
-"""What a capture that is asked to keeps of what its kernels read."""
+"""Stores the inputs of kernels during a capture with the option `keep_inputs`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from tinyexplore.explore.tracefile.counted import count_text
 
-KEEP_BYTES = 64 << 20  # of inputs, where a capture is asked to keep them and not how much
+KEEP_BYTES = 64 << 20  # bytes of inputs for `keep_inputs=True`
 
 
 class InputKeeper:
-    """Copies what a kernel reads before it first runs, as long as there is room (`limit` bytes in all)."""
+    """Copies the inputs of a kernel before it first runs, up to `limit` bytes in total."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -19,7 +19,7 @@ class InputKeeper:
         self.contents: dict[Any, tuple[bytes | None, ...] | None] = {}
 
     def about_to_run(self, exec_item: Any) -> None:
-        """Sees to the inputs of `exec_item`."""
+        """Copy the inputs of `exec_item`, if there is room."""
         if not self.limit or exec_item.runner is None or exec_item.item in self.contents:
             return
         needed = sum(buffer.nbytes for buffer in exec_item.buffers)
@@ -28,12 +28,12 @@ class InputKeeper:
             self.contents[exec_item.item] = None
             return
         self.nbytes += needed
-        found = tuple(buffer.copyout() if buffer.is_allocated else None for buffer in exec_item.buffers)
-        self.contents[exec_item.item] = found
+        contents = tuple(buffer.copyout() if buffer.is_allocated else None for buffer in exec_item.buffers)
+        self.contents[exec_item.item] = contents
 
     def note(self) -> str:
-        """What the reader must know of it."""
-        count = sum(found is not None for found in self.contents.values())
+        """The remark for the reader: how many inputs were stored, and how many exceeded the limit."""
+        count = sum(content is not None for content in self.contents.values())
         text = f"the inputs of {count_text(count, 'kernel')} are kept, {count_text(self.nbytes, 'byte')}"
         if self.left_out:
             text += f"; those of {self.left_out} more would pass the limit of {self.limit:,} bytes (keep_inputs=…)"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import Any
 
-from tinyexplore.explore.recording.held import NodeBuffer, held_by, roots_of
 from tinyexplore.explore.recording.inputs import InputKeeper
+from tinyexplore.explore.recording.roots import NodeBuffer, held_by, roots_of
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
@@ -22,8 +22,8 @@ class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
     `keep_bytes`: how much is kept of what kernels read.
-    `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
-    """
+    `most_kernels`: the limit. Once it is reached and no stage is open, nothing more is recorded; `left_out` counts what
+    runs then."""
 
     def __init__(self, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class CaptureRecorder(Recorder):
         self.lazy_inputs = 0
         self.scopes = Scopes()
         self.schedules: list[Scheduled] = []
-        self._lock = RLock()  # threads that compile tell of it
+        self._lock = RLock()  # threads that compile record, too
 
     def about_to_run(self, exec_item: Any) -> None:
         if self.ran < self.most_kernels:
@@ -76,7 +76,7 @@ class CaptureRecorder(Recorder):
             self.outer.record(event)
 
     def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
-        """LazyBuffers built before the capture are told now, before realising makes them forget their sources.
+        """LazyBuffers built before the capture are recorded now, before realizing makes them forget their sources.
 
         What can be said of their origin is the line that first uses them, or asks for their values.
         """
@@ -101,5 +101,5 @@ class CaptureRecorder(Recorder):
 
     def files(self) -> set[str]:
         """The user's files and cells that were seen."""
-        told = (event.user_frame for event in self.events if isinstance(event, Recorded))
-        return {frame.file for frame in told if frame is not None}
+        frames = (event.user_frame for event in self.events if isinstance(event, Recorded))
+        return {frame.file for frame in frames if frame is not None}

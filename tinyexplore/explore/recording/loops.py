@@ -23,7 +23,12 @@ _UPDATES = {
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """What stands in a loop nest: its loops, outermost first, its text, and the INDEXes that it reads or writes."""
+    """A statement of a loop nest.
+
+    loops: the loops around it, outermost first.
+    text: the statement.
+    accesses: the INDEXes that it reads or writes.
+    """
 
     loops: tuple[UOp, ...]
     text: str
@@ -57,13 +62,13 @@ def loop_line(loop: UOp, depth: int, printer: Printer) -> NestLine:
 
 
 def axis_size(axis: UOp) -> int | str:
-    """How often a loop runs; where that is only known when it runs, the arithmetic that says it."""
+    """The number of iterations of a loop; if it is known only at run time, its expression."""
     end = axis.src[0]
     return end.arg if end.op is Ops.CONST else expr_text(end)
 
 
 def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
-    """Reductions, what fills scratch memory, and the stores, each after what it needs."""
+    """Reductions, fills of scratch memory, and stores, each after its operands."""
     count = 0
     for node in sink.toposort():
         if node.op is Ops.REDUCE:
@@ -93,7 +98,7 @@ def _by_id(loops: Iterable[UOp]) -> list[UOp]:
 
 def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
     """The INDEXes below, but for those of other statements."""
-    found: dict[UOp, None] = {}
+    loads: dict[UOp, None] = {}
     seen: set[UOp] = set()
     stack = list(roots)
     while stack:
@@ -102,9 +107,9 @@ def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
             continue
         seen.add(node)
         if node.op is Ops.INDEX:
-            found[node] = None
+            loads[node] = None
         stack.extend(node.src)
-    return tuple(found)
+    return tuple(loads)
 
 
 def common_depth(opened: Sequence[UOp], loops: Sequence[UOp]) -> int:

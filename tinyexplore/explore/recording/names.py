@@ -1,4 +1,4 @@
-"""What the user calls things: the variables that hold Tensors when a capture begins and ends, and what a line assigns.
+"""The user's names of Tensors: the variables that hold them when a capture begins and ends, and assigned names.
 
 Names depend on the LazyBuffers' numbers, so that no name keeps memory alive.
 """
@@ -44,7 +44,7 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
     `model.l1.weight`.
 
     No code of the user's objects runs: their classes are read with the interpreter's own accessors."""
-    found: Names = {}
+    names: Names = {}
     seen: set[int] = set()
     level = [(name, value) for space in spaces for name, value in variables_of(space) if not name.startswith("_")]
     for _ in range(DEEPEST):
@@ -52,12 +52,12 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
         for name, value in level:
             if issubclass(type(value), Tensor):
                 for node in _nodes_of(value):
-                    found.setdefault(node.number, name)
+                    names.setdefault(node.number, name)
             elif not issubclass(type(value), SKIPPED) and id(value) not in seen and len(seen) < MOST_VALUES:
                 seen.add(id(value))
                 inner += parts(name, value)
         level = inner
-    return found
+    return names
 
 
 def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -87,13 +87,13 @@ def parts(name: str, value: Any) -> list[tuple[str, Any]]:
     if issubclass(kind, (list, tuple)):
         items_of = list.__getitem__ if issubclass(kind, list) else tuple.__getitem__
         return [(f"{name}[{place}]", item) for place, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
-    held = attributes_of(value)
-    return [(f"{name}.{key}", item) for key, item in _first_items(held) if type(key) is str and key[:1] != "_"]
+    attributes = attributes_of(value)
+    return [(f"{name}.{key}", item) for key, item in _first_items(attributes) if type(key) is str and key[:1] != "_"]
 
 
-def _first_items(held: dict[Any, Any]) -> list[tuple[Any, Any]]:
+def _first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
     try:
-        return list(islice(dict.items(held), MOST_ITEMS))
+        return list(islice(dict.items(attributes), MOST_ITEMS))
     except RuntimeError:  # another thread changed its size
         return []
 
@@ -103,8 +103,8 @@ def attributes_of(value: Any) -> dict[str, Any]:
     for kind in classes_of(type(value)):
         slot = namespace_of(kind).get("__dict__")
         if type(slot) is GetSetDescriptorType:
-            held = slot.__get__(value)
-            return held if type(held) is dict else {}
+            attributes = slot.__get__(value)
+            return attributes if type(attributes) is dict else {}
     return {}
 
 
@@ -120,7 +120,7 @@ def class_name(value: Any) -> str:
 
 
 def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
-    """What `f` calls its arguments."""
+    """The names of Tensors in `args`, by the parameters of `f`."""
     try:
         return names_in(inspect.signature(f).bind(*args).arguments)
     except Exception:  # no signature, arguments that do not fit, or an attribute of the user's that raises
@@ -133,8 +133,8 @@ _NODE_LINE = re.compile(r"\s*(?:\[[^\]]*\] )?([^\s,=]+) = [A-Za-z_][\w.]* ?[<(]"
 
 def _assigned_in_lines(text: str) -> dict[int, str]:
     """Line → the one name that it assigns, of a text with one node a line."""
-    found = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
-    return {number: match[1] for number, match in found.items() if match}
+    matches = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
+    return {number: match[1] for number, match in matches.items() if match}
 
 
 def assigned_names(text: str) -> dict[int, str]:
@@ -148,7 +148,7 @@ def assigned_names(text: str) -> dict[int, str]:
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return _assigned_in_lines(text)
-    found: dict[int, set[str]] = {}
+    names_by_line: dict[int, set[str]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or node.value is None:
             continue
@@ -157,8 +157,8 @@ def assigned_names(text: str) -> dict[int, str]:
         may_be_tensor = isinstance(node, ast.AugAssign) or _may_be_tensor(node.value)
         if may_be_tensor and all(isinstance(target, (ast.Name, ast.Attribute)) for target in targets):
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                found.setdefault(line, set()).update(names)
-    return {line: next(iter(names)) for line, names in found.items() if len(names) == 1}
+                names_by_line.setdefault(line, set()).update(names)
+    return {line: next(iter(names)) for line, names in names_by_line.items() if len(names) == 1}
 
 
 def _may_be_tensor(value: ast.expr) -> bool:

@@ -1,4 +1,4 @@
-"""A kernel's ast as the plain loops it stands for."""
+"""A kernel's ast as plain loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tinyexplore.explore.recording.describe import Printer, walk_text
 from tinyexplore.uop import Ops, UOp
 
-MAX_STATEMENT = 400  # characters of one operand: a reader wants the whole formula, within reason
+MAX_STATEMENT = 400  # characters of one operand: enough for a whole formula
 _NAMES = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
 
 Statement = tuple[tuple[UOp, ...], str]  # the loops around it, outermost first, and its text

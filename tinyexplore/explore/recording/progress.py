@@ -26,7 +26,7 @@ class ProgressRecorder(Recorder):
                 self.bar = None
 
     def show(self, event: Searching) -> None:
-        """A candidate counts half when it is compiled, and half when it is measured."""
+        """Update the bar. A candidate counts half when it is compiled, and half when it is measured."""
         if self.bar is None:
             self.bar = self.make(desc=f"BEAM {event.kernel.name}", unit="candidate", leave=False)
         bar = self.bar
@@ -38,7 +38,10 @@ class ProgressRecorder(Recorder):
 
 
 def find_progress() -> ProgressRecorder | None:
-    """A recorder for one search; None without tqdm, or where nobody would see it. `TQDM_DISABLE=1` turns it off."""
+    """A recorder for one search; None without tqdm, or where there is no terminal or notebook.
+
+    `TQDM_DISABLE=1` turns it off.
+    """
     if not (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty())):
         return None
     try:
@@ -49,7 +52,7 @@ def find_progress() -> ProgressRecorder | None:
 
 
 def _in_notebook() -> bool:
-    """True in a Jupyter kernel. IPython is asked only where it is loaded already."""
+    """Whether this is a Jupyter kernel. IPython is asked only if it is loaded already."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")

@@ -32,22 +32,22 @@ class RealisedGraph:
                 self._add_one(value)
 
     def _add_one(self, value: LazyBuffer) -> None:
-        told = describe(value, self.printer)
-        found = self.ids[value.number] = len(self.nodes)
+        description = describe(value, self.printer)
+        number = self.ids[value.number] = len(self.nodes)
         self.nodes.append(
             Node(
-                id=found,
+                id=number,
                 kind="lazybuffer",
                 op=value.op.name,
                 src=tuple([self.ids[source.number] for source in value.src]),
-                dtype=told.dtype,
-                shape=told.shape,
-                arg=told.arg,
+                dtype=description.dtype,
+                shape=description.shape,
+                arg=description.arg,
                 digest="",
                 user=None,
-                label=told.label,
-                detail=told.detail,
-                group=told.group,
+                label=description.label,
+                detail=description.detail,
+                group=description.group,
             )
         )
 

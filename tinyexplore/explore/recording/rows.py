@@ -1,4 +1,4 @@
-"""The graphs of a capture as plain rows: made again, and scheduled otherwise, when somebody asks for that."""
+"""The graphs of a capture as plain rows, which can be rebuilt and scheduled otherwise on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ FILES = ("DISK", "NPY")
 
 @dataclass(frozen=True, slots=True)
 class NodeMemory:
-    """What a node lay in: the number of its Buffer, and what another like it takes."""
+    """The memory of a node.
+
+    key: the number of its Buffer.
+    device: where it is.
+    size: the number of elements.
+    dtype: the element type.
+    """
 
     key: int
     device: str
@@ -28,7 +34,18 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A LazyBuffer of a kept graph. `node`: its number in the trace; `src`: places of other rows."""
+    """A LazyBuffer of a captured graph.
+
+    node: its number in the trace.
+    op: the operation.
+    dtype: the element type.
+    shape: symbolic sizes as they are.
+    src: the positions of the rows that it reads.
+    arg: the argument of the operation.
+    device: where it is computed.
+    memory: None where it has none.
+    calls: the user's calls that made it.
+    """
 
     node: int
     op: Ops
@@ -42,9 +59,18 @@ class NodeRow:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptGraph:
-    """A captured graph as plain rows, sources first, which holds no memory: it can be made again, and scheduled
-    otherwise. Of `writes` there are the places of their nodes."""
+class CapturedGraph:
+    """A captured graph as plain rows, sources first. It holds no memory, and can be built and scheduled again.
+
+    Positions are indices of `rows`. The last four fields are those of `Writes`.
+
+    rows: the LazyBuffers.
+    outputs: positions of those that were requested.
+    in_place: positions of the WRITEs that store into the memory of their target; the others copy it first.
+    why: the reason for each WRITE, by position.
+    first: positions of readers of old values, which are stored before a write overwrites these.
+    apart: positions of those that get their own kernel, because it must run before some write.
+    """
 
     rows: tuple[NodeRow, ...]
     outputs: tuple[int, ...]
@@ -58,7 +84,7 @@ class KeptGraph:
         """The numbers in the trace of what it computes."""
         return frozenset([row.node for row in self.rows if row.memory is None])
 
-    def obstacle(self) -> str:
+    def cannot_rerun(self) -> str:
         """Why it cannot be run on other values; "" where it can."""
         for row in self.rows:
             devices = [row.device, row.memory.device if row.memory is not None else ""]
@@ -107,8 +133,13 @@ class KeptGraph:
 
 @dataclass(frozen=True, eq=False)
 class RebuiltGraph:
-    """A graph that was made again: its outputs, what they may overwrite, the memory that it reads, and the number of
-    each node in the trace."""
+    """A captured graph that was built again.
+
+    outputs: the LazyBuffers that were requested.
+    writes: the decisions on its WRITEs.
+    inputs: the memory that the graph reads.
+    numbers: the number of each node in the trace.
+    """
 
     outputs: tuple[LazyBuffer, ...]
     writes: Writes
@@ -123,8 +154,8 @@ class RebuiltGraph:
         )
 
 
-def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> KeptGraph:
-    """What is kept of a graph when its trace is made. numbers: those of LazyBuffers in the trace."""
+def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
+    """The stored form of a graph when its trace is built. numbers: those of LazyBuffers in the trace."""
     place = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
         NodeRow(
@@ -145,7 +176,7 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> KeptGraph:
     def places(nodes: frozenset[LazyBuffer]) -> frozenset[int]:
         return frozenset([place[node] for node in nodes])
 
-    return KeptGraph(
+    return CapturedGraph(
         rows,
         tuple([place[node] for node in scheduled.outputs]),
         places(writes.in_place),
@@ -155,11 +186,11 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> KeptGraph:
     )
 
 
-def kept_graphs(
+def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
-) -> dict[int, KeptGraph]:
+) -> dict[int, CapturedGraph]:
     """The graphs of a capture, by the stage that scheduled each."""
     return {stage: kept_graph(one, numbers) for stage, one in zip(stages, schedules, strict=True)}
 
 
-__all__ = ["KeptGraph", "RebuiltGraph", "NodeMemory", "NodeRow", "kept_graphs"]
+__all__ = ["CapturedGraph", "RebuiltGraph", "NodeMemory", "NodeRow", "captured_graphs"]

@@ -11,7 +11,8 @@ Compile = Callable[[Any, str], CodeType]  # of a tree and a mode, "exec" or "eva
 
 
 def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> Any:
-    """The value of the last line: of the expression, or of what it assigns (`y = …`); else None."""
+    """Runs the tree. Returns the value of the last line: of the expression, or the assigned value (`y = …`); else
+    None."""
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
@@ -23,7 +24,7 @@ def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> 
 
 
 def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
-    """What an assignment gave to plain names: one value, or a tuple of several; None for any other statement."""
+    """The value that an assignment to plain names gave them, or a tuple of several; None for any other statement."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
@@ -37,7 +38,7 @@ def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
 
 
 def last_line(text: str) -> str:
-    """What a program is called: the last line of its code, which says what it is about."""
+    """The title of a program: the last line of its code."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in reversed(lines) if line and not line.startswith(("#", "%"))), "")
 

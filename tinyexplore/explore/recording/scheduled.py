@@ -1,6 +1,6 @@
 """The graphs that a capture scheduled, as they were then: a LazyBuffer forgets its sources when it is realised.
 
-A capture loads this; what is made of it afterwards is in `rows.py`.
+A capture imports only this module; `rows.py` converts its graphs afterwards.
 """
 
 from __future__ import annotations

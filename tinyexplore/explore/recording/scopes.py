@@ -54,7 +54,7 @@ class Scopes:
 
     def see(self, lazybuffer: LazyBuffer) -> None:
         """Called while `lazybuffer` is being made."""
-        found: list[tuple[Any, FrameType]] = []  # innermost first
+        values: list[tuple[Any, FrameType]] = []  # innermost first
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
@@ -62,8 +62,8 @@ class Scopes:
             role = known[1] if known is not None else _role(frame)
             if known is None:
                 self.roles[id(code)] = (code, role)
-            if role == "tape" and not found:
-                # the gradient of what was made in some module belongs to that one
+            if role == "tape" and not values:
+                # the gradient of a value belongs to the module that computed the value
                 step = frame.f_locals.get("step")
                 forward = None if step is None else self.of.get(step.result.number)
                 if forward is not None:
@@ -76,12 +76,12 @@ class Scopes:
                 if (
                     self.is_receiver(value, code)
                     and self.holds_tensors(value)
-                    and (not found or found[-1][0] is not value)
+                    and (not values or values[-1][0] is not value)
                 ):
-                    found.append((value, frame))
+                    values.append((value, frame))
             frame = frame.f_back
         parent: int | None = None
-        for value, frame in reversed(found):
+        for value, frame in reversed(values):
             parent = self.row(value, parent, frame)
         if parent is not None:
             self.of[lazybuffer.number] = (parent, False)
@@ -92,38 +92,38 @@ class Scopes:
             return True
         kind = type(value)
         key = (id(code), id(kind))
-        known = self.is_method.get(key)
-        if known is None:
-            known = self.is_method[key] = any(
+        is_known_method = self.is_method.get(key)
+        if is_known_method is None:
+            is_known_method = self.is_method[key] = any(
                 one is code
                 for base in classes_of(kind)
                 for attribute in list(namespace_of(base).values())
                 for one in _codes_in(attribute)
             )
             self.looked_at.append(kind)  # held, so that no other class gets its address
-        return known or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
+        return is_known_method or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
 
     def holds_tensors(self, value: Any) -> bool:
         """True for an object with a Tensor somewhere in its attributes."""
         if value is None or issubclass(type(value), (Tensor, LazyBuffer, *SKIPPED)):
             return False
-        known = self.is_module.get(id(value))
-        if known is None:
-            known = self.is_module[id(value)] = any(issubclass(type(part), Tensor) for _, part in inside(value))
+        has_tensors = self.is_module.get(id(value))
+        if has_tensors is None:
+            has_tensors = self.is_module[id(value)] = any(issubclass(type(part), Tensor) for _, part in inside(value))
             self.looked_at.append(value)  # held, as `objects` are
-        return known
+        return has_tensors
 
     def row(self, value: Any, parent: int | None, frame: FrameType) -> int:
         """The number of `value` as a part of `parent`."""
         key = (parent, id(value))
-        found = self.ids.get(key)
-        if found is None:
-            found = self.ids[key] = len(self.rows)
+        number = self.ids.get(key)
+        if number is None:
+            number = self.ids[key] = len(self.rows)
             name = self.variable(value, frame) if parent is None else _attribute(value, self.objects[parent])
             kind = class_name(value)
             self.objects.append(value)
-            self.rows.append((found, name or kind, kind, parent, self.own_bytes(value)))
-        return found
+            self.rows.append((number, name or kind, kind, parent, self.own_bytes(value)))
+        return number
 
     def variable(self, value: Any, frame: FrameType) -> str:
         """How the nearest caller outside the package reaches `value`: "model", else "models[0]" or "trainer.model"."""
@@ -160,13 +160,13 @@ class Scopes:
         """The variables of a frame; without the receiver of a method where that is `value` itself."""
         code = frame.f_code
         receiver = code.co_varnames[0] if code.co_argcount else ""
-        found = variables_of(frame.f_locals)
+        variables = variables_of(frame.f_locals)
         if receiver and frame.f_locals.get(receiver) is value and self.is_receiver(value, code):
-            found = [item for item in found if item[0] != receiver]
-        return found + variables_of(frame.f_globals)
+            variables = [item for item in variables if item[0] != receiver]
+        return variables + variables_of(frame.f_globals)
 
     def own_bytes(self, value: Any) -> int:
-        """What the Tensors that are its own attributes take; one that several modules hold counts once."""
+        """The bytes of the Tensors in its own attributes. A Tensor in several modules counts once."""
         total = 0
         for _, part in parts("", value):
             tensors = [item for _, item in parts("", part)] if issubclass(type(part), (list, tuple)) else [part]
@@ -178,7 +178,7 @@ class Scopes:
 
 
 def _role(frame: FrameType) -> Role:
-    """What a frame of this code has to say."""
+    """The role of a frame, by its code and module."""
     code, module = frame.f_code, frame.f_globals.get("__name__")
     if type(module) is not str:
         module = ""
@@ -192,7 +192,7 @@ def _role(frame: FrameType) -> Role:
 
 def _codes_in(value: Any) -> list[CodeType]:
     accessors = (value.fget, value.fset, value.fdel) if type(value) is property else (value,)
-    return [code for one in accessors if (code := _code_of(one)) is not None]
+    return [code for accessor in accessors if (code := _code_of(accessor)) is not None]
 
 
 def _code_of(value: Any) -> CodeType | None:
@@ -212,16 +212,16 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def inside(value: Any) -> list[tuple[str, Any]]:
-    """What is reached from an object by attributes and items, with the way there, nearest first."""
-    found: list[tuple[str, Any]] = []
+    """The objects that are reachable from an object by attributes and items, each with its path, nearest first."""
+    variables: list[tuple[str, Any]] = []
     seen = {id(value)}
     level = [("", value)]
     for _ in range(DEEPEST):
         level = [item for name, holder in level for item in parts(name, holder) if id(item[1]) not in seen]
         seen.update(id(item) for _, item in level)
-        found += level
+        variables += level
         level = [item for item in level if not issubclass(type(item[1]), (Tensor, LazyBuffer, *SKIPPED))]
-    return found
+    return variables
 
 
 def _attribute(value: Any, holder: Any) -> str:

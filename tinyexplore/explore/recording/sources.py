@@ -24,7 +24,7 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 
 def source_name(file: str) -> str:
-    """How a file is called in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
+    """The name of a file in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
     return well_formed(_source_name(file))
 
 
@@ -35,10 +35,10 @@ def _source_name(file: str) -> str:
     if file.startswith("<"):
         return file
     try:
-        path, here = os.path.abspath(file), os.getcwd()
+        path, directory = os.path.abspath(file), os.getcwd()
     except OSError:  # the working directory was removed
-        path, here = file, PACKAGE_PARENT
-    for base in (here, PACKAGE_PARENT):
+        path, directory = file, PACKAGE_PARENT
+    for base in (directory, PACKAGE_PARENT):
         if path.startswith(base + os.sep):
             return Path(os.path.relpath(path, base)).as_posix()
     return Path(path).name
@@ -139,14 +139,14 @@ def user_code_here() -> CodeType | None:
 
 def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
     """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
-    found = None
+    frame_found = None
     for frame, line, instruction in _frames(traceback):
         if not is_ours(frame.f_globals.get("__name__", "")):
             code = frame.f_code
-            found = UserFrame(code.co_filename, line, code.co_name, code, instruction)
-        elif found is not None:
+            frame_found = UserFrame(code.co_filename, line, code.co_name, code, instruction)
+        elif frame_found is not None:
             break
-    return found
+    return frame_found
 
 
 def raised_in_compiler(traceback: TracebackType | None) -> bool:

@@ -27,7 +27,7 @@ class Spans:
         self._files: dict[str, _File] = {}
 
     def of(self, frame: UserFrame) -> Span | None:
-        """The part of the expression that `frame` was at; None where the interpreter or the source does not tell."""
+        """The part of the expression that `frame` was at; None where the interpreter or the source does not say."""
         code = frame.code
         if code is None or frame.instruction < 0 or not hasattr(code, "co_positions"):
             return None
@@ -77,14 +77,14 @@ def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, in
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}
-    found = {}
+    spans = {}
     for node in ast.walk(tree):
         attribute = node.func if isinstance(node, ast.Call) else node
         if not isinstance(attribute, ast.Attribute) or not isinstance(node, (ast.Call, ast.Attribute)):
             continue
         line, column = attribute.end_lineno or 0, (attribute.end_col_offset or 0) - len(attribute.attr.encode())
-        found[node.end_lineno or 0, node.end_col_offset or 0] = ((node.lineno, node.col_offset), line, column)
-    return found
+        spans[node.end_lineno or 0, node.end_col_offset or 0] = ((node.lineno, node.col_offset), line, column)
+    return spans
 
 
 __all__ = ["Spans"]

@@ -1,4 +1,4 @@
-"""What a trace has ids for: every object is described once and gets the next dense id of its table."""
+"""The tables of a trace under construction: every object is described once and gets the next dense id of its table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hashlib import blake2b
 from typing import Any
 
 from tinyexplore.explore.recording.describe import Printer, content_of, describe, describe_memory
-from tinyexplore.explore.recording.held import NodeBuffer, buffer_key, held_by, roots_of
+from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, held_by, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Spans
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
-from tinyexplore.explore.tracefile.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
+from tinyexplore.explore.tracefile.model import BufferInfo, Frame, Node, OptLaw, RuleInfo, Source, Transform
 from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.kernel.opts import KINDS
 from tinyexplore.lazy import LazyBuffer
@@ -38,7 +38,7 @@ class Tables:
         self.spans = Spans(self._text_of)
         self.sources: list[Source] = []
         self.source_ids: dict[str, int] = {}
-        self.rules: list[Rule] = []
+        self.rules: list[RuleInfo] = []
         self.rule_ids: dict[object, int] = {}
         self.transforms: list[Transform] = []
         self.transform_ids: dict[object, int] = {}
@@ -48,23 +48,23 @@ class Tables:
         self.printer = Printer()
 
     def roots(self, value: Any) -> tuple[int, ...]:
-        """The ids of the nodes that a stage's root stands for: one value, several, or none."""
+        """The ids of the root nodes of a stage: one, several, or none."""
         return tuple(self.node(root) for root in roots_of(value))
 
     def node(self, value: UOp | LazyBuffer) -> int:
-        known = self.node_ids
-        found = known.get(value)
-        if found is not None:
-            return found
+        ids = self.node_ids
+        number = ids.get(value)
+        if number is not None:
+            return number
         sources = self._sources_of
-        if any(source not in known for source in sources(value)):
-            for node in toposort(sources(value), lambda node: () if node in known else sources(node)):
-                if node not in known:
-                    known[node] = len(self.nodes)
+        if any(source not in ids for source in sources(value)):
+            for node in toposort(sources(value), lambda node: () if node in ids else sources(node)):
+                if node not in ids:
+                    ids[node] = len(self.nodes)
                     self.nodes.append(self._make(node))
-        found = known[value] = len(self.nodes)
+        number = ids[value] = len(self.nodes)
         self.nodes.append(self._make(value))
-        return found
+        return number
 
     def _sources_of(self, value: UOp | LazyBuffer) -> tuple[Any, ...]:
         if type(value) is LazyBuffer and value in self.recorded:
@@ -72,7 +72,7 @@ class Tables:
         return value.src
 
     def _make(self, value: UOp | LazyBuffer) -> Node:
-        told = describe(value, self.printer)
+        description = describe(value, self.printer)
         src = tuple([self.node_ids[source] for source in self._sources_of(value)])
         op = value.op.name
         calls: tuple[str, ...] = ()
@@ -81,7 +81,11 @@ class Tables:
         if isinstance(value, UOp):
             kind, user = "uop", None
             digest = content_digest(
-                op, told.dtype, told.arg, told.detail, [self.nodes[source].digest for source in src]
+                op,
+                description.dtype,
+                description.arg,
+                description.detail,
+                [self.nodes[source].digest for source in src],
             )
         else:
             told_of = self.recorded.get(value)
@@ -90,22 +94,22 @@ class Tables:
             kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
             calls = calls if told_of is None else told_of[2]
             if self._is_memory(value):
-                # what computed it, if anything did, is not part of this trace
-                op, told = Ops.BUFFER.name, describe_memory(value)
+                # its sources are not part of this trace
+                op, description = Ops.BUFFER.name, describe_memory(value)
             digest = self._digest(value, src)
         return Node(
             id=len(self.nodes),
             kind=kind,
             op=op,
             src=src,
-            dtype=told.dtype,
-            shape=told.shape,
-            arg=told.arg,
+            dtype=description.dtype,
+            shape=description.shape,
+            arg=description.arg,
             digest=digest,
             user=user,
-            label=told.label,
-            detail=told.detail,
-            group=told.group,
+            label=description.label,
+            detail=description.detail,
+            group=description.group,
             calls=calls,
             name=name,
             scope=scope[0],
@@ -113,21 +117,21 @@ class Tables:
         )
 
     def held(self, value: LazyBuffer) -> NodeBuffer | None:
-        """In which buffer the values of `value` lie, whatever became of it since."""
+        """The buffer with the values of `value`: at the end of the recording if that is known, else now."""
         return self.storage[value] if value in self.storage else held_by(value)
 
     def _is_memory(self, value: LazyBuffer) -> bool:
         """True for what lay in memory before the trace began."""
-        held = self.held(value)
-        return held is not None and held.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
+        storage_of = self.held(value)
+        return storage_of is not None and storage_of.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
-        """A short name of the content, equal across runs; buffers are told apart by their order of appearance."""
+        """A short name of the content, equal across runs; buffers are distinguished by their order of appearance."""
         op, arg = value.op, value.arg
-        held = self.held(value)
-        if held is not None and self._is_memory(value):
+        storage_of = self.held(value)
+        if storage_of is not None and self._is_memory(value):
             op = Ops.BUFFER
-            arg = self.buffer_digests.setdefault(held.buffer.id, f"buffer {len(self.buffer_digests)}")
+            arg = self.buffer_digests.setdefault(storage_of.buffer.id, f"buffer {len(self.buffer_digests)}")
         sources = ",".join(self.nodes[source].digest for source in src)
         text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
         return blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_LENGTH // 2).hexdigest()
@@ -136,64 +140,64 @@ class Tables:
         if frame is None:
             return None
         place = (frame.file, frame.line, frame.function, id(frame.code), frame.instruction)
-        found = self.frame_places.get(place)
-        if found is None:
+        number = self.frame_places.get(place)
+        if number is None:
             function = "" if frame.function == "<module>" else frame.function
             span = self.spans.of(frame)
             key = (self.source(frame.file), frame.line, function, span)
-            found = self.frame_ids.setdefault(key, len(self.frames))
-            self.frame_places[place] = found
-            if found == len(self.frames):
-                self.frames.append(Frame(found, *key))
-        return found
+            number = self.frame_ids.setdefault(key, len(self.frames))
+            self.frame_places[place] = number
+            if number == len(self.frames):
+                self.frames.append(Frame(number, *key))
+        return number
 
     def source(self, file: str) -> int:
-        found = self.source_ids.get(file)
-        if found is None:
-            found = self.source_ids[file] = len(self.sources)
-            self.sources.append(Source(found, source_name(file), self._text_of(file)))
-        return found
+        number = self.source_ids.get(file)
+        if number is None:
+            number = self.source_ids[file] = len(self.sources)
+            self.sources.append(Source(number, source_name(file), self._text_of(file)))
+        return number
 
     def _text_of(self, file: str) -> str:
         return self.texts[file] if file in self.texts else source_text(file)
 
     def rule(self, rule: Any) -> int:
-        found = self.rule_ids.get(rule)
-        if found is None:
-            found = self.rule_ids[rule] = len(self.rules)
+        number = self.rule_ids.get(rule)
+        if number is None:
+            number = self.rule_ids[rule] = len(self.rules)
             file = package_path(rule.file)
-            self.rules.append(Rule(found, rule.name, rule.law, rule.doc, file, rule.line, rule_text(rule)))
-        return found
+            self.rules.append(RuleInfo(number, rule.name, rule.law, rule.doc, file, rule.line, rule_text(rule)))
+        return number
 
     def transform(self, transform: Any) -> int:
-        found = self.transform_ids.get(transform)
-        if found is None:
-            found = self.transform_ids[transform] = len(self.transforms)
+        number = self.transform_ids.get(transform)
+        if number is None:
+            number = self.transform_ids[transform] = len(self.transforms)
             file, text = package_path(transform.file), function_text(transform.function)
-            self.transforms.append(Transform(found, transform.name, transform.law, file, transform.line, text))
-        return found
+            self.transforms.append(Transform(number, transform.name, transform.law, file, transform.line, text))
+        return number
 
     def laws_of(self, op: Any) -> tuple[int, ...]:
         """The ids of the laws of a kind of opt."""
-        found = self.law_ids.get(op)
-        if found is None:
+        numbers = self.law_ids.get(op)
+        if numbers is None:
             first = len(self.laws)
             rows = [
                 OptLaw(number, op.name, law.words, law.before, law.after)
                 for number, law in enumerate(KINDS[op].laws, first)
             ]
             self.laws += rows
-            found = self.law_ids[op] = tuple(row.id for row in rows)
-        return found
+            numbers = self.law_ids[op] = tuple(row.id for row in rows)
+        return numbers
 
     def buffer(self, buffer: Any) -> int:
         """The id of a Buffer or of the key that stands for one in events."""
         key = buffer_key(buffer)
-        found = self.buffers.get(key.id)
-        if found is None:
-            found = BufferInfo(len(self.buffers), key.device, key.dtype.name, key.size, key.nbytes, None, None)
-            self.buffers[key.id] = found
-        return found.id
+        info = self.buffers.get(key.id)
+        if info is None:
+            info = BufferInfo(len(self.buffers), key.device, key.dtype.name, key.size, key.nbytes, None, None)
+            self.buffers[key.id] = info
+        return info.id
 
 
 def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
@@ -211,14 +215,14 @@ class UopDigests:
         self._known: dict[UOp, str] = {}
 
     def of(self, uop: UOp) -> str:
-        """The digest of the node that stands for `uop`."""
-        known = self._known
-        if uop not in known:
-            for node in toposort((uop,), lambda node: () if node in known else node.src):
-                if node not in known:
-                    sources = [known[source] for source in node.src]
-                    known[node] = content_digest(node.op.name, *content_of(node), sources)
-        return known[uop]
+        """The digest of the node for `uop`."""
+        digests = self._known
+        if uop not in digests:
+            for node in toposort((uop,), lambda node: () if node in digests else node.src):
+                if node not in digests:
+                    sources = [digests[source] for source in node.src]
+                    digests[node] = content_digest(node.op.name, *content_of(node), sources)
+        return digests[uop]
 
     def is_named(self, uop: UOp, digest: str) -> bool:
         """Whether `digest` is that of `uop`; in traces of older releases it is the beginning of `UOp.digest`."""

@@ -1,4 +1,4 @@
-"""The order in which a recording is read: what another thread compiled stands with the kernel that it was for."""
+"""The order of events in a recording. Events of other threads are moved to the kernel that they compiled."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def in_turn(recorder: Recorder) -> list[Told]:
     Times leave out what passed while kernels ran again, only to be timed (`Retimed`).
     """
     main = recorder.log[0].thread if recorder.log else 0
-    aside: dict[int, list[Told]] = {}  # what compiling threads told, by kernel
+    aside: dict[int, list[Told]] = {}  # events of compiling threads, by kernel
     kernel_of: dict[int, int] = {}  # compiling thread → the kernel that its open stage is for
     depth: dict[int, int] = {}
     blocks: dict[int, list[Told]] = {main: []}  # thread of the user's → its events since it had no stage open
-    found: list[Told] = []
+    ordered: list[Told] = []
     paused = 0.0
     number = {main: 0}
     for event, time, thread in recorder.log:
         if isinstance(event, Retimed):
             paused += event.took
-        told = event, time - paused, number.setdefault(thread, len(number))
+        entry = event, time - paused, number.setdefault(thread, len(number))
         change = isinstance(event, StageBegan) - isinstance(event, StageEnded)
         if thread not in blocks and (thread in kernel_of or _begins_aside(event)):
             if thread not in kernel_of:
                 kernel_of[thread] = event.kernel  # type: ignore[union-attr, assignment]
-            aside.setdefault(kernel_of[thread], []).append(told)
+            aside.setdefault(kernel_of[thread], []).append(entry)
             depth[thread] = depth.get(thread, 0) + change
             if not depth[thread]:
                 del kernel_of[thread]
@@ -39,26 +39,26 @@ def in_turn(recorder: Recorder) -> list[Told]:
         if isinstance(event, (StageBegan, Recorded)):
             blocks.setdefault(thread, [])
         block = blocks.get(thread, blocks[main])
-        block.append(told)
+        block.append(entry)
         depth[thread] = max(0, depth.get(thread, 0) + change)
         if not depth[thread]:  # stages of several threads do not interleave
-            found += block
+            ordered += block
             block.clear()
     for block in blocks.values():
-        found += block
-    return _with_kernels(found, aside) if aside else found
+        ordered += block
+    return _with_kernels(ordered, aside) if aside else ordered
 
 
 def _begins_aside(event: Event) -> bool:
     return isinstance(event, StageBegan) and event.kernel is not None
 
 
-def _with_kernels(told: list[Told], aside: dict[int, list[Told]]) -> list[Told]:
-    """`told` with what lies in `aside` put before the end of its kernel's stage; the rest of it at the end."""
-    found: list[Told] = []
+def _with_kernels(entries: list[Told], aside: dict[int, list[Told]]) -> list[Told]:
+    """`entries` with what lies in `aside` put before the end of its kernel's stage; the rest of it at the end."""
+    ordered: list[Told] = []
     open_stages: list[StageBegan] = []
-    for one in told:
-        event = one[0]
+    for entry in entries:
+        event = entry[0]
         if isinstance(event, StageBegan):
             open_stages.append(event)
         elif isinstance(event, StageEnded):
@@ -66,11 +66,11 @@ def _with_kernels(told: list[Told], aside: dict[int, list[Told]]) -> list[Told]:
                 open_stages.pop()
             began = open_stages.pop() if open_stages else None
             if began is not None and began.kernel is not None:
-                found += aside.pop(began.kernel, ())
-        found.append(one)
+                ordered += aside.pop(began.kernel, ())
+        ordered.append(entry)
     for left in aside.values():
-        found += left
-    return found
+        ordered += left
+    return ordered
 
 
 __all__ = ["in_turn"]

@@ -57,7 +57,7 @@ class Limits:
     memory: int = MEMORY
 
     def of_text(self, memory: int) -> JsonLimits:
-        """These limits for a text whose file is large enough for so many bytes of memory."""
+        """These limits for a text whose file is large enough for `memory` bytes."""
         return JsonLimits(self.nbytes, self.values, self.depth, max(self.memory, memory))
 
 
@@ -79,7 +79,7 @@ def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLi
     try:
         data = bounded_json(text, limits)
     except UnicodeEncodeError as error:
-        raise TraceFormatError(f"not a trace: the text is not UTF-8 ({error})") from None
+        raise TraceFormatError(f"not a trace: the file is not UTF-8 ({error})") from None
     except UntrustedError as error:
         hint = "; larger ones are read with limits=Limits(...)" if "more than" in str(error) else ""
         raise TraceFormatError(f"not a trace: {error}{hint}") from None
@@ -106,7 +106,7 @@ def row_to_data(row: Any) -> Any:
 
 
 def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
-    """The rows of a trace that `row_to_data` wrote, each checked by itself."""
+    """The rows of a trace that `row_to_data` wrote, each checked alone."""
     of_kind: Any = kind
     decode = _decode_dataclass(of_kind)
     return tuple(decode(row) for row in data)
@@ -130,7 +130,7 @@ def tables_from_bytes(kind: type[T], data: bytes, limits: Limits = LIMITS) -> T:
 
 
 def _trace_in(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
-    """The trace in `file`, which has so many bytes."""
+    """The trace in `file`, which has `nbytes` bytes."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
@@ -184,10 +184,10 @@ def _encode_dataclass(kind: type) -> Codec:
     nested = [(name, encode) for name, encode in fields if encode is not _identity]
 
     def encode(value: Any) -> dict[str, Any]:
-        found = {name: getattr(value, name) for name in plain}
+        fields = {name: getattr(value, name) for name in plain}
         for name, encode_field in nested:
-            found[name] = encode_field(getattr(value, name))
-        return found
+            fields[name] = encode_field(getattr(value, name))
+        return fields
 
     return encode
 
@@ -215,7 +215,7 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
             try:
                 return tuple([item(value) for value in _array(values)])
             except TraceFormatError:
-                return _each([item] * len(_array(values)), values)  # to say which
+                return _each([item] * len(_array(values)), values)  # to name them
 
         return decode_many
     items = [_decoder(argument) for argument in arguments]
@@ -229,13 +229,13 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
 
 
 def _each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[Any, ...]:
-    found = []
+    decoded = []
     for place, (decode, value) in enumerate(zip(decoders, values, strict=True)):
         try:
-            found.append(decode(value))
+            decoded.append(decode(value))
         except TraceFormatError as error:
             raise within(f"[{place}]", error) from None
-    return tuple(found)
+    return tuple(decoded)
 
 
 @cache

@@ -5,7 +5,7 @@ becomes `{"rows": 3, "columns": {"src": [5, 1, -2], "how": ["rewrite", ...]}}`: 
 values stand together, and ids, which mostly count on, become small. Texts of lines are numbered in a table "texts" of
 the trace: kernels of one form have mostly equal lines, too far apart for the window of gzip. A text is the number of a
 form, which is the text without its numbers, and the differences of these from the last text of the form. Digests that
-follow from the rest of a node are left out. The unrolled copy is `widgets/src/columns.ts`.
+follow from the rest of a node are left out. `widgets/src/columns.ts` reads it in a page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -83,22 +83,30 @@ def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: in
             if total > nbytes:
                 raise TraceFormatError(f"programs: their lines have more than {nbytes} characters")
             table["columns"]["text"] = lines
-    found: dict[str, Any] = _of_row(kind, _unpack_table)(data)
-    nodes = found.get("nodes")
+    unpacked_row: dict[str, Any] = _of_row(kind, _unpack_table)(data)
+    nodes = unpacked_row.get("nodes")
     if isinstance(nodes, TableRows):
         nodes.replace("digest", derived(nodes))
     elif isinstance(nodes, list):
         digests = derived(nodes)
-        found["nodes"] = [
+        unpacked_row["nodes"] = [
             {**row, "digest": digest} if isinstance(row, dict) and "digest" in row else row
             for row, digest in zip(nodes, digests, strict=True)
         ]
-    return found
+    return unpacked_row
 
 
 def _packed_texts(texts: list[str]) -> Any:
     if any(_HOLE in text for text in texts):
         return texts
+    forms, form_of_text, differences = packed_forms(texts)
+    if sum(map(len, forms)) > MOST_OF_FORMS:
+        return texts
+    return {"forms": list(forms), "form": list(form_of_text), "numbers": list(differences)}
+
+
+def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
+    """The forms of texts, the form of each text, and the numbers of all as differences. No text may have "\\x01"."""
     forms: dict[str, int] = {}
     form_of_text: list[int] = []
     last: list[list[int]] = []
@@ -112,9 +120,7 @@ def _packed_texts(texts: list[str]) -> Any:
             last.append([0] * len(numbers))
         differences += [number - before for number, before in zip(numbers, last[form], strict=True)]
         last[form] = numbers
-    if sum(map(len, forms)) > MOST_OF_FORMS:
-        return texts
-    return {"forms": list(forms), "form": form_of_text, "numbers": differences}
+    return tuple(forms), tuple(form_of_text), tuple(differences)
 
 
 def _unpacked_texts(packed: Any, most: int) -> list[Any]:
@@ -147,20 +153,25 @@ def _unpacked_texts(packed: Any, most: int) -> list[Any]:
 
 
 def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tables of lines, as columns, in the programs of a packed trace; what has another form is passed over."""
-    programs = data.get("programs")
-    if isinstance(programs, dict):
-        columns = programs.get("columns")
-        tables = columns.get("lines") if isinstance(columns, dict) else None
-    else:
-        rows = programs if isinstance(programs, list) else []
-        tables = [row.get("lines") for row in rows if isinstance(row, dict)]
+    """The tables of lines, as columns, in the programs and texts of a packed trace; what has another form is passed
+    over."""
     line_tables = []
-    for table in tables if isinstance(tables, list) else []:
-        columns = table.get("columns") if isinstance(table, dict) else None
-        if isinstance(columns, dict) and isinstance(columns.get("text"), list):
-            line_tables.append(table)
+    for name in ("programs", "stage_texts"):
+        for table in _lines_in(data.get(name)):
+            columns = table.get("columns") if isinstance(table, dict) else None
+            if isinstance(columns, dict) and isinstance(columns.get("text"), list):
+                line_tables.append(table)
     return line_tables
+
+
+def _lines_in(listings: Any) -> list[Any]:
+    """The lines of each row of a table of listings."""
+    if isinstance(listings, dict):
+        columns = listings.get("columns")
+        tables = columns.get("lines") if isinstance(columns, dict) else None
+        return tables if isinstance(tables, list) else []
+    rows = listings if isinstance(listings, list) else []
+    return [row.get("lines") for row in rows if isinstance(row, dict)]
 
 
 def _text_at(number: Any, texts: list[Any]) -> Any:
@@ -343,7 +354,7 @@ def _unchained(values: Sequence[Any]) -> list[Any]:
     first = 0
     for items in values:
         if not isinstance(items, list) or any(type(item) is not int for item in items):
-            unchained.append(items)  # whoever decodes it says what is wrong
+            unchained.append(items)  # the decoder reports the error
             continue
         ids = list(accumulate(items, initial=first))[1:]
         unchained.append(ids)

@@ -1,4 +1,4 @@
-"""Numbers of things as text, for whoever must not load a trace's model to say them."""
+"""Numbers of things as text, without an import of the trace's model."""
 
 from __future__ import annotations
 

@@ -6,13 +6,25 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tinyexplore.explore.tracefile.figures import all_figures
+from tinyexplore.explore.tracefile.fusions import Fusions
 from tinyexplore.explore.tracefile.model import TraceTables
 from tinyexplore.explore.tracefile.modules import module_costs
 from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.scripts import kernel_scripts
+from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
 T = TypeVar("T", bound=TraceTables)
 
 
 def with_derived_tables(trace: T) -> T:
-    """`trace` with its figures, the costs of its modules and its roofline, of the other tables as they are now."""
-    return replace(trace, figures=all_figures(trace), module_costs=module_costs(trace), roofline=roofline(trace))
+    """`trace` with the tables that follow from its other tables as they are now."""
+    return replace(
+        trace,
+        figures=all_figures(trace),
+        module_costs=module_costs(trace),
+        roofline=roofline(trace),
+        kernel_time=kernel_timeline(trace),
+        elapsed_time=timeline(trace),
+        fusion_edges=Fusions(trace).fusion_edges(),
+        scripts=kernel_scripts(trace),
+    )

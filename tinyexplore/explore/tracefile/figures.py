@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import level_for, tensor_kinds
 from tinyexplore.explore.tracefile.model import (
     Figure,
     Figures,
@@ -26,20 +27,21 @@ _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 
 def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
     """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
-    return _Tables(trace).figures(kernel)
+    return _FigureTables(trace).figures(kernel)
 
 
 def all_figures(trace: TraceTables) -> tuple[Figures, ...]:
     """The figures of the whole trace, then those of each kernel in order."""
-    tables = _Tables(trace)
+    tables = _FigureTables(trace)
     return tuple(tables.figures(kernel) for kernel in (None, *range(len(trace.kernels))))
 
 
-class _Tables:
+class _FigureTables:
     """The tables of a trace by kernel, read once for all figures."""
 
     def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
+        self.tensor_kinds = tensor_kinds(trace)
         self.runs = {run.kernel: run for run in trace.runs}
         self.parents = {stage.parent for stage in trace.stages}
         self.searched = _searches(trace)
@@ -59,12 +61,12 @@ class _Tables:
         if kernel is None:
             stages: Sequence[Stage] = trace.stages
             programs: Sequence[Program] = trace.programs
-            lazy = [node for node in trace.nodes if node.kind == "lazybuffer"]
+            lazy = [node for node in trace.nodes if node.kind in self.tensor_kinds]
         else:
             info = trace.kernels[kernel]
             stages, programs = self.stages.get(_owner(info), []), self.programs.get(_owner(info), [])
             members = (trace.nodes[node] for node in sorted({*info.nodes, *info.roots}))
-            lazy = [node for node in members if node.kind == "lazybuffer"]
+            lazy = [node for node in members if node.kind in self.tensor_kinds]
         times, search_us = self._times(stages)
         timed = [self.runs[one.id] for one in kernels if one.id in self.runs]
         compile_us = sum(times.values())
@@ -72,7 +74,7 @@ class _Tables:
         passes = [stage for stage in stages if self._is_pass(stage)]
         firings = sum(step.rule is not None for stage in passes for step in stage.steps)
         lines_of = _lines_by_language(programs)
-        parts = (
+        parts: tuple[tuple[str, str, str], ...] = (
             ("python", "Python", _python_text(trace, lazy)),
             ("lazy", "LazyBuffers", _lazy_text(lazy)),
             ("kernels", "Kernels", _kernel_words(trace, kernel)),
@@ -81,6 +83,8 @@ class _Tables:
             ("code", *_code_texts(lines_of)),
             ("run", "Run", _run_words(timed, len(kernels))),
         )
+        if trace.dialect is not None:
+            parts = self._foreign(parts, lazy, stages, lines_of)
         return Figures(
             kernel,
             tuple(Figure(place, title, words, times[place]) for place, title, words in parts),
@@ -91,6 +95,34 @@ class _Tables:
             tuple(stage.id for stage in passes),
             max((stage.id for stage in stages if place_of(stage) == "code"), default=None),
             _summary(trace, compile_us, search_us, run_us) if kernel is None else (),
+        )
+
+    def _foreign(
+        self,
+        parts: Iterable[tuple[str, str, str]],
+        tensors: Sequence[Node],
+        stages: Sequence[Stage],
+        lines_of: dict[str, int],
+    ) -> tuple[tuple[str, str, str], ...]:
+        """The parts that a foreign compiler has, by its own words."""
+        trace = self.trace
+        level = level_for(trace, "tensors")
+        firings = sum(step.rule is not None for stage in stages for step in stage.steps)
+        passes = f"{count_text(len(stages), 'stage')}" + (f" · {count_text(firings, 'firing')}" if firings else "")
+        is_there = {
+            "python": bool(trace.sources),
+            "lazy": bool(tensors),
+            "kernels": bool(trace.kernels),
+            "passes": bool(stages),
+            "uops": "uops" in lines_of,
+            "code": bool(set(lines_of) - {"uops"}),
+            "run": bool(trace.runs),
+        }
+        python = _python_text(trace, trace.nodes)
+        words = {"lazy": count_text(len(tensors), "node"), "passes": passes, "python": python}
+        titles = {} if level is None else {"lazy": level.plural}
+        return tuple(
+            (place, titles.get(place, title), words.get(place, text)) for place, title, text in parts if is_there[place]
         )
 
     def _is_pass(self, stage: Stage) -> bool:
@@ -113,19 +145,19 @@ class _Tables:
 
 
 def _python_text(trace: TraceTables, lazy: Iterable[Node]) -> str:
-    """How many lines of Python built the LazyBuffers."""
+    """The number of Python lines that built the LazyBuffers, as text."""
     users = {node.user for node in lazy if node.user is not None}
     return count_text(len({(trace.frames[user].source, trace.frames[user].line) for user in users}), "line")
 
 
 def _lazy_text(lazy: Sequence[Node]) -> str:
-    """How many LazyBuffers there are, and how many of them are views."""
+    """The number of LazyBuffers and of views among them, as text."""
     views = sum(node.group == "movement" for node in lazy)
     return f"{count_text(len(lazy), 'node')} · {count_text(views, 'view')}"
 
 
 def _passes_text(passes: Sequence[Stage], firings: int) -> str:
-    """How many passes ran, how many rules fired, and how many passes changed nothing."""
+    """The numbers of passes, of firings and of passes without a change, as text."""
     idle = sum(not _changed(stage) for stage in passes)
     text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
     return text + (f" · {idle:,} idle" if idle else "")
@@ -167,11 +199,11 @@ def place_of(stage: Stage) -> str | None:
 
 def _searches(trace: TraceTables) -> set[int]:
     """The stages that searched, and all inside them."""
-    found: set[int] = set()
+    kernels: set[int] = set()
     for stage in trace.stages:  # parents come first
-        if stage.candidates or stage.search is not None or stage.parent in found:
-            found.add(stage.id)
-    return found
+        if stage.candidates or stage.search is not None or stage.parent in kernels:
+            kernels.add(stage.id)
+    return kernels
 
 
 def _changed(stage: Stage) -> bool:
@@ -199,15 +231,16 @@ def _run_words(timed: list[Run], kernels: int) -> str:
 
 
 def summary(trace: TraceTables) -> list[str]:
-    """What all kernels took, in a line: the parts of the strip, summed."""
+    """The times of all kernels in a line: the parts of the strip, summed."""
     return list(figures(trace).summary)
 
 
 def _summary(trace: TraceTables, compile_us: float, search_us: float, run_us: float) -> tuple[str, ...]:
     cached = sum(kernel.cached for kernel in trace.kernels)
     count = len(trace.kernels)
+    kernels = "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel")
     facts = [
-        "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
+        kernels if count or trace.dialect is None else "",
         f"compiled in {duration_text(compile_us)}" if compile_us > 0 else "",
         f"searched for {duration_text(search_us)}" if search_us > 0 else "",
         f"{cached} from the cache" if cached else "",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import is_tensor
 from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import (
     DrawnGraph,
@@ -37,10 +38,15 @@ class NoDotProgram(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One graph of a trace: the LazyBuffers, or what `stage` got ("before") or left ("after").
+    """One graph of a trace.
 
-    `to_networkx` has every node; a picture or a Digraph folds plain nodes into labels and shows at most `max_nodes`
-    boxes, saying what it hides.
+    `to_networkx` has every node. A picture or a Digraph folds plain nodes into labels and says what it hides.
+
+    trace: the trace.
+    stage: the stage that read or returned the graph, None for the LazyBuffers.
+    which: "before" or "after" the stage.
+    kind: of the nodes.
+    max_nodes: the most boxes of a picture.
     """
 
     trace: TraceTables
@@ -113,7 +119,7 @@ def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
     runs = {run.kernel: run.median_us for run in trace.runs}
     inside: dict[int | None, list[DrawnNode]] = {}
     for node in graph.nodes:
-        kernel = kernel_of.get(node.id) if trace.nodes[node.id].kind == "lazybuffer" else None
+        kernel = kernel_of.get(node.id) if is_tensor(trace, trace.nodes[node.id]) else None
         inside.setdefault(kernel, []).append(node)
     for kernel, nodes in inside.items():
         if kernel is None:

@@ -9,7 +9,7 @@ _PARTS = ("stage", "step", "kernel", "graph", "place", "panel")
 
 
 def link_of(cursor: Mapping[str, Any], selected: Iterable[int] = ()) -> str:
-    """The link to where a reader is, as the views make it."""
+    """The link to the reader's place, in the form that the views write."""
     parts = [f"{name}={cursor[name]}" for name in _PARTS if cursor.get(name) is not None]
     nodes = ",".join(str(node) for node in selected)
     return "#" + "&".join([*parts, *([f"node={nodes}"] if nodes else [])])

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, TypeVar
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import is_tensor, tensor_kinds
 from tinyexplore.explore.tracefile.model import KernelInfo, ModuleCost, Node, TraceTables
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
@@ -19,13 +20,21 @@ OUTSIDE = "(outside of modules)"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Module(ReadableRow):
-    """A module and what it cost, the modules inside included.
+    """A module and its cost, the modules inside included. `Trace.module_costs` has the same as rows.
 
-    `time_us`: its share of the kernels' medians. A kernel that several modules are fused into is shared among them by
-    the elements that each computes, so that the times of a tree add up; `backward_us` is the part for gradients.
-    `parameter_bytes`: its Tensors. `result_bytes`: what kernels stored for it. `kernels`: those with a part of it.
-    `nodes`: the LazyBuffers made in it. `scope`: its number in the trace, None for the whole and for what no module
-    made. The trace has the figures as rows (`module_costs`), which the front end draws.
+    A kernel that several modules are fused into is divided among them by the elements that each computes. So the times
+    of a tree add up.
+
+    name: the variable, or the attribute of the module around it.
+    kind: its class.
+    time_us: its share of the kernels' medians, in microseconds.
+    backward_us: the part of `time_us` for gradients.
+    parameter_bytes: size of its Tensors.
+    result_bytes: size of what kernels stored for it.
+    kernels: those that compute a part of it.
+    children: the modules inside.
+    nodes: the LazyBuffers made in it.
+    scope: its number in the trace, None for the whole and for what no module made.
     """
 
     name: str
@@ -40,7 +49,7 @@ class Module(ReadableRow):
     scope: int | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
-        """It and all inside, outermost first, with how deep each lies."""
+        """The module and all modules inside, outermost first, each with its depth."""
         yield depth, self
         for child in self.children:
             yield from child.walk(depth + 1)
@@ -76,13 +85,22 @@ class Module(ReadableRow):
 
 @dataclass(slots=True)
 class _Sum:
+    """A sum of costs.
+
+    time_us: microseconds.
+    backward_us: the part for gradients.
+    result_bytes: bytes that kernels stored.
+    """
+
     time_us: float = 0.0
     backward_us: float = 0.0
     result_bytes: int = 0
 
 
 def modules(trace: TraceTables) -> Module:
-    """The tree: its root is the trace, a child for each outermost module, the last one for what no module made."""
+    """The tree of modules. Its root is the trace, with a child for each outermost module; the last child has the work
+    outside of all modules.
+    """
     sums: dict[int | None, _Sum] = {}
     kernels: dict[int | None, set[int]] = {}
     medians = {run.kernel: run.median_us for run in trace.runs}
@@ -96,8 +114,9 @@ def modules(trace: TraceTables) -> Module:
         for root, buffer in zip(kernel.roots, kernel.buffers, strict=False):
             sums.setdefault(trace.nodes[root].scope, _Sum()).result_bytes += trace.buffers[buffer].bytes
     nodes_of: dict[int | None, list[int]] = {}
+    kinds = tensor_kinds(trace)
     for node in trace.nodes:
-        if node.kind == "lazybuffer":
+        if node.kind in kinds:
             nodes_of.setdefault(node.scope, []).append(node.id)
     inner: dict[int | None, list[int]] = {}
     for row in trace.scopes:
@@ -178,7 +197,7 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
     work: dict[K, float] = {}
     for member in dict.fromkeys((*kernel.nodes, *kernel.roots)):
         node = trace.nodes[member]
-        if node.kind == "lazybuffer" and node.group not in ("movement", "const", "buffer"):
+        if is_tensor(trace, node) and node.group not in ("movement", "const", "buffer"):
             key = key_of(node)
             work[key] = work.get(key, 0.0) + _elements(trace, node)
     total = sum(work.values())
@@ -190,13 +209,13 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
 
 
 def _elements(trace: TraceTables, node: Node) -> int:
-    """How many elements an operation goes through: a reduction those that it reads."""
+    """The number of elements that an operation processes; for a reduction, those that it reads."""
     sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
     return max([_size(node), *(_size(source) for source in sources)])
 
 
 def _size(node: Node) -> int:
-    """Elements of a shape; of a symbolic size ("v=3") what it was bound to."""
+    """The number of elements of a shape. A symbolic size ("v=3") counts as its bound value."""
     sizes = [
         int(str(size).rpartition("=")[2]) if str(size).rpartition("=")[2].isdigit() else 1 for size in node.shape or ()
     ]

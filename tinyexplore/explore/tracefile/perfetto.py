@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.tracefile.model import TraceTables
-from tinyexplore.explore.tracefile.timeline import Span, timeline
+from tinyexplore.explore.tracefile.model import TimelineSpan, TraceTables
+from tinyexplore.explore.tracefile.timeline import span_facts, timeline
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.whole_files import write_whole
 
@@ -15,7 +15,7 @@ _SEQUENCE = 1
 
 
 class MissingPackage(ImportError):
-    """An optional package that this needs is not installed; the message says how to get it."""
+    """An optional package is not installed. The message says how to install it."""
 
 
 def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
@@ -31,24 +31,27 @@ def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
         text += "Perfetto opens too, does without (save_chrome_trace): pip install 'tinyexplore[data]'"
         raise MissingPackage(text) from error
     writer = _PacketWriter(TraceProtoBuilder(), messages)
-    found = timeline(trace)
+    rows = timeline(trace)
     process = writer.track(_PROCESS, "")
     process.process.pid = 1
     process.process.process_name = well_formed(trace.title) or "tinyexplore"
-    for row, name in found.rows.items():
+    for row, name in rows.rows:
         writer.track(_ROWS + row, name, _PROCESS)
-        writer.spans(_ROWS + row, [span for span in found.spans if span.row == row])
+        writer.spans(_ROWS + row, [(span, span_facts(trace, span)) for span in rows.spans if span.row == row])
     counter = writer.track(_MEMORY, "memory", _PROCESS)
     counter.counter.unit = messages.CounterDescriptor.UNIT_SIZE_BYTES
-    for time_us, total in found.memory:
+    for time_us, total in rows.memory:
         event = writer.event(time_us, _MEMORY, messages.TrackEvent.TYPE_COUNTER)
         event.counter_value = max(-(1 << 63), min(total, (1 << 63) - 1))
     writer.track(_BUFFERS, "buffers", _PROCESS)
-    for lane in sorted({life.lane for life in found.lives}):
+    for lane in sorted({life.lane for life in rows.lives if life.lane is not None}):
         writer.track(_LANES + lane, f"lane {lane}", _BUFFERS)
-        lives = [life for life in found.lives if life.lane == lane]
+        lives = [life for life in rows.lives if life.lane == lane]
         spans = [
-            Span(lane, life.name, life.started_us, life.ended_us - life.started_us, {"bytes": life.bytes})
+            (
+                TimelineSpan(lane, life.name, life.started_us, life.ended_us - life.started_us),
+                {"bytes": life.bytes},
+            )
             for life in lives
         ]
         writer.spans(_LANES + lane, spans)
@@ -66,13 +69,13 @@ class _PacketWriter:
         self.messages = messages
 
     def track(self, uuid: int, name: str, parent: int | None = None) -> Any:
-        found = self.builder.add_packet().track_descriptor
-        found.uuid = uuid
+        descriptor = self.builder.add_packet().track_descriptor
+        descriptor.uuid = uuid
         if name:
-            found.name = well_formed(name)
+            descriptor.name = well_formed(name)
         if parent is not None:
-            found.parent_uuid = parent
-        return found
+            descriptor.parent_uuid = parent
+        return descriptor
 
     def event(self, time_us: float, track: int, kind: int) -> Any:
         packet = self.builder.add_packet()
@@ -82,16 +85,18 @@ class _PacketWriter:
         packet.track_event.type = kind
         return packet.track_event
 
-    def spans(self, track: int, spans: list[Span]) -> None:
-        """Beginnings and ends in their order; what seems to outlast the span round it, by rounding, ends with it."""
+    def spans(self, track: int, spans: list[tuple[TimelineSpan, dict[str, Any]]]) -> None:
+        """The begin and end packets of spans, in order. A span that outlasts its parent by rounding ends with the
+        parent.
+        """
         kinds = self.messages.TrackEvent
         open_ends: list[float] = []
-        for span in sorted(spans, key=lambda span: (span.started_us, -span.elapsed_us)):
+        for span, facts in sorted(spans, key=lambda one: (one[0].started_us, -one[0].elapsed_us)):
             while open_ends and open_ends[-1] <= span.started_us:
                 self.event(open_ends.pop(), track, kinds.TYPE_SLICE_END)
             event = self.event(span.started_us, track, kinds.TYPE_SLICE_BEGIN)
             event.name = well_formed(span.name)
-            for key, value in span.about.items():
+            for key, value in facts.items():
                 self.note(event, key, value)
             end_us = span.started_us + span.elapsed_us
             open_ends.append(min(end_us, open_ends[-1]) if open_ends else end_us)

@@ -1,4 +1,4 @@
-"""Questions to a Trace: where things came from, what became of them, which lines they made, what differs.
+"""Queries on a Trace: the origins of nodes, their results, their lines in listings, and differences.
 
 Every function takes nodes (or their ids) and answers with plain parts of the model.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from tinyexplore.explore.tracefile.dialect import tensor_kinds
 from tinyexplore.explore.tracefile.model import (
     Frame,
     KernelInfo,
@@ -19,7 +20,7 @@ from tinyexplore.explore.tracefile.model import (
     Link,
     Node,
     Program,
-    Rule,
+    RuleInfo,
     Stage,
     Step,
     TraceTables,
@@ -33,7 +34,12 @@ Direction = Literal["back", "forward", "both"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LineRef(ReadableRow):
-    """A line of a listing; `number` counts from 0."""
+    """A line of a listing.
+
+    program: the listing.
+    number: of the line, from 0.
+    line: the line.
+    """
 
     program: Program
     number: int
@@ -42,13 +48,19 @@ class LineRef(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Firing(ReadableRow):
-    """One step of a pass, with the stage it happened in: by a rule, or by a transform; by neither where a node was made
-    anew for its new sources."""
+    """One step of a pass.
+
+    stage: the pass.
+    number: of the step, from 0.
+    step: the step.
+    rule: the rule that fired; None for a transform, and for a node that was rebuilt because its sources changed.
+    transform: the transform, None for others.
+    """
 
     stage: Stage
     number: int
     step: Step
-    rule: Rule | None
+    rule: RuleInfo | None
     transform: Transform | None = None
 
 
@@ -61,37 +73,37 @@ class _Index:
 
     @cached_property
     def back(self) -> dict[int, list[Link]]:
-        found: dict[int, list[Link]] = {}
+        links: dict[int, list[Link]] = {}
         for link in self.trace.links:
-            found.setdefault(link.dst, []).append(link)
-        return found
+            links.setdefault(link.dst, []).append(link)
+        return links
 
     @cached_property
     def forward(self) -> dict[int, list[Link]]:
-        found: dict[int, list[Link]] = {}
+        links: dict[int, list[Link]] = {}
         for link in self.trace.links:
-            found.setdefault(link.src, []).append(link)
-        return found
+            links.setdefault(link.src, []).append(link)
+        return links
 
     @cached_property
     def lines_of(self) -> dict[int, list[LineRef]]:
-        found: dict[int, list[LineRef]] = {}
+        lines: dict[int, list[LineRef]] = {}
         for program in self.trace.programs:
             for number, line in enumerate(program.lines):
                 for node in line.nodes:
-                    found.setdefault(node, []).append(LineRef(program, number, line))
-        return found
+                    lines.setdefault(node, []).append(LineRef(program, number, line))
+        return lines
 
     @cached_property
     def firings_of(self) -> dict[int, list[Firing]]:
         """Node → the steps that made it."""
-        found: dict[int, list[Firing]] = {}
+        firings: dict[int, list[Firing]] = {}
         for stage in self.trace.stages:
             transform = None if stage.transform is None else self.trace.transforms[stage.transform]
             for number, step in enumerate(stage.steps):
                 rule = self.trace.rules[step.rule] if step.rule is not None else None
-                found.setdefault(step.after, []).append(Firing(stage, number, step, rule, transform))
-        return found
+                firings.setdefault(step.after, []).append(Firing(stage, number, step, rule, transform))
+        return firings
 
     @cached_property
     def kernel_of_stage(self) -> dict[int | None, int | None]:
@@ -104,9 +116,9 @@ class _Index:
     @cached_property
     def users_in(self) -> dict[int, dict[int, list[int]]]:
         """Kernel → node → the nodes of that kernel's programs that read it."""
-        found: dict[int, dict[int, list[int]]] = {}
+        users_of: dict[int, dict[int, list[int]]] = {}
         for program in self.trace.programs:
-            users = found.setdefault(program.kernel, {})
+            users = users_of.setdefault(program.kernel, {})
             seen: set[int] = set()
             stack = [node for line in program.lines for node in line.nodes]
             while stack:
@@ -117,41 +129,41 @@ class _Index:
                 for src in self.trace.nodes[node].src:
                     users.setdefault(src, []).append(node)
                     stack.append(src)
-        return found
+        return users_of
 
     def closure(self, ids: Iterable[int], links: dict[int, list[Link]], end: str, kernel: int | None) -> set[int]:
-        """What is reached over links told before any kernel, or for this one; all links if `kernel` is None."""
-        found = set(ids)
-        stack = list(found)
+        """What is reached over links recorded before any kernel, or for this one; all links if `kernel` is None."""
+        closed = set(ids)
+        stack = list(closed)
         while stack:
             for link in links.get(stack.pop(), ()):
                 other = link.src if end == "src" else link.dst
-                if other not in found and self.belongs(link, kernel):
-                    found.add(other)
+                if other not in closed and self.belongs(link, kernel):
+                    closed.add(other)
                     stack.append(other)
-        return found
+        return closed
 
     def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
         """The frames of the LazyBuffers that `node` came from."""
-        known = self.known_frames.get(kernel)
-        if known is None:
-            known = self.known_frames[kernel] = self.spread_frames(kernel)
-        return tuple(sorted(known.get(node, ())))
+        frames_of = self.known_frames.get(kernel)
+        if frames_of is None:
+            frames_of = self.known_frames[kernel] = self.spread_frames(kernel)
+        return tuple(sorted(frames_of.get(node, ())))
 
     def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
-        """Every node's frames at once: each frame flows along the links from the nodes that it asked for."""
-        found: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
-        waiting = list(found)
+        """Every node's frames at once: each frame flows along the links from the nodes that it built."""
+        frames: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
+        waiting = list(frames)
         while waiting:
             node = waiting.pop()
             for link in self.forward.get(node, ()):
                 if not self.belongs(link, kernel):
                     continue
-                there = found.setdefault(link.dst, set())
-                if not found[node] <= there:
-                    there |= found[node]
+                reached = frames.setdefault(link.dst, set())
+                if not frames[node] <= reached:
+                    reached |= frames[node]
                     waiting.append(link.dst)
-        return found
+        return frames
 
     def belongs(self, link: Link, kernel: int | None) -> bool:
         """Equal nodes of two kernels are one node: a walk for one kernel must not stray into the other's history."""
@@ -162,18 +174,23 @@ class _Index:
             return of_link == kernel
         members = self.kernels[kernel].nodes if kernel in self.kernels else ()
         source = self.trace.nodes[link.src]
-        return not members or source.kind != "lazybuffer" or source.id in self.member_sets[kernel]
+        return not members or source.kind not in self.tensor_kinds or source.id in self.member_sets[kernel]
+
+    @cached_property
+    def tensor_kinds(self) -> frozenset[str]:
+        """The kinds of nodes of the whole program's graph."""
+        return tensor_kinds(self.trace)
 
     @cached_property
     def member_sets(self) -> dict[int, frozenset[int]]:
         """The LazyBuffers that a kernel computes, stores or reads."""
-        found = {}
+        member_sets = {}
         for kernel in self.trace.kernels:
             members = set(kernel.nodes) | set(kernel.roots)
             for member in tuple(members):
                 members.update(self.trace.nodes[member].src)
-            found[kernel.id] = frozenset(members)
-        return found
+            member_sets[kernel.id] = frozenset(members)
+        return member_sets
 
 
 _indexes: OrderedDict[int, _Index] = OrderedDict()
@@ -181,14 +198,14 @@ _MAX_INDEXES = 8
 
 
 def _index(trace: TraceTables) -> _Index:
-    """The index of `trace`, kept for the few traces looked at last (an index holds its trace, so ids stay true)."""
-    found = _indexes.get(id(trace))
-    if found is None:
-        found = _indexes[id(trace)] = _Index(trace)
+    """The index of `trace`, cached for the few traces used last (an index holds its trace, so ids stay true)."""
+    index = _indexes.get(id(trace))
+    if index is None:
+        index = _indexes[id(trace)] = _Index(trace)
         if len(_indexes) > _MAX_INDEXES:
             _indexes.popitem(last=False)
     _indexes.move_to_end(id(trace))
-    return found
+    return index
 
 
 def _ids(nodes: NodeLike | Iterable[NodeLike]) -> list[int]:
@@ -206,7 +223,7 @@ def related(
     direction: Direction = "both",
     *,
     kernel: int | None = None,
-    kind: Literal["lazybuffer", "uop"] | None = None,
+    kind: str | None = None,
 ) -> tuple[Node, ...]:
     """The nodes that `nodes` came from ("back"), became ("forward"), or either, themselves included, by id.
 
@@ -214,17 +231,17 @@ def related(
     """
     index = _index(trace)
     start = _ids(nodes)
-    found: set[int] = set(start)
+    ids: set[int] = set(start)
     if direction in ("back", "both"):
-        found |= index.closure(start, index.back, "src", kernel)
+        ids |= index.closure(start, index.back, "src", kernel)
     if direction in ("forward", "both"):
-        found |= index.closure(start, index.forward, "dst", kernel)
-    chosen = (trace.nodes[node] for node in sorted(found))
+        ids |= index.closure(start, index.forward, "dst", kernel)
+    chosen = (trace.nodes[node] for node in sorted(ids))
     return tuple(node for node in chosen if kind is None or node.kind == kind)
 
 
 def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
-    """The lines of the user's that asked for `node`: where the LazyBuffers that it came from were built."""
+    """The user's lines that led to `node`: where the LazyBuffers that it came from were built."""
     (node_id,) = _ids(node)
     return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
@@ -232,23 +249,23 @@ def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None)
 def trace_lines(
     trace: TraceTables, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
 ) -> tuple[LineRef, ...]:
-    """The lines of listings that `nodes`, or what became of them, made."""
+    """The lines of listings that come from `nodes` or from the nodes derived from them."""
     index = _index(trace)
-    found: dict[tuple[int, int], LineRef] = {}
+    lines: dict[tuple[int, int], LineRef] = {}
     for kernel in index.kernels:
         reached = index.closure(_ids(nodes), index.forward, "dst", kernel)
         for node in reached:
             for ref in index.lines_of.get(node, ()):
                 if ref.program.kernel == kernel and language in (None, ref.program.language):
-                    found[ref.program.id, ref.number] = ref
-    return tuple(found[key] for key in sorted(found))
+                    lines[ref.program.id, ref.number] = ref
+    return tuple(lines[key] for key in sorted(lines))
 
 
 def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...]:
     """The user's lines behind one line (from 0) of a listing.
 
     From the UOps of the line back along all links; where none leads to a Tensor's line, from the UOps that use them;
-    for text that no UOp asked for (a brace), the lines that asked for the whole kernel.
+    for text without a UOp (a brace), the lines that led to the whole kernel.
     """
     index = _index(trace)
     kernel = trace.programs[program].kernel
@@ -311,31 +328,31 @@ def where(
     made, called by the user or by another one ("softmax", "__add__"). text: a regular expression, found in label or
     detail.
     """
-    found: Iterable[Node] = trace.nodes
+    nodes: Iterable[Node] = trace.nodes
     if rule is not None:
-        found = _made_by(trace, rule)
+        nodes = _made_by(trace, rule)
     if user_line is not None:
         index = _index(trace)
         frames = {frame.id for frame in trace.frames if frame.line == user_line}
         built = [node.id for node in trace.nodes if node.user in frames]
         reached = index.closure(built, index.forward, "dst", None)
-        found = [node for node in found if node.id in reached]
-    wanted = {"op": op, "kind": kind, "shape": shape, "dtype": dtype, "digest": digest}
-    for name, value in wanted.items():
+        nodes = [node for node in nodes if node.id in reached]
+    conditions = {"op": op, "kind": kind, "shape": shape, "dtype": dtype, "digest": digest}
+    for name, value in conditions.items():
         if value is not None:
-            found = [node for node in found if getattr(node, name) == value]
+            nodes = [node for node in nodes if getattr(node, name) == value]
     if call is not None:
-        found = [node for node in found if call in node.calls]
+        nodes = [node for node in nodes if call in node.calls]
     if text is not None:
         pattern = re.compile(text)
-        found = [node for node in found if pattern.search(f"{node.label} {node.detail}")]
-    return tuple(found)
+        nodes = [node for node in nodes if pattern.search(f"{node.label} {node.detail}")]
+    return tuple(nodes)
 
 
 def _made_by(trace: TraceTables, rule: str) -> list[Node]:
-    ids = {known.id for known in trace.rules if known.name == rule}
+    ids = {named.id for named in trace.rules if named.name == rule}
     if not ids:
-        fired = ", ".join(sorted({known.name for known in trace.rules})) or "none"
+        fired = ", ".join(sorted({named.name for named in trace.rules})) or "none"
         raise ValueError(f"no rule {rule!r} fired in this trace; fired: {fired}")
-    made = {step.after for stage in trace.stages for step in stage.steps if step.rule in ids}
-    return [trace.nodes[node] for node in sorted(made)]
+    after_ids = {step.after for stage in trace.stages for step in stage.steps if step.rule in ids}
+    return [trace.nodes[node] for node in sorted(after_ids)]

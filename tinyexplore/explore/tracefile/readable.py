@@ -9,6 +9,7 @@ from textwrap import fill, wrap
 from typing import Any
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.hints import Hinting
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
@@ -107,7 +108,7 @@ def _wrapped(cell: str, width: int) -> list[str]:
     return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
 
 
-class Readable:
+class Readable(Hinting):
     """A result with a readable text and a readable display. A subclass says what it is as a `Table`.
 
     Dataclasses that inherit it are declared with `repr=False`, so that their fields never reach a notebook's output.
@@ -129,7 +130,7 @@ class Readable:
         return self.table().html()
 
 
-class ReadableRow:
+class ReadableRow(Hinting):
     """A row of data: one line in a console, its fields as a table in a notebook.
 
     Dataclasses that inherit it are declared with `repr=False`. A subclass with a line of its own defines `in_words`.
@@ -142,10 +143,10 @@ class ReadableRow:
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if text and "\n" not in text:
             return text
-        shown = [f"{name} {_value_text(name, value)}" for name, value in _fields(self) if name != "id"]
+        fields_text = [f"{name} {_value_text(name, value)}" for name, value in _fields(self) if name != "id"]
         number = getattr(self, "id", None)
         kind = type(self).__name__ if number is None else f"{type(self).__name__} {number}"
-        return f"{kind}: {' · '.join(shown[:_FIELDS_IN_LINE])}" if shown else kind
+        return f"{kind}: {' · '.join(fields_text[:_FIELDS_IN_LINE])}" if fields_text else kind
 
     def __repr__(self) -> str:
         return f"<{for_terminal(self.in_words())}>"
@@ -160,7 +161,7 @@ class ReadableRow:
 
 def _fields(row: Any) -> list[tuple[str, Any]]:
     """The fields of a dataclass that hold something."""
-    pairs = [(one.name, getattr(row, one.name)) for one in fields(row)]
+    pairs = [(field.name, getattr(row, field.name)) for field in fields(row)]
     return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
 
 

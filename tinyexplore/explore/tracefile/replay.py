@@ -19,7 +19,11 @@ _ROOT = -1  # stands for the stage among the users of its roots
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownNode(ReadableRow):
-    """A box: the trace node whose label it bears, and the display ids of its sources, operand by operand."""
+    """A box.
+
+    node: the node of the trace whose label it has.
+    src: the display ids of its sources, operand by operand.
+    """
 
     node: int
     src: tuple[int, ...]
@@ -27,7 +31,12 @@ class ShownNode(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownGraph(ReadableRow):
-    """`root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step touched."""
+    """A graph at one step of a pass.
+
+    root: the display ids of its roots.
+    nodes: the boxes by display id.
+    changed: the display ids of the boxes that the last step changed.
+    """
 
     root: tuple[int, ...]
     nodes: dict[int, ShownNode]
@@ -36,6 +45,13 @@ class ShownGraph(ReadableRow):
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
+    """A graph after some steps.
+
+    root: the display ids of its roots.
+    nodes: the boxes by display id.
+    id_of: the display id of each node of the trace.
+    """
+
     root: tuple[int, ...]
     nodes: dict[int, ShownNode]
     id_of: dict[int, int]
@@ -45,7 +61,7 @@ class StageReplay:
     """`graph_at(k)` is the graph after the first k steps of a stage.
 
     Every occurrence of a step's `before` is its `after` from that step on. A node whose sources changed keeps its
-    display id, and the node that it is rebuilt as takes that id over: a box does not jump for being made anew.
+    display id, and the node that it is rebuilt as takes that id over: a box does not jump when it is rebuilt.
     """
 
     count: int
@@ -77,9 +93,9 @@ class StageReplay:
         changed: set[int] = set()
         if k > 0 and marked:
             past = self._resolved(k - 1).nodes
-            for shown_id, shown in now.nodes.items():
+            for shown_id, node in now.nodes.items():
                 old = past.get(shown_id)
-                if old is None or old.node != shown.node:
+                if old is None or old.node != node.node:
                     changed.add(shown_id)
             target = now.id_of.get(self._latest(self._steps[k - 1].after, k, {}))
             if target is not None:
@@ -87,7 +103,9 @@ class StageReplay:
         return ShownGraph(now.root, dict(now.nodes), frozenset(changed))
 
     def _collect_replacements(self) -> None:
-        """Where each node leads, step by step; a step that leads back to where it came from undoes its target."""
+        """The replacement of each node, step by step. A step back to an earlier node removes the replacement of that
+        node.
+        """
         current: dict[int, int] = {}
         for index, step in enumerate(self._steps):
             if step.before == step.after:
@@ -103,14 +121,16 @@ class StageReplay:
 
     def _collect_display_ids(self) -> None:
         """A node that comes up as the rebuilt form of another takes over its display id."""
-        shown = _Shown(self._sources, self._before)
+        display_graph = _Shown(self._sources, self._before)
         for index, step in enumerate(self._steps):
-            takes_over = step.rule is None and step.before in shown.users and step.after not in shown.users
+            takes_over = (
+                step.rule is None and step.before in display_graph.users and step.after not in display_graph.users
+            )
             target = self._latest(step.after, index + 1, {})
             if takes_over and target == step.after:
                 shown_id = self._display_id(step.before, index)
                 self._display_ids.setdefault(target, []).append((index, shown_id))
-            shown.replace(step.before, target, partial(self._latest, k=index + 1, memo={}))
+            display_graph.replace(step.before, target, partial(self._latest, k=index + 1, memo={}))
 
     def _display_id(self, node: int, k: int) -> int:
         for index, shown_id in reversed(self._display_ids.get(node, ())):
@@ -142,13 +162,13 @@ class StageReplay:
         return end
 
     def _resolved(self, k: int) -> _Resolved:
-        found = self._recent.get(k)
-        if found is None:
-            found = self._resolve(k)
+        resolved = self._recent.get(k)
+        if resolved is None:
+            resolved = self._resolve(k)
             if len(self._recent) >= _KEPT_GRAPHS:
                 del self._recent[next(iter(self._recent))]
-            self._recent[k] = found
-        return found
+            self._recent[k] = resolved
+        return resolved
 
     def _resolve(self, k: int) -> _Resolved:
         """A depth-first walk over what the nodes have become.
@@ -159,12 +179,12 @@ class StageReplay:
         memo: dict[int, int] = {}
         total = len(self._sources)
         opened: set[int] = set()
-        made: dict[int, list[int]] = {}  # keys of the sources of what is finished, in post-order
+        sources_of: dict[int, list[int]] = {}  # keys of the sources of what is finished, in post-order
         root: list[int] = []
         for start in self._before:
             first = self._latest(start, k, memo)
             root.append(first)
-            if first in made:
+            if first in sources_of:
                 continue
             stack: list[tuple[int, list[int]]] = [(first, [])]
             opened.add(first)
@@ -174,7 +194,7 @@ class StageReplay:
                 if len(src) == len(original):
                     stack.pop()
                     opened.remove(key)
-                    made[key] = src
+                    sources_of[key] = src
                     continue
                 source = original[len(src)]
                 target = self._latest(source, k, memo) if key < total else total + source
@@ -183,13 +203,13 @@ class StageReplay:
                     if target in opened:
                         target = total + source
                 src.append(target)
-                if target not in made:
+                if target not in sources_of:
                     stack.append((target, []))
                     opened.add(target)
-        return self._displayed(k, root, made)
+        return self._displayed(k, root, sources_of)
 
     def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
-        """The last of what `source` has been that is not one of its users now."""
+        """The last replacement of `source` that is not one of its present users."""
         target = source
         following = self._replacement(target, k)
         while following is not None and following not in opened:
@@ -197,17 +217,17 @@ class StageReplay:
             following = self._replacement(target, k)
         return target
 
-    def _displayed(self, k: int, root: list[int], made: dict[int, list[int]]) -> _Resolved:
+    def _displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _Resolved:
         total = len(self._sources)
         id_of: dict[int, int] = {}
         taken: set[int] = set()
-        for key in made:
-            wanted = self._display_id(key, k)
-            shown_id = 2 * total + key if wanted in taken else wanted
+        for key in sources_of:
+            preferred = self._display_id(key, k)
+            shown_id = 2 * total + key if preferred in taken else preferred
             taken.add(shown_id)
             id_of[key] = shown_id
         nodes = {}
-        for key, src in made.items():
+        for key, src in sources_of.items():
             ids = tuple([id_of[source] for source in src])
             nodes[id_of[key]] = ShownNode(key if key < total else key - total, ids)
         return _Resolved(tuple([id_of[key] for key in root]), nodes, id_of)
@@ -239,7 +259,7 @@ class _Shown:
                 self.users[source].add(user)
 
     def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
-        """Whoever reads `before` reads `after` from now on; what nobody reads any more is gone."""
+        """All readers of `before` read `after` from now on; nodes without readers are removed."""
         if before not in self.users or before == after:
             return
         self._add(after, latest)

@@ -17,7 +17,7 @@ def span_text(trace: TraceTables, frame: Frame) -> str:
     line, column, end_line, end_column = frame.span
     lines = trace.sources[frame.source].text.splitlines()[line - 1 : end_line]
     if len(lines) <= end_line - line:
-        return ""  # a trace may be anybody's
+        return ""  # a trace may be of unknown origin
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column:]
     return " ".join(part.strip() for part in lines)

@@ -19,10 +19,10 @@ Row = dict[str, Any]
 def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
     """The rows of one table, by column name: "kernels" (with their times), "stages", "passes" (firings by kernel and
     pass), "firings", "nodes", "buffers", "lines" (of the listings)."""
-    found = TABLES.get(table)
-    if found is None:
+    table_rows = TABLES.get(table)
+    if table_rows is None:
         raise ValueError(f"no table {table!r}; there are {', '.join(TABLES)}")
-    return found(trace)
+    return table_rows(trace)
 
 
 def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame:
@@ -144,12 +144,12 @@ def _passes(trace: TraceTables) -> list[Row]:
 
 def _nodes(trace: TraceTables) -> list[Row]:
     fields = ("op", "kind", "name", "dtype", "shape", "arg", "label", "detail", "group", "calls", "src", "digest")
-    found = []
+    rows = []
     for node in trace.nodes:
         frame = None if node.user is None else trace.frames[node.user]
         line, part = (None, "") if frame is None else (frame.line, span_text(trace, frame))
-        found.append({"node": node.id, **{field: getattr(node, field) for field in fields}, "line": line, "part": part})
-    return found
+        rows.append({"node": node.id, **{field: getattr(node, field) for field in fields}, "line": line, "part": part})
+    return rows
 
 
 def _buffers(trace: TraceTables) -> list[Row]:

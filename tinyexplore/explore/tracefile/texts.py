@@ -1,4 +1,4 @@
-"""Times, ratios and names as people read them."""
+"""Times, ratios and names as text for readers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ LANGUAGE_NAMES = {
     "uops": "UOps",
     "c": "C",
     "llvm": "LLVM IR",
+    "aten": "ATen",
     "llvm-opt": "LLVM optimised",
     "asm": "Assembly",
     "python": "Python program",
@@ -36,14 +37,16 @@ _MOST_PLACES = 6  # behind the point
 
 def duration_text(time_us: float) -> str:
     """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
-    if time_us < 999.5:  # what would round to 1000 is one of the next unit
+    if time_us < 999.5:  # a value that would round to 1000 gets the next unit
         return f"{figures_text(time_us)} µs"
     return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
 
 
 def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
-    """ "1.39× faster than as captured", of two times that were taken in turns; "" where there is one only. A ratio that
-    the spread explains is not given. As `ratioText` in widgets/src/tuner/times.ts."""
+    """ "1.39× faster than as captured", of two times that were taken alternately; "" where there is one only.
+
+    A ratio that the spread explains is not given. As `ratioText` in widgets/src/tuner/times.ts.
+    """
     if not median_us or not base_median_us:
         return ""
     if verdict == "noise":

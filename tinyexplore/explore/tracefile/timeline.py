@@ -1,62 +1,22 @@
-"""A trace on a time axis: what the compiler did, when kernels ran, what memory held."""
+"""A trace on a time axis: the compiler's stages, the runs of kernels, and the allocated memory."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from tinyexplore.explore.tracefile.model import BufferInfo, Stage, TraceTables
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.model import (
+    BufferInfo,
+    BufferLifetime,
+    Stage,
+    Timeline,
+    TimelineSpan,
+    TraceTables,
+)
 
 _COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further threads come after the device
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Span(ReadableRow):
-    """Something that took time: a stage, or a launch with the median of its samples.
-
-    Those of a row nest or follow one another.
-
-    `depth`: how many spans of its row it lies in; `kernel`, `stage`: which one it is of.
-    """
-
-    row: int
-    name: str
-    started_us: float
-    elapsed_us: float
-    about: dict[str, Any]
-    depth: int = 0
-    kernel: int | None = None
-    stage: int | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class BufferLifetime(ReadableRow):
-    """A buffer from when it was allocated until it was freed (`ended_us`: the end of the trace where it was not).
-
-    Lives of one `lane` do not overlap.
-    """
-
-    buffer: int
-    name: str
-    bytes: int
-    started_us: float
-    ended_us: float
-    lane: int
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Timeline(ReadableRow):
-    """`rows`: row → its name. `memory`: (microsecond, bytes alive from then on), in order, from 0 on those that were
-    there before. `end_us`: of the last span. The front end draws the same (widgets/src/timeline.ts)."""
-
-    rows: dict[int, str]
-    spans: tuple[Span, ...]
-    memory: tuple[tuple[float, int], ...]
-    lives: tuple[BufferLifetime, ...]
-    end_us: float = 0.0
 
 
 def timeline(trace: TraceTables) -> Timeline:
@@ -73,26 +33,19 @@ def timeline(trace: TraceTables) -> Timeline:
     for stage in trace.stages:  # parents come first
         outer = None if stage.parent is None else trace.stages[stage.parent]
         depths.append(0 if outer is None or outer.thread != stage.thread else depths[outer.id] + 1)
-    spans = [_stage_span(trace, stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
+    spans = [_stage_span(stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
     for run in trace.runs:
-        kernel = trace.kernels[run.kernel]
-        about = {
-            "kernel": kernel.id,
-            "median_us": run.median_us,
-            "samples": len(run.times_us),
-            "warm": run.warm,
-            "opts": kernel.opts,
-        }
-        spans.append(Span(_DEVICE, kernel.name, run.started_us, run.median_us, about, kernel=kernel.id))
+        name = trace.kernels[run.kernel].name
+        spans.append(TimelineSpan(_DEVICE, name, run.started_us, run.median_us, kernel=run.kernel))
     end_us = max((span.started_us + span.elapsed_us for span in spans), default=0.0)
-    return Timeline(rows, tuple(spans), _memory(trace), _lives(trace, end_us), end_us)
+    return Timeline(tuple(rows.items()), tuple(spans), _memory(trace), _lives(trace, end_us), end_us)
 
 
 def kernel_timeline(trace: TraceTables) -> Timeline:
     """The timeline in kernel time: the runs in execution order, each as long as its median, with nothing in between.
 
     Compile time takes no room: memory and lives of buffers lie between the runs where they changed. Without a timed
-    run it is `timeline(trace)`. The front end draws the same (widgets/src/timeline.ts).
+    run it is `timeline(trace)`.
     """
     whole = timeline(trace)
     runs = sorted((run for run in trace.runs if run.median_us > 0), key=lambda run: run.started_us)
@@ -109,23 +62,32 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
         share = (time_us - began[place]) / (runs[place].first_us or runs[place].median_us)
         return totals[place] + min(share, 1.0) * runs[place].median_us
 
-    spans = []
-    for run, started_us in zip(runs, totals, strict=False):
-        span = next(one for one in whole.spans if one.stage is None and one.kernel == run.kernel)
-        spans.append(replace(span, started_us=started_us, elapsed_us=run.median_us))
+    spans = tuple(
+        TimelineSpan(_DEVICE, trace.kernels[run.kernel].name, started_us, run.median_us, kernel=run.kernel)
+        for run, started_us in zip(runs, totals, strict=False)
+    )
     memory = tuple((clock(time_us), total) for time_us, total in whole.memory)
     lives = tuple(
         replace(life, started_us=clock(life.started_us), ended_us=clock(life.ended_us)) for life in whole.lives
     )
-    return Timeline({_DEVICE: whole.rows[_DEVICE]}, tuple(spans), memory, lives, totals[-1])
+    return Timeline(((_DEVICE, "device"),), spans, memory, lives, totals[-1])
 
 
-def _stage_span(trace: TraceTables, stage: Stage, own_us: float, depth: int) -> Span:
-    about: dict[str, Any] = {"firings": sum(step.rule is not None for step in stage.steps)}
-    if stage.kernel is not None:
-        about["kernel"] = trace.kernels[stage.kernel].name
+def span_facts(trace: TraceTables, span: TimelineSpan) -> dict[str, Any]:
+    """The facts about a span in an export, in addition to its name and time."""
+    if span.stage is not None:
+        firings = sum(step.rule is not None for step in trace.stages[span.stage].steps)
+        return {"firings": firings} | ({} if span.kernel is None else {"kernel": trace.kernels[span.kernel].name})
+    if span.kernel is None:
+        return {}
+    run = next(run for run in trace.runs if run.kernel == span.kernel and run.started_us == span.started_us)
+    facts = {"median_us": run.median_us, "samples": len(run.times_us), "warm": run.warm}
+    return {"kernel": span.kernel, **facts, "opts": trace.kernels[span.kernel].opts}
+
+
+def _stage_span(stage: Stage, own_us: float, depth: int) -> TimelineSpan:
     row = _THREADS + stage.thread if stage.thread else _COMPILER
-    return Span(row, stage.name, stage.started_us, own_us, about, depth, stage.kernel, stage.id)
+    return TimelineSpan(row, stage.name, stage.started_us, max(own_us, 0.0), depth, stage.kernel, stage.id)
 
 
 def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
@@ -140,17 +102,18 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
 
 
 def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
-    """The buffers allocated in the trace, each in the first lane that is free."""
-    born = [buffer for buffer in trace.buffers if buffer.allocated_us is not None]
+    """The buffers by the time of their allocation; those allocated in the trace each in the first lane that is free."""
     free_from: list[float] = []
-    found = []
-    for buffer in sorted(born, key=lambda buffer: buffer.allocated_us or 0.0):
+    lives = []
+    for buffer in sorted(trace.buffers, key=lambda buffer: buffer.allocated_us or 0.0):
         started_us = buffer.allocated_us or 0.0
         ended_us = max(started_us, end_us) if buffer.freed_us is None else buffer.freed_us
-        lane = next((lane for lane, free_us in enumerate(free_from) if free_us <= started_us), len(free_from))
-        free_from[lane : lane + 1] = [ended_us]
-        found.append(BufferLifetime(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
-    return tuple(found)
+        lane = None
+        if buffer.allocated_us is not None:
+            lane = next((lane for lane, free_us in enumerate(free_from) if free_us <= started_us), len(free_from))
+            free_from[lane : lane + 1] = [ended_us]
+        lives.append(BufferLifetime(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
+    return tuple(lives)
 
 
 def _buffer_name(buffer: BufferInfo) -> str:

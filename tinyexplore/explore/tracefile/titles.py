@@ -35,7 +35,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Tables:
+class _TitleTables:
     """The tables of a trace that titles are made from.
 
     nodes: LazyBuffers and UOps
@@ -58,7 +58,7 @@ def with_titles(
     scopes: Sequence[Scope] = (),
 ) -> tuple[KernelInfo, ...]:
     """The kernels with their titles. Equal titles get the name of the largest parameter that the kernel reads."""
-    tables = _Tables(nodes, frames, sources, scopes)
+    tables = _TitleTables(nodes, frames, sources, scopes)
     titles = [_title(tables, kernel) for kernel in kernels]
     if any(titles):
         titles = [title or _input_title(nodes, kernel) for title, kernel in zip(titles, kernels, strict=True)]
@@ -69,7 +69,7 @@ def with_titles(
     )
 
 
-def _title(tables: _Tables, kernel: KernelInfo) -> str:
+def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
     parts = list(_parts(tables, kernel))
     largest = sorted(parts, key=lambda part: (-_weight(part), part.nodes[0].id))[:MOST_PARTS]
     chosen = [part for part in parts if part in largest]
@@ -102,22 +102,22 @@ def _weight(part: _Part) -> int:
     return sum(4 if node.group == "reduce" else 1 for node in part.nodes)
 
 
-def _parts(tables: _Tables, kernel: KernelInfo) -> Iterator[_Part]:
-    """What computes in a kernel, by the part of the Python that built it, in order."""
-    found: dict[tuple[int, str, int | None], _Part] = {}
+def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
+    """The operations of a kernel, by the part of the Python that built them, in order."""
+    parts: dict[tuple[int, str, int | None], _Part] = {}
     for number in sorted({*kernel.nodes, *kernel.roots}):
         node = tables.nodes[number]
         if node.user is None or not node.calls or node.group in SILENT:
             continue
         scope = node.scope if node.backward else None
         key = (node.user, node.calls[0], scope)
-        if key not in found:
-            found[key] = _Part(tables.frames[node.user], node.calls[0], scope)
-        found[key].nodes.append(node)
-    yield from found.values()
+        if key not in parts:
+            parts[key] = _Part(tables.frames[node.user], node.calls[0], scope)
+        parts[key].nodes.append(node)
+    yield from parts.values()
 
 
-def _text(tables: _Tables, part: _Part) -> str:
+def _text(tables: _TitleTables, part: _Part) -> str:
     """An expression as it stands in the source; of one that goes on from another kernel, only its own end."""
     if part.scope is not None:
         return f"gradient of {_scope_name(tables.scopes, part.scope)}"
@@ -131,7 +131,7 @@ def _text(tables: _Tables, part: _Part) -> str:
     return _shortened(_own_end(tables, part, written))
 
 
-def _own_end(tables: _Tables, part: _Part, written: str) -> str:
+def _own_end(tables: _TitleTables, part: _Part, written: str) -> str:
     """`written` without the longest expression that it begins with: "+ b" of "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
@@ -150,12 +150,12 @@ def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
     names: dict[str, None] = {}
     for node in part.nodes:
         for source in node.src:
-            seen = _behind_movements(nodes, nodes[source])
-            if seen.id in own or seen.group == "const":
+            source_node = _behind_movements(nodes, nodes[source])
+            if source_node.id in own or source_node.group == "const":
                 continue
-            if not seen.name:
+            if not source_node.name:
                 return []
-            names[seen.name] = None
+            names[source_node.name] = None
     return list(names) if len(names) <= MOST_NAMES else []
 
 
@@ -188,7 +188,7 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
     return ".".join(reversed(names))
 
 
-def _apart(tables: _Tables, kernel: KernelInfo, title: str) -> str:
+def _apart(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
     """With the name of the largest value that the kernel reads and that has one."""
     named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)

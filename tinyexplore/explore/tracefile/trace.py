@@ -1,4 +1,4 @@
-"""The Trace that a user holds: the plain data of `model.py`, and what can be asked of it.
+"""The Trace for users: the plain data of `model.py`, with queries, pictures and exports.
 
 The modules of this package take the data (`TraceTables`); this one alone imports them all.
 """
@@ -17,15 +17,16 @@ from tinyexplore.explore.tracefile.codec import (
     tables_from_bytes,
     tables_from_json,
 )
+from tinyexplore.explore.tracefile.hints import Hinting
 from tinyexplore.explore.tracefile.interchange import Graph
-from tinyexplore.explore.tracefile.model import Node, TraceTables
+from tinyexplore.explore.tracefile.model import Node, StageText, Timeline, TraceTables
 from tinyexplore.explore.tracefile.modules import Module
 from tinyexplore.explore.tracefile.modules import modules as modules_of
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
 from tinyexplore.explore.tracefile.pictures.graphs import Kind, Which
 from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.stagetexts import TextPlace, find_lines, line_history
 from tinyexplore.explore.tracefile.tabular import to_dataframe
-from tinyexplore.explore.tracefile.timeline import Timeline
 from tinyexplore.explore.tracefile.timeline import timeline as timeline_of
 
 if TYPE_CHECKING:
@@ -34,14 +35,35 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Trace(TraceTables):
-    """One capture, whole: its tables, and questions, pictures and files of them."""
+class Trace(Hinting, TraceTables):
+    """A capture as plain data: its tables, with queries, pictures and file formats."""
 
     __slots__ = ()
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
         """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
         return query.where(self, **conditions)
+
+    def find_lines(self, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
+        """The lines of stages' texts in which a regular expression is found: `find_lines("fmul")`.
+
+        Args:
+            text: the expression; case is ignored.
+            language: a key of the dialect's languages, such as "llvm"; by default all.
+        """
+        return find_lines(self, text, language)
+
+    def line_history(self, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
+        """The lines that led to a line of a stage's text, the first one first and the line itself last.
+
+        Args:
+            text: the text, or its id.
+            number: of the line, from 0.
+
+        Raises:
+            IndexError: there is no such text or line.
+        """
+        return line_history(self, text, number)
 
     def graph(
         self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
@@ -75,7 +97,7 @@ class Trace(TraceTables):
         return modules_of(self)
 
     def timeline(self) -> Timeline:
-        """What the compiler did and when, when kernels ran, what memory held."""
+        """The compiler's stages, the runs of kernels and the allocated memory over time."""
         return timeline_of(self)
 
     def save(self, path: str | Path) -> Path:

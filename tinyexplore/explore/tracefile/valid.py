@@ -1,4 +1,4 @@
-"""What a trace's values must be beside their types: constraints on the fields of `model.py`, and their check.
+"""Constraints on the values of a trace in addition to their types, and their check. The fields of `model.py` have them.
 
 A field says so in its annotation: `src: tuple[Annotated[int, Index("nodes", before=True)], ...]`. The front end's check
 (`widgets/src/valid.ts`) reads the same constraints, generated from there.
@@ -18,7 +18,9 @@ Check = Callable[[Any, Mapping[str, int], int], None]  # of a value, the tables'
 
 
 class TraceFormatError(ValueError):
-    """Data that is not a trace of this version, or a damaged one; says what was found, where, and what would do."""
+    """Data that is not a trace of this version, or a damaged trace. The message says what was found, where, and what is
+    valid.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,11 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A number not below `least`, and not above `most` where there is one."""
+    """A number in a range.
+
+    least: the smallest.
+    most: the largest, None for no limit.
+    """
 
     least: float
     most: float | None = None
@@ -44,12 +50,18 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of these words."""
+    """One of some words.
+
+    words: the words.
+    """
 
     words: tuple[str, ...]
 
 
 Constraint = Id | Index | AtLeast | OneOf
+
+
+OWN_KINDS = ("lazybuffer", "uop")  # of the nodes of a trace without a dialect
 
 
 def check_trace(trace: Any) -> None:
@@ -62,6 +74,27 @@ def check_trace(trace: Any) -> None:
             check(trace, sizes, 0)
         except TraceFormatError as error:
             raise TraceFormatError(str(error).removeprefix(".")) from None
+    _check_kinds(trace)
+    _check_origins(trace)
+
+
+def _check_kinds(trace: Any) -> None:
+    """Every node belongs to a level of the dialect."""
+    kinds = OWN_KINDS if trace.dialect is None else tuple(level.kind for level in trace.dialect.levels)
+    allowed = frozenset(kinds)
+    for number, node in enumerate(trace.nodes):
+        if node.kind not in allowed:
+            raise TraceFormatError(f"nodes[{number}].kind: {node.kind!r:.40} is none of {', '.join(kinds)}")
+
+
+def _check_origins(trace: Any) -> None:
+    """The origin of a line is a line of the text before."""
+    for number, text in enumerate(trace.stage_texts):
+        count = 0 if text.before is None else len(trace.stage_texts[text.before].lines)
+        for at, line in enumerate(text.lines):
+            if line.origin is not None and line.origin >= count:
+                where = f"stage_texts[{number}].lines[{at}].origin"
+                raise TraceFormatError(f"{where}: {line.origin} is no line of the text before, which has {count}")
 
 
 def hints_of(kind: type) -> dict[str, Any]:
@@ -78,7 +111,7 @@ def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
 
 
 def within(name: str, error: TraceFormatError) -> TraceFormatError:
-    """`error` as it is told one level up: `[3].src: …` becomes `nodes[3].src: …`."""
+    """`error` as it reads one level up: `[3].src: …` becomes `nodes[3].src: …`."""
     text = str(error)
     if not text.startswith(("[", ".", ":")):
         text = f": {text}"
@@ -93,7 +126,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _check_of(hint: Any) -> Check | None:
-    """What checks a value of that annotation; None where there is nothing to check."""
+    """The function that checks a value of an annotation; None if there is nothing to check."""
     kind, constraint = constraint_of(hint)
     if constraint is not None:
         return _check_constraint(constraint)
@@ -116,8 +149,8 @@ def _check_constraint(constraint: Constraint) -> Check:
             case Index(table, before):
                 end = row if before else sizes[table]
                 if not 0 <= value < end:
-                    what = f"no earlier one of the {table}" if before else f"none of the {table}"
-                    raise TraceFormatError(f"{value} is {what} ({f'0..{end - 1}' if end else 'there are none'})")
+                    reason = f"no earlier one of the {table}" if before else f"none of the {table}"
+                    raise TraceFormatError(f"{value} is {reason} ({f'0..{end - 1}' if end else 'there are none'})")
             case AtLeast(least, most):
                 if value < least:
                     raise TraceFormatError(f"{value} is below {least}")

@@ -49,4 +49,13 @@ def write_text(path: str | Path, text: str) -> Path:
     return write_whole(path, well_formed(text).encode())
 
 
-__all__ = ["for_terminal", "for_xml", "well_formed", "write_text"]
+class PageText(str):
+    """The text of a page. A notebook shows its size: the text of a page fills a screen a thousand times."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self) / 1e3:,.0f} kB; print() shows its text>"
+
+
+__all__ = ["PageText", "for_terminal", "for_xml", "well_formed", "write_text"]

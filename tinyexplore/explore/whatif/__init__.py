@@ -1,4 +1,4 @@
-"""What if: a command is data; a session carries it out; the answer is a branch of the trace.
+"""What-if commands. A command is data, a session executes it, and the result is a branch of the trace.
 
 `commands/` has a file for each kind of command, `branches.py` the session's branches, `bench.py` compiles and times.
 """

@@ -1,4 +1,4 @@
-"""One thread that does work in the order in which it is given, so that a notebook's kernel answers other cells."""
+"""A background thread that does work in the order of submission, so that a notebook's kernel can run other cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Work = Callable[[], None]
 class Background:
     """Does one piece of work after another in a daemon thread. The thread ends when nothing waits.
 
-    Where no thread can start (a page), work is done at once, by who submits it.
+    If no thread can start (in a page), `submit` does the work immediately.
     """
 
     def __init__(self, name: str) -> None:
@@ -60,7 +60,7 @@ class Background:
                 work, _ = self._waiting.popleft()
             try:
                 work()
-            except BaseException:  # the thread ends and Python reports why; what waits gets another thread
+            except BaseException:  # Python reports the error; a new thread does the remaining work
                 with self._lock:
                     self._thread = None
                     self._start()

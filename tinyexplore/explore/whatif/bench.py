@@ -12,7 +12,7 @@ from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.recording.kept import CapturedKernel
+from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelVariant
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.measure import Lost, Measure, Measurement, Untimed, measured
@@ -31,7 +31,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class KernelSubject:
-    """A captured kernel, as far as it takes to compile it again: no memory, no program."""
+    """A captured kernel as data from which it can be compiled again. It holds no memory and no program.
+
+    device: where it runs.
+    original: its ast before any opt.
+    applied: its opts, in order.
+    """
 
     device: str
     original: UOp
@@ -43,8 +48,14 @@ class KernelSubject:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """A kernel that was compiled, and how."""
+class BenchRecording:
+    """A kernel that was compiled under a recorder.
+
+    trace: the recorded trace.
+    kernel: with its opts.
+    runner: the compiled program.
+    recorder: its events.
+    """
 
     trace: Trace
     """Of this kernel alone."""
@@ -57,14 +68,14 @@ class Recorded:
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
-    calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
+    calls the buffers of a kernel, by its number. contents: kernels with their stored inputs, by number.
     measure: what times a kernel beside the captured one, given another of the same results. try_text: what tries edits,
     where no process can (`editing.asking.tried` does). references: kernels that others are compared with, once made."""
 
     subjects: Mapping[int, KernelSubject]
     settings: Config
     names: Mapping[int, tuple[str, ...]]
-    kept: Mapping[int, CapturedKernel] = field(default_factory=dict)
+    contents: Mapping[int, CapturedKernel] = field(default_factory=dict)
     measure: Measure = measured
     try_text: Callable[[Text, CapturedKernel | None], EditResult] | None = None
     references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
@@ -73,7 +84,7 @@ class KernelBench:
         return f"<bench of kernels {', '.join(map(str, self.subjects))}>"
 
     def under_settings(self, work: Callable[[], R]) -> R:
-        """`work()` under the settings of the capture, heard by whoever listens here."""
+        """`work()` under the settings of the capture, recorded by the present recorder."""
         recorder = active_recorder()
         settings = {**asdict(self.settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
@@ -83,7 +94,7 @@ class KernelBench:
 
         return contextvars.Context().run(run)
 
-    # *** kernels; to be asked under the settings of the capture ***
+    # *** kernels; call under the settings of the capture ***
 
     def start(self, number: int) -> Kernel:
         """The kernel before any opt; axes that are one are merged, as the heuristics and BEAM begin."""
@@ -96,7 +107,7 @@ class KernelBench:
         return Kernel.of(subject.original, Device[subject.device].target)
 
     def with_opts(self, number: int, opts: Sequence[Opt]) -> Kernel:
-        """The kernel after `opts`, each told."""
+        """The kernel after `opts`, each recorded."""
         kernel = self.start(number)
         for opt in opts:
             kernel = apply_opt(kernel, opt)
@@ -118,8 +129,10 @@ class KernelBench:
         make: Callable[[], Kernel],
         passes: Sequence[Pass] = PASSES,
         accept: Callable[[Kernel], None] = lambda _: None,
-    ) -> Recorded:
-        """What `make` chooses, lowered and compiled. `accept` gets the kernel before; what it raises ends the rest."""
+    ) -> BenchRecording:
+        """Compile the kernel that `make` returns under a recorder. `accept` gets that kernel first; an exception from
+        `accept` ends the compilation.
+        """
         subject = self.subjects[number]
         recorder = Recorder()
 
@@ -132,7 +145,7 @@ class KernelBench:
         with recording(recorder):
             kernel, runner = self.under_settings(work)
         trace = self.under_settings(lambda: build_trace(recorder, title=kernel.name, listings=further_listings))
-        return Recorded(trace, kernel, runner, recorder)
+        return BenchRecording(trace, kernel, runner, recorder)
 
     def _reference(self, number: int, name: str, make: Callable[[int], Kernel]) -> Kernel:
         if (number, name) not in self.references:
@@ -142,8 +155,11 @@ class KernelBench:
     def variant(
         self, number: int, make: Callable[[], Kernel], accept: Callable[[Kernel], None], step: Callable[[str], None]
     ) -> tuple[KernelVariant, str, str]:
-        """What `make` chooses, compiled here and timed by a worker; why it has no times; why it is no good at all.
-        accept: see `recorded`. `step` is called before it is timed; what it raises ends the rest."""
+        """Compile the kernel that `make` returns, and let a worker time it.
+
+        Returns the variant, why it has no times, and why it cannot be used; "" for neither.
+        `accept`: see `recorded`. `step` is called before the timing; an exception from it ends the command.
+        """
         made = self.recorded(number, make, accept=accept)
         kernel, subject = made.kernel, self.subjects[number]
         step("timing")
@@ -151,24 +167,24 @@ class KernelBench:
         def ask() -> Measurement:
             captured = self._reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
-            reference = self._reference(number, "hand coded", self.hand_coded)
+            reference = self._reference(number, "heuristics", self.hand_coded)
             return self.measure(subject.device, kernel, reference, base, made.runner.spec.uops)
 
-        found = Measurement(())
+        measured = Measurement(())
         note = lost = ""
         try:
             with recording(None):
-                found = self.under_settings(ask)
-            note = found.note
+                measured = self.under_settings(ask)
+            note = measured.note
         except Untimed as error:
             note = str(error)
         except Lost as error:
             lost = str(error)
         names = self.names.get(number, ())
         variant = self.under_settings(
-            lambda: variant_of(number, subject.device, made.trace, kernel, made.runner, found, names)
+            lambda: variant_of(number, subject.device, made.trace, kernel, made.runner, measured, names)
         )
         return variant, note, lost
 
 
-__all__ = ["KernelBench", "Recorded", "KernelSubject"]
+__all__ = ["KernelBench", "BenchRecording", "KernelSubject"]

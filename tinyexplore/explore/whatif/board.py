@@ -1,4 +1,4 @@
-"""The fusion board as data: where the scheduler cut and joined, what may be otherwise, and what comes of it."""
+"""The fusion board as data: the scheduler's cuts and joins, the legal changes, and their results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
+from tinyexplore.explore.tracefile.fusions import Edge, Fusions
+from tinyexplore.explore.tracefile.hints import Hinting
 from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import ratio_text, spread_text
@@ -15,14 +16,20 @@ from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
 from tinyexplore.explore.whatif.place import Command
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.view import View
+    from tinyexplore.explore.whatif.view import SessionView
     from tinyexplore.widgets import PartWidget
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FusionChange(ReadableRow):
-    """Two branches of one schedule: what `after` has that `before` has not. `kept`: kernels of both, as pairs;
-    `vanished`, `appeared`: those of one alone."""
+    """The difference between two branches of one schedule.
+
+    before: the first branch.
+    after: the second branch.
+    kept: the kernels of both, as pairs.
+    vanished: the kernels of `before` alone.
+    appeared: the kernels of `after` alone.
+    """
 
     before: ScheduleVariant
     after: ScheduleVariant
@@ -32,12 +39,12 @@ class FusionChange(ReadableRow):
 
     @property
     def rows(self) -> tuple[tuple[str, str, str], ...]:
-        """What is counted and measured, as (what, before, after)."""
+        """The counts and measurements, as (name, before, after)."""
         a, b = self.before, self.after
         base = _time(b.base_median_us, b.base_low_us, b.base_high_us)
         mine = _time(b.median_us, b.low_us, b.high_us)
         time = ("time", base, mine)
-        if a.cut or a.join:  # times of two sittings: each stands beside the captured schedule's of its own
+        if a.cut or a.join:  # two sessions: each is compared with its own base times
             then = f"as captured then: {_time(a.base_median_us, a.base_low_us, a.base_high_us)}"
             time = ("time", f"{_time(a.median_us, a.low_us, a.high_us)}, {then}", f"{mine}, as captured then: {base}")
         return (
@@ -49,11 +56,11 @@ class FusionChange(ReadableRow):
         )
 
     def __str__(self) -> str:
-        lines = [f"{what:22} {before:>28} → {after}" for what, before, after in self.rows]
+        lines = [f"{label:22} {before:>28} → {after}" for label, before, after in self.rows]
         after = self.after
         if (after.cut or after.join) and not (self.before.cut or self.before.join):
-            said = ratio_text(after.median_us, after.base_median_us, after.verdict)
-            lines[-1] += f" · {said}" if said else ""
+            ratio = ratio_text(after.median_us, after.base_median_us, after.verdict)
+            lines[-1] += f" · {ratio}" if ratio else ""
         lines += [f"- {kernel.name}" for kernel in self.vanished]
         lines += [f"+ {kernel.name}" for kernel in self.appeared]
         return "\n".join(lines)
@@ -66,31 +73,33 @@ def _time(median_us: float | None, low_us: float | None, high_us: float | None) 
 
 
 def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
-    """What became of the kernels of `before`: one that stores the same by the same loops is the same."""
+    """The change of the kernels from `before` to `after`. Kernels that store the same LazyBuffers with the same loops
+    are equal.
+    """
     left: dict[tuple[str, tuple[int, ...]], list[FusedKernel]] = {}
     for kernel in before.kernels:
         left.setdefault((kernel.digest, kernel.roots), []).append(kernel)
-    kept: list[tuple[FusedKernel, FusedKernel]] = []
+    unchanged: list[tuple[FusedKernel, FusedKernel]] = []
     appeared: list[FusedKernel] = []
     for kernel in after.kernels:
         same = left.get((kernel.digest, kernel.roots))
         if same:
-            kept.append((same.pop(0), kernel))
+            unchanged.append((same.pop(0), kernel))
         else:
             appeared.append(kernel)
     vanished = [kernel for kernels in left.values() for kernel in kernels]
-    return FusionChange(before, after, tuple(kept), tuple(vanished), tuple(appeared))
+    return FusionChange(before, after, tuple(unchanged), tuple(vanished), tuple(appeared))
 
 
-class FusionBoard:
-    """The kernels of a capture cut and joined otherwise: `cut`, `join`, `leave` and `undo` give a Branch each.
+class FusionBoard(Hinting):
+    """Changes the fusion of a capture: `cut`, `join`, `leave` and `undo` return a Branch each.
 
     An edge is an `Edge` of `edges()`, a pair (src, dst) of LazyBuffers or their numbers, or one LazyBuffer, which means
     the edges on which it is read. Where a capture scheduled several graphs, the edge says which; `schedule` asks for
     another one than the first. In a notebook the board shows itself.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: SessionView) -> None:
         self._view = view
 
     @property
@@ -105,24 +114,25 @@ class FusionBoard:
     # *** asking ***
 
     def edges(self, branch: Branch | int | None = None) -> tuple[Edge, ...]:
-        """Every edge between LazyBuffers of the capture, or of a branch: what became of it, why, and what stands
-        against cutting (`against_cut`) and joining (`against_join`) there; "" where nothing does."""
+        """Every edge between LazyBuffers of the capture, or of a branch: the scheduler's decision, its reason, and the
+        legality errors of cutting (`against_cut`) and joining (`against_join`) there, "" for none.
+        """
         return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
 
     def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
         """One of them."""
-        found = Fusions(self._trace, None if branch is None else self._variant(branch))
-        return found.edge(_number(src), _number(dst))
+        fusions = Fusions(self._trace, None if branch is None else self._variant(branch))
+        return fusions.edge(_number(src), _number(dst))
 
     def branch(self, schedule: int | None = None) -> Branch:
-        """Where the reader of a schedule is: what the last command made of it, else the schedule as captured."""
+        """The present branch of a schedule: the result of the last command, else the schedule as captured."""
         number = self._first() if schedule is None else schedule
         return self._view.whatif.at_schedule(number) or self._view.whatif.do(AsScheduled(number))
 
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
-        """What was tried on one schedule, or on all."""
-        found = self._view.whatif.branches
-        about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in found]
+        """The branches of one schedule, or of all."""
+        branches = self._view.whatif.branches
+        about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in branches]
         return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
@@ -130,33 +140,37 @@ class FusionBoard:
         mine = self._variant(self.branch() if after is None else after)
         if before is not None:
             return change(self._variant(before), mine)
-        root = next(one for one in self.branches(mine.stage) if one.status == "done" and one.schedule is not None)
+        root = next(
+            branch for branch in self.branches(mine.stage) if branch.status == "done" and branch.schedule is not None
+        )
         return change(self._variant(root), mine)
 
     # *** doing ***
 
     def cut(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Memory at an edge: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all edges on which it is read."""
+        """Store the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all edges on which it
+        is read.
+        """
         schedule, src, into = self._place(edge, dst)
         return self._do(Cut(schedule, src, into), branch)
 
     def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """No memory at an edge: what is read there is computed where it is read, whatever that costs."""
+        """Store nothing at an edge: the reading kernel computes the value itself, at any cost."""
         schedule, src, into = self._place(edge, dst)
         return self._do(Join(schedule, src, into), branch)
 
     def leave(self, node: Any, *, branch: Branch | int | None = None) -> Branch:
-        """Takes back the cut or join at a LazyBuffer, and leaves it to the scheduler."""
+        """Remove the cut or join at a LazyBuffer, so that the scheduler decides."""
         schedule, src, _ = self._place(node, None)
         return self._do(Leave(schedule, src), branch)
 
     def undo(self, schedule: int | None = None) -> Branch:
-        """Back to the branch that the one available came from."""
+        """Return to the parent of the present branch."""
         at = self.branch(schedule)
         return at if at.parent is None else self._view.whatif.go(at.parent)
 
     def go(self, branch: Branch | int) -> Branch:
-        """To another branch."""
+        """Go to another branch."""
         return self._view.whatif.go(branch)
 
     def _do(self, command: Command, branch: Branch | int | None) -> Branch:
@@ -165,10 +179,10 @@ class FusionBoard:
     # *** finding ***
 
     def _variant(self, branch: Branch | int) -> ScheduleVariant:
-        found = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
-        if found.schedule is None:
-            raise WhatIfError(f"branch {found.id} has no schedule: {found.reason or 'it is about a kernel'}")
-        return found.schedule
+        resolved = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
+        if resolved.schedule is None:
+            raise WhatIfError(f"branch {resolved.id} has no schedule: {resolved.reason or 'it is about a kernel'}")
+        return resolved.schedule
 
     def _first(self) -> int:
         self._view.whatif.bench()
@@ -187,7 +201,7 @@ class FusionBoard:
             src, into = _number(edge), _number(dst)
         else:
             src = _number(edge)
-            into = next((one.id for one in self._trace.nodes if one.kind == "lazybuffer" and src in one.src), -1)
+            into = next((node.id for node in self._trace.nodes if node.kind == "lazybuffer" and src in node.src), -1)
         schedule = self._view.whatif.schedule_of(src, into)
         if schedule is None:
             raise WhatIfError(f"no schedule of this capture has an edge {src} → {into}; view.fusion.edges() has them")
@@ -198,8 +212,8 @@ class FusionBoard:
     @property
     def widget(self) -> PartWidget:
         """The board as a widget of its own."""
-        found: PartWidget = self._view.panels.fusion
-        return found
+        widget: PartWidget = self._view.panels.fusion
+        return widget
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

@@ -1,4 +1,4 @@
-"""WhatIf: the branches of a session. A command is carried out from a branch on, and becomes another branch."""
+"""WhatIf: the branches of a session. A command starts at a branch and its result is another branch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.compile import workers
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.recording.kept import CapturedKernel
-from tinyexplore.explore.recording.rows import KeptGraph
+from tinyexplore.explore.recording.captured import CapturedKernel
+from tinyexplore.explore.recording.rows import CapturedGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import (
@@ -50,14 +50,19 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.comparison import Comparison
     from tinyexplore.explore.whatif.opt_steps import OptSteps
 
-NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
-BUSY = "another command is being carried out; view.whatif.cancel() ends a search"
+NOT_HERE = "this trace came from a file and has no program to change; capture the program again"
+BUSY = "another command is running; view.whatif.cancel() ends a search"
 CANCELLED = "cancelled: it made no branch"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Progress(ReadableRow):
-    """How far a long command is: `done` of `of`, in words."""
+    """The progress of a long command.
+
+    text: what it does now.
+    done: parts that are done.
+    of: all parts.
+    """
 
     text: str
     done: float
@@ -86,7 +91,7 @@ class WhatIf(Readable):
 
     kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
     them. graphs: those that were scheduled, by their stages. Each kernel and each schedule has a branch at which its
-    reader is; commands go on from there, unless they are told another one. One is carried out at a time; another
+    reader is; commands go on from there, unless another one is given. One is carried out at a time; another
     thread waits for its end, but not for that of a search.
 
     Attributes:
@@ -94,6 +99,7 @@ class WhatIf(Readable):
             more to say: a label, or the listings of a candidate of a search.
         on_move: called after `go`.
         on_progress: called while a command is carried out.
+        on_end: called when a command has ended, however it did.
     """
 
     def __init__(
@@ -101,19 +107,20 @@ class WhatIf(Readable):
         trace: Trace,
         kernels: Mapping[int, Kernel] | None = None,
         settings: Config | None = None,
-        kept: Mapping[int, CapturedKernel] | None = None,
-        graphs: Mapping[int, KeptGraph] | None = None,
+        captured: Mapping[int, CapturedKernel] | None = None,
+        graphs: Mapping[int, CapturedGraph] | None = None,
     ) -> None:
         self._branches: list[Branch] = list(trace.branches)
-        self._told = len(self._branches)  # so many were given to `on_change`, or are of the trace
+        self._told = len(self._branches)  # the number that was given to `on_change`, or is of the trace
         self.on_change: Callable[[Branch], None] | None = None
         self.on_move: Callable[[], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
+        self.on_end: Callable[[], None] | None = None
         self._cancelled = Event()
         self._count = len(trace.kernels)
         self._again: Callable[[], Trace] = lambda: trace
-        told = [branch for branch in self._branches if branch.status == "done"]
-        self._at_schedule = {branch.schedule.stage: branch.id for branch in told if branch.schedule is not None}
+        finished = [branch for branch in self._branches if branch.status == "done"]
+        self._at_schedule = {branch.schedule.stage: branch.id for branch in finished if branch.schedule is not None}
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self._branches if branch.kernel is not None}
         self._turn = RLock()
         self._running: Command | None = None
@@ -123,26 +130,27 @@ class WhatIf(Readable):
         if kernels and settings is not None:
             subjects = {number: KernelSubject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
-            self._bench = KernelBench(subjects, settings, names, kept or {})
+            self._bench = KernelBench(subjects, settings, names, captured or {})
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
             self._rescheduling = Rescheduling(graphs or {}, roots, self._bench.under_settings)
 
     def interpret(
         self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
     ) -> None:
-        """From now on nothing is native: `measure` says how long kernels take, `try_text` what becomes of edits, and
-        schedules of more than `most_work` operations are not run."""
+        """Run no native code from now on: `measure` times kernels, `try_text` tries edits, and schedules of more than
+        `most_work` operations are not run.
+        """
         if self._bench is not None:
             self._bench = replace(self._bench, measure=measure, try_text=try_text)
             self._rescheduling = replace(self._rescheduling, interpreted=most_work)
 
     @property
-    def graphs(self) -> Mapping[int, KeptGraph]:
-        """Those that can be scheduled again, by the stages that did."""
+    def graphs(self) -> Mapping[int, CapturedGraph]:
+        """The graphs that can be scheduled again, by the stages that scheduled them."""
         return {} if self._bench is None else self._rescheduling.graphs
 
     def ask_for_trace(self, again: Callable[[], Trace]) -> None:
-        """From now on the trace is not held here: `again` gives it where a command needs it."""
+        """Drop the reference to the trace: `again` returns it when a command needs it."""
         self._again, self._extended = again, None
 
     @property
@@ -168,7 +176,7 @@ class WhatIf(Readable):
 
     @property
     def is_live(self) -> bool:
-        """Whether there is anything to compile again."""
+        """Whether the session has kernels or schedules that can be compiled again."""
         return self._bench is not None
 
     def of_kernel(self, kernel: int) -> tuple[Branch, ...]:
@@ -176,7 +184,7 @@ class WhatIf(Readable):
         return tuple(branch for branch in self._branches if branch.kernel == kernel)
 
     def at(self, kernel: int) -> Branch | None:
-        """The branch at which the reader is; None where nothing was asked of that kernel yet."""
+        """The present branch of a kernel; None before its first command."""
         number = self._at.get(kernel)
         return None if number is None else self._branches[number]
 
@@ -185,7 +193,7 @@ class WhatIf(Readable):
         return tuple(branch for branch in self._branches if dict(branch.command.arguments).get("schedule") == schedule)
 
     def at_schedule(self, schedule: int) -> Branch | None:
-        """The branch at which the reader of a schedule is; None where nothing was asked of it yet."""
+        """The present branch of a schedule; None if no command was executed on it yet."""
         number = self._at_schedule.get(schedule)
         return None if number is None else self._branches[number]
 
@@ -195,18 +203,18 @@ class WhatIf(Readable):
         return () if self._bench is None else tuple(self._rescheduling.graphs)
 
     def schedule_of(self, src: int, dst: int) -> int | None:
-        """The schedule in which LazyBuffer `dst` reads `src`: the one that was asked last, of several."""
+        """The schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
         if self._bench is None:
             return None
         nodes = self._trace.nodes
         if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
             return None
         having = [stage for stage, graph in self._rescheduling.graphs.items() if dst in graph.computed]
-        asked = [stage for stage in having if stage in self._at_schedule]
-        return next(iter(asked or having), None)
+        tried_stages = [stage for stage in having if stage in self._at_schedule]
+        return next(iter(tried_stages or having), None)
 
     def bench(self, kernel: int | None = None) -> KernelBench:
-        """What compiles; WhatIfError where this kernel cannot be compiled again."""
+        """The bench that compiles a kernel. WhatIfError if this kernel cannot be compiled again."""
         if self._bench is None:
             raise WhatIfError(NOT_HERE)
         if kernel is not None and kernel not in self._bench.subjects:
@@ -226,9 +234,9 @@ class WhatIf(Readable):
         if len(self._branches) == len(trace.branches) and tuple(self._branches) == trace.branches:
             return trace
         if self._extended is not None and self._extended[0] is trace:
-            known = self._extended[1]
-            if known.branches == tuple(self._branches):
-                return known
+            trace_so_far = self._extended[1]
+            if trace_so_far.branches == tuple(self._branches):
+                return trace_so_far
         extended = replace(trace, branches=tuple(self._branches))
         self._extended = (trace, extended)
         return extended
@@ -236,11 +244,12 @@ class WhatIf(Readable):
     # *** doing ***
 
     def do(self, command: Command, parent: Branch | int | None = None) -> Branch:
-        """The branch that `command` leads to from `parent` on (by default from where the reader is), which is where the
-        reader is then; an earlier one where that is the same.
+        """Execute `command` from `parent` on (by default from the present branch). The result becomes the present
+        branch; an earlier branch is returned if it has the same result.
 
-        A branch that failed says why, and leaves the reader where he was. WhatIfError for what cannot be asked, and
-        after `cancel`: a command that was cancelled leaves no branch but what a search had tried. So does an interrupt.
+        A failed branch has the reason and does not become the present one. WhatIfError for an invalid command, and
+        after `cancel`. A cancelled or interrupted command adds no branch, except the candidates that a search had
+        tried.
         """
         with self._my_turn():
             return self._do(command, parent)
@@ -272,6 +281,8 @@ class WhatIf(Readable):
             return self._add(command, origin, error.outcome, "failed")
         finally:
             self._running = self._searching = None
+            if self.on_end is not None:
+                self.on_end()
         if outcome.same is not None:
             return self._know(outcome.same, command.label, outcome)
         light = None if outcome.edited is not None else self._light(number, outcome)
@@ -292,10 +303,10 @@ class WhatIf(Readable):
             if self.on_progress is not None:
                 self.on_progress(Progress(text, done, of))
 
-        is_cancelled, shown = self._cancelled.is_set, self.on_progress is not None
+        is_cancelled, has_progress = self._cancelled.is_set, self.on_progress is not None
         trace = self._trace
         return CommandContext(
-            bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, shown
+            bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, has_progress
         )
 
     def cancel(self) -> None:
@@ -307,7 +318,9 @@ class WhatIf(Readable):
             dismiss()
 
     def begin(self, kernel: int) -> Branch:
-        """What a reader compares with: a kernel without opts, by the heuristics, and as captured, where he is then."""
+        """Add the branches for comparison: the kernel without opts, with the heuristics' opts, and as captured. The
+        last becomes the present branch.
+        """
         with self._my_turn():
             root = self.do(AsCaptured(kernel))
             self.do(SetOpts(kernel, ""), root)
@@ -315,17 +328,17 @@ class WhatIf(Readable):
             return self.go(root.id)
 
     def all_places(self) -> dict[str, int]:
-        """Where the reader of each kernel and schedule is: a branch's number, by "kernel 0", "schedule 4"."""
+        """The number of the present branch of each kernel and schedule, by "kernel 0", "schedule 4"."""
         kernels = {f"kernel {number}": branch for number, branch in self._at.items()}
         return {**kernels, **{f"schedule {stage}": branch for stage, branch in self._at_schedule.items()}}
 
     def go(self, branch: Branch | int) -> Branch:
         """Makes `branch` the one at which the reader of its kernel is."""
-        found = self._branch(branch)
-        self._stand_at(found)
+        row = self._branch(branch)
+        self._stand_at(row)
         if self.on_move is not None:
             self.on_move()
-        return found
+        return row
 
     def _stand_at(self, branch: Branch) -> None:
         if branch.kernel is not None:
@@ -334,15 +347,14 @@ class WhatIf(Readable):
             self._at_schedule[branch.schedule.stage] = branch.id
 
     def whole(self, branch: Branch | int) -> Branch:
-        """`branch` with its listings, nest and offers: what a search timed is compiled for that."""
-        found = self._branch(branch)
-        if found.kernel is None or found.status == "failed" or all(one.listings for one in found.kernels):
-            return found
-        return self.do(SetOpts(found.kernel, ", ".join(found.kernels[0].opts)), found)
+        """`branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
+        row = self._branch(branch)
+        if row.kernel is None or row.status == "failed" or all(kernel.listings for kernel in row.kernels):
+            return row
+        return self.do(SetOpts(row.kernel, ", ".join(row.kernels[0].opts)), row)
 
     def text(self, kernel: int, stage: str, branch: Branch | int | None = None) -> str:
-        """The text of a stage that can be edited ("opts", "uops", "llvm", "c"), as it is in `branch`, or where the
-        reader is."""
+        """The text of an editable stage ("opts", "uops", "llvm", "c") in `branch`, by default the present one."""
         bench = self.bench(kernel)
         warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
@@ -350,33 +362,33 @@ class WhatIf(Readable):
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
         """The commands of `branches` (of another capture of the same program, say) carried out here, in their order."""
-        made: dict[int, Branch] = {}
+        replayed: dict[int, Branch] = {}
         for branch in branches:
-            parent = None if branch.parent is None else made.get(branch.parent)
-            made[branch.id] = self.do(from_info(branch.command), parent)
-        return tuple(made.values())
+            parent = None if branch.parent is None else replayed.get(branch.parent)
+            replayed[branch.id] = self.do(from_info(branch.command), parent)
+        return tuple(replayed.values())
 
     def trace_of(self, branch: Branch | int, kernel: int | None = None) -> Trace:
         """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, the times of
         the branch, and the verdicts on its firings at their steps. `kernel`: which of several, by default the first."""
-        found = self._branch(branch)
-        if found.schedule is not None:
-            return self._schedule_trace(found, found.schedule)
-        numbers = [one.kernel or 0 for one in found.kernels] + [one.kernel for one in found.firings]
-        if not numbers or (found.kernel is None and not found.rule_law):
-            raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
+        row = self._branch(branch)
+        if row.schedule is not None:
+            return self._schedule_trace(row, row.schedule)
+        numbers = [one.kernel or 0 for one in row.kernels] + [one.kernel for one in row.firings]
+        if not numbers or (row.kernel is None and not row.rule_law):
+            raise WhatIfError(f"branch {row.id} has no kernel: {row.reason or 'it is about none'}")
         if kernel is not None and kernel not in numbers:
-            raise WhatIfError(f"branch {found.id} is about {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}")
-        if found.edited is not None:
-            raise WhatIfError(f"branch {found.id} is an edited text: its listings are all that there is of it")
+            raise WhatIfError(f"branch {row.id} is about {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}")
+        if row.edited is not None:
+            raise WhatIfError(f"branch {row.id} is an edited text and has listings only")
         number = numbers[0] if kernel is None else kernel
-        variant = next((one for one in found.kernels if (one.kernel or 0) == number), None)
+        variant = next((one for one in row.kernels if (one.kernel or 0) == number), None)
         bench = self.bench(number)
-        place = self._place(bench, found)
-        before = None if found.parent is None else self._branch(found.parent)
-        passes = passes_of(from_info(found.command), self._place(bench, before), number)
+        place = self._place(bench, row)
+        before = None if row.parent is None else self._branch(row.parent)
+        passes = passes_of(from_info(row.command), self._place(bench, before), number)
         trace = bench.recorded(number, lambda: place.kernel(number), passes).trace
-        trace = with_checks(trace, [one for one in found.firings if one.kernel == number])
+        trace = with_checks(trace, [firing for firing in row.firings if firing.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
         return replace(
@@ -399,7 +411,7 @@ class WhatIf(Readable):
         return self._branches[number]
 
     def _origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
-        """Where a command goes on from: the first one about a kernel is about the kernel as it was captured."""
+        """The branch from which a command starts. The first command on a kernel starts from the kernel as captured."""
         if parent is not None:
             return self._branch(parent)
         schedule = schedule_of(command)
@@ -410,7 +422,7 @@ class WhatIf(Readable):
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
     def _light(self, number: int | None, outcome: Outcome) -> Branch | None:
-        """A branch that a search has timed, and nobody has looked at."""
+        """A branch of a search: it has times but no listings."""
         if number is None or not outcome.kernels:
             return None
         for branch in self.of_kernel(number):
@@ -420,12 +432,14 @@ class WhatIf(Readable):
         return None
 
     def _try(self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
-        """What a search tried: a light branch, below the one that has the most of its opts already."""
+        """Add a candidate of a search as a branch without listings, below the branch that shares most of its opts."""
         plain = [branch for branch in self.of_kernel(kernel) if branch.kernels and branch.edited is None]
-        known = {branch.kernels[0].opts: branch for branch in plain}
-        if opts in known:
+        branch_of = {branch.kernels[0].opts: branch for branch in plain}
+        if opts in branch_of:
             return
-        parent = next((known[opts[:count]] for count in reversed(range(len(opts))) if opts[:count] in known), origin)
+        parent = next(
+            (branch_of[opts[:count]] for count in reversed(range(len(opts))) if opts[:count] in branch_of), origin
+        )
         variant = KernelVariant(
             kernel=kernel,
             name="",
@@ -472,7 +486,7 @@ class WhatIf(Readable):
         return branch
 
     def _know(self, branch: Branch, label: str, outcome: Outcome) -> Branch:
-        """`branch`, of which there is something more to say now."""
+        """Add the label, note or search result of `outcome` to an earlier branch, and make it the present one."""
         if label and label not in branch.labels:
             branch = self._put(replace(branch, labels=(*branch.labels, label)))
         if outcome.note and outcome.note != branch.reason:
@@ -488,7 +502,7 @@ class WhatIf(Readable):
         return branch
 
     def _tell(self, branch: Branch) -> None:
-        """Gives `branch` to `on_change`; and before it what an interrupt kept from being given."""
+        """Call `on_change` with the branches that an interrupt delayed, and then with `branch`."""
         new = self._branches[self._told :]
         self._told = len(self._branches)
         if self.on_change is not None:
@@ -497,12 +511,16 @@ class WhatIf(Readable):
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
-    """`trace` with what the check says of `firings` of its kernel, each at its step."""
+    """`trace` with the verdict of the check on each of `firings`, at its step."""
     checks = []
-    for one in firings:
-        stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, one)), None)
+    for firing in firings:
+        stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, firing)), None)
         if stage is not None:
-            checks.append(FiringCheck(stage, one.step, one.verdict, one.says, one.inputs, one.was, one.has_become))
+            checks.append(
+                FiringCheck(
+                    stage, firing.step, firing.verdict, firing.says, firing.inputs, firing.was, firing.has_become
+                )
+            )
     return replace(trace, checks=tuple(checks))
 
 

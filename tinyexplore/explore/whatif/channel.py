@@ -1,4 +1,4 @@
-"""Between a widget and the branches: carries out the commands of a view, and sends each new branch once.
+"""Connects a widget with the branches: executes the commands of a view, and sends each new branch once.
 
 Commands run one after another in a background thread, so that a notebook's kernel answers other cells meanwhile. A
 branch is sent as one row. Rows are only appended; the widget keeps them all, so that a view which opens later has them.
@@ -25,7 +25,7 @@ AT_MOST_EVERY_S = 0.3  # progress, and the candidates of a search
 
 
 class BranchWidget(Protocol):
-    """What is needed of an ExplorerWidget."""
+    """The part of an ExplorerWidget that a channel uses."""
 
     places: dict[str, int]
     working: dict[str, Any]
@@ -44,21 +44,23 @@ class Channel:
         self._rows: list[str] = []  # not sent yet
         self._sent = self._shown = 0.0
         self._answered = 0
+        self._is_asked = False  # by the view, which waits for an answer
         self._known_places = whatif.all_places()
         widget.places = dict(self._known_places)
         widget.is_live = whatif.is_live
         whatif.on_change = self._changed
         whatif.on_move = self.send
         whatif.on_progress = self._progressed
+        whatif.on_end = self._ended
 
     # *** carrying out ***
 
     def later(self, work: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Does `work` in the background, after what was asked before; `drop` is called if `cancel` comes first."""
+        """Does `work` in the background after all earlier work. `drop` is called if `cancel` comes first."""
         self._background.submit(work, drop)
 
     def do(self, command: Command, parent: int | None = None) -> Branch:
-        """Carries out a command; the view shows what is done."""
+        """Carries out a command; the view shows its progress."""
         return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
 
     def begin(self, kernel: int) -> Branch:
@@ -69,11 +71,11 @@ class Channel:
         """Makes `branch` the one at which its reader is. The view that asks is there already, so nothing is sent."""
         self.whatif.on_move = None
         try:
-            found = self.whatif.go(branch)
+            row = self.whatif.go(branch)
         finally:
             self.whatif.on_move = self.send
         self.widget.places.update(self._new_places())
-        return found
+        return row
 
     def cancel(self) -> None:
         """Ends the command that is being carried out, and drops those that wait."""
@@ -84,6 +86,7 @@ class Channel:
         """The branch that `work` makes. The view shows `text` meanwhile, and afterwards why it failed, if it did."""
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
         self._shown = time.monotonic()
+        self._is_asked = True
         complaint = ""
         try:
             branch = work()
@@ -96,7 +99,8 @@ class Channel:
             raise
         finally:
             self.send()
-            self._answered += 1  # it tells one answer from the next
+            self._is_asked = False
+            self._answered += 1  # it distinguishes one answer from the next
             self.widget.working = {"answered": self._answered, "complaint": complaint}
         return branch
 
@@ -104,10 +108,10 @@ class Channel:
         """Waits until all commands are carried out."""
         self._background.join()
 
-    # *** telling ***
+    # *** sending ***
 
     def send(self) -> None:
-        """The branches that were not sent yet, and where the reader is since."""
+        """Send the branches that were not sent yet, and the present branches."""
         rows, self._rows = self._rows, []
         places = self._new_places()
         self._sent = time.monotonic()
@@ -129,6 +133,11 @@ class Channel:
             self._shown = time.monotonic()
             self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 
+    def _ended(self) -> None:
+        """Clear the progress of a command in the view. A command that the view requested gets a response."""
+        if not self._is_asked and "text" in self.widget.working:
+            self.widget.working = {}
+
 
 def packed_row(branch: Branch) -> str:
     """A branch as a view gets it: gzipped JSON, in base64."""
@@ -138,8 +147,8 @@ def packed_row(branch: Branch) -> str:
 
 def unpacked_row(row: str) -> dict[str, Any]:
     """The data of a row that `packed_row` wrote."""
-    found: dict[str, Any] = json.loads(gzip.decompress(b64decode(row)))
-    return found
+    unpacked: dict[str, Any] = json.loads(gzip.decompress(b64decode(row)))
+    return unpacked
 
 
 __all__ = ["Channel", "packed_row", "unpacked_row"]

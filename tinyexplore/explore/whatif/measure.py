@@ -24,21 +24,25 @@ from tinyexplore.util import config
 
 LIMIT_S = 20.0  # for compiling and running both; a person is waiting
 SAMPLES = 20
-NOT_ITS_FAULT = ("it took longer", "no worker process", "this worker is another machine", "DeviceUnavailable")
+NOT_ITS_FAULT = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
 
 
 class Lost(Exception):
-    """A kernel that is no good, and why: it crashed, or its results are wrong."""
+    """A kernel that cannot be used, and why: it crashed, or its results are wrong."""
 
 
 class Untimed(Exception):
-    """Why there are no times, though nothing speaks against the kernel."""
+    """A valid kernel without times. The message says why."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Microseconds of one run, in the order in which they were measured; `base_times_us`: those of the kernel that it
-    is compared with, taken in turns with these. `note`: what a reader must know of them."""
+    """The times of a kernel, in microseconds.
+
+    times_us: of one run each, in the order measured.
+    base_times_us: those of the kernel that it is compared with, taken alternately.
+    note: a remark for the reader, "" for none.
+    """
 
     times_us: tuple[float, ...]
     base_times_us: tuple[float, ...] = ()
@@ -66,7 +70,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 
 def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
-    """What samples say beside those of their base, taken in turns with them."""
+    """The verdict on samples against those of their base, which were measured alternately."""
     base, mine = (Run(0, 0, warm=True, **quartiles(one)) for one in (base_times_us, times_us))
     return compare_times(base, mine).verdict
 
@@ -77,7 +81,7 @@ Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurem
 def measured(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """Microseconds of one run of `kernel`, and of `base` in turns with it, up to `SAMPLES` each, by a worker.
+    """Microseconds of one run of `kernel`, and of `base` alternately, up to `SAMPLES` each, by a worker.
 
     `reference`: a kernel of the same results, made in another way. `base`: what it is compared with; None where it is
     that itself. `program`: the linear program that `kernel` became. The worker renders it and loads its machine code

@@ -1,4 +1,5 @@
-"""A kernel's loops, annotated: what each reads again, and what one step of it accesses, beside the caches.
+"""A kernel's loops, annotated with the data that each reads again, the memory accessed in one step, and the cache that
+it fits into.
 
 Loops stand as the program runs them: output loops, the loops that reduce, and inside these what is written out (a
 register tile, the lanes of vectors).
@@ -50,7 +51,7 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
 
 
 def _sharing(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
-    """The statements from here on that stand in the loop that was opened with `head`."""
+    """The consecutive statements that are inside the loop opened with `head`."""
     for statement in statements:
         if statement.loops[: len(head)] != head:
             return
@@ -66,8 +67,8 @@ def _loop(
         inner = statement.loops[depth + 1 :]
         for index in statement.accesses:
             touch = _touch(index, loop, inner, target, names)
-            known = touches.get(touch.name)
-            touches[touch.name] = touch if known is None else _both(known, touch, _capacity(index, target))
+            earlier = touches.get(touch.name)
+            touches[touch.name] = touch if earlier is None else _both(earlier, touch, _capacity(index, target))
     total = sum(touch.bytes for touch in touches.values())
     line = loop_line(loop, depth, printer)
     return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))

@@ -26,13 +26,13 @@ def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
 
 
 def _of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
-    found: dict[tuple[str, str], list[int]] = {}
+    amounts_by_reason: dict[tuple[str, str], list[int]] = {}
     for amount in KINDS[op].tried(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)
         against = illegal_because(kernel, opt, axis) or ""
         caution = CAUTIONS.get(op, "") if not against and is_too_much(kernel, opt) else ""
-        found.setdefault((against, caution), []).append(amount)
-    for (against, caution), amounts in found.items():
+        amounts_by_reason.setdefault((against, caution), []).append(amount)
+    for (against, caution), amounts in amounts_by_reason.items():
         yield OptOffer(op.name, axis.arg.id, tuple(amounts), against, caution)
 
 
@@ -41,7 +41,7 @@ def legal_opts(offers: tuple[OptOffer, ...]) -> tuple[str, ...]:
     return tuple(
         str(Opt(OptOps[offer.op], offer.axis, amount))
         for offer in offers
-        if not offer.obstacle
+        if not offer.legality_error
         for amount in offer.amounts
     )
 

@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptStep(ReadableRow):
+class MeasuredOptStep(ReadableRow):
     """The kernel after its first opts. A worker process runs it on memory of its own and measures the times.
 
     opt: the last opt; "" for the kernel without opts
@@ -55,7 +55,7 @@ class OptSteps(Readable):
     """
 
     kernel: int
-    steps: tuple[OptStep, ...]
+    steps: tuple[MeasuredOptStep, ...]
 
     def table(self) -> Table:
         """One row per opt, with the time up to it and the factor against the row before."""
@@ -85,20 +85,20 @@ def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = ti
     """
     applied = bench.subjects[number].applied
     began = clock()
-    found = []
+    steps = []
     for count in range(len(applied) + 1):
         with recording(None):
             kernel = bench.under_settings(lambda count=count: bench.with_opts(number, applied[:count]))  # type: ignore[misc]
         late = clock() - began > BUDGET_S
-        found.append(_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
-    return OptSteps(number, tuple(found))
+        steps.append(_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
+    return OptSteps(number, tuple(steps))
 
 
-def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool) -> OptStep:
+def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool) -> MeasuredOptStep:
     axes = tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in kernel.axes)
     nest = tuple(annotated_nest(kernel, bench.names.get(number, ())))
     if not timed or late:
-        return OptStep(opt, nest, axes, note="not timed: the others took too long" if timed else "")
+        return MeasuredOptStep(opt, nest, axes, note="not timed: the time budget was used up" if timed else "")
     device = bench.subjects[number].device
     reference = bench.under_settings(lambda: bench.hand_coded(number))
     try:
@@ -106,11 +106,11 @@ def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool
             runner = bench.under_settings(lambda: compile_optimised(device, kernel))
             times = bench.under_settings(lambda: bench.measure(device, kernel, reference, None, runner.spec.uops))
     except (Untimed, Lost) as error:
-        return OptStep(opt, nest, axes, note=str(error))
+        return MeasuredOptStep(opt, nest, axes, note=str(error))
     spread = quartiles(times.times_us)
-    return OptStep(
+    return MeasuredOptStep(
         opt, nest, axes, spread["median_us"], spread["low_us"], spread["high_us"], len(times.times_us), times.note
     )
 
 
-__all__ = ["BUDGET_S", "OptStep", "OptSteps", "opt_steps"]
+__all__ = ["BUDGET_S", "MeasuredOptStep", "OptSteps", "opt_steps"]

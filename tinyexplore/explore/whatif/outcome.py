@@ -1,4 +1,4 @@
-"""What came of a command: made, refused or cancelled."""
+"""The result of a command: done, refused or cancelled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from tinyexplore.uop import Rule
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command made: kernels, or a schedule, or nothing new but an earlier branch (`same`). `note`: what a reader
-    must know. `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became
-    of it. `search`: what a search measured."""
+    """The result of a command.
+
+    kernels: those that it changed.
+    schedule: a new schedule, None for none.
+    same: the earlier branch that has the same, None for a new one.
+    note: a remark for the reader, "" for none.
+    rule: the rule that the command is about, None for none.
+    firings: the firings of that rule.
+    edited: the result of an edited text, None for other commands.
+    search: the times of a search, None without one.
+    """
 
     kernels: tuple[KernelVariant, ...] = ()
     schedule: ScheduleVariant | None = None
@@ -26,7 +34,7 @@ class Outcome:
 
 
 class Refused(Exception):
-    """Why a command came to nothing, in words; the branch keeps them. `kernels`, `rest`: what was made until then."""
+    """Why a command failed, as text; the branch stores it. `kernels`, `rest`: what was made until then."""
 
     def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: Outcome | None = None) -> None:
         super().__init__(reason)

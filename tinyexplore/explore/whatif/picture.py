@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.explore.analysis.why.fusions import name_of as name_of_node
+from tinyexplore.explore.tracefile.fusions import name_of as name_of_node
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant, ScheduleVariant
 from tinyexplore.explore.tracefile.pictures.sheets import Bar, Cell, Column, sheet_svg
 from tinyexplore.explore.tracefile.texts import duration_text, ratio_text, spread_text
@@ -12,8 +12,8 @@ EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 
 
 def branches_svg(trace: Trace) -> str:
-    """What was tried on each kernel, as a tree, with its times as bars."""
-    times = [one.median_us for branch in trace.branches for one in branch.kernels if one.median_us is not None]
+    """The branches of each kernel as a tree, with their times as bars."""
+    times = [kernel.median_us for branch in trace.branches for kernel in branch.kernels if kernel.median_us is not None]
     slowest = max(times, default=1.0) or 1.0
     children: dict[int | None, list[Branch]] = {}
     for branch in trace.branches:
@@ -35,11 +35,13 @@ def branches_svg(trace: Trace) -> str:
         Column("median", right=True),
         Column(""),
     )
-    return sheet_svg(f"Tried on {trace.title}".strip(), columns, rows, "" if rows else "nothing was tried on a kernel")
+    return sheet_svg(
+        f"Tried on {trace.title}".strip(), columns, rows, "" if rows else "no change was tried on a kernel"
+    )
 
 
 def schedules_svg(trace: Trace) -> str:
-    """What was cut and joined, as a tree: kernels, bytes, peak memory and times."""
+    """The cuts and joins as a tree, with kernels, bytes, peak memory and times."""
     branches = [branch for branch in trace.branches if schedule_of(branch) is not None]
     times = [one.schedule.median_us for one in branches if one.schedule and one.schedule.median_us is not None]
     slowest = max(times, default=1.0) or 1.0
@@ -62,29 +64,29 @@ def schedules_svg(trace: Trace) -> str:
         Column(""),
     )
     return sheet_svg(
-        f"Cut and joined in {trace.title}".strip(), columns, rows, "" if rows else "nothing was cut or joined"
+        f"Cut and joined in {trace.title}".strip(), columns, rows, "" if rows else "no edge was cut or joined"
     )
 
 
 def schedule_of(branch: Branch) -> int | None:
     """The schedule that a branch is about, if it is about one."""
-    found = dict(branch.command.arguments).get("schedule")
-    return found if isinstance(found, int) else None
+    number = dict(branch.command.arguments).get("schedule")
+    return number if isinstance(number, int) else None
 
 
 def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
-    given = dict(branch.command.arguments)
-    src = given.get("src")
+    arguments = dict(branch.command.arguments)
+    src = arguments.get("src")
     name = f"{branch.command.kind.lower()} {name_of_node(trace.nodes[src])}" if isinstance(src, int) else "as captured"
-    shown, variant = f"{'  ' * depth}{name}", branch.schedule
+    label, variant = f"{'  ' * depth}{name}", branch.schedule
     if variant is None:
-        return (shown, "", "", "", "", "failed", branch.reason)
+        return (label, "", "", "", "", "failed", branch.reason)
     median_us = variant.median_us
     time = "failed" if branch.status == "failed" else "not run" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
     sizes = (str(len(variant.kernels)), f"{variant.bytes_moved:,}", f"{variant.peak_bytes:,}")
-    said = compared(variant) if variant.cut or variant.join else ""
-    return (shown, *sizes, bar, time, branch.reason or said)
+    ratio = compared(variant) if variant.cut or variant.join else ""
+    return (label, *sizes, bar, time, branch.reason or ratio)
 
 
 def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
@@ -92,27 +94,27 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
     median_us = branch.kernels[0].median_us if branch.kernels else None
     time = "failed" if branch.status == "failed" else "not timed" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
-    said = compared(branch.kernels[0]) if branch.kernels and branch.status == "done" else ""
-    return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason or said)
+    ratio = compared(branch.kernels[0]) if branch.kernels and branch.status == "done" else ""
+    return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason or ratio)
 
 
 def compared(variant: KernelVariant | ScheduleVariant) -> str:
     """What the times say beside those of the base, which were taken interleaved with them, and these."""
-    said = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
-    return f"{said}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if said else ""
+    ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
+    return f"{ratio}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if ratio else ""
 
 
 def name_of(branch: Branch) -> str:
-    """What a branch is called: by the opt that led there, else by what it is known for."""
-    given = dict(branch.command.arguments)
+    """The name of a branch: its opt, its edited stage, its label, or its command."""
+    arguments = dict(branch.command.arguments)
     if branch.command.kind == "ApplyOpt":
-        return str(given["opt"])
+        return str(arguments["opt"])
     if branch.edited is not None:
         return f"edited {EDITED_NAMES.get(branch.edited.stage, branch.edited.stage)}"
     if branch.labels:
         return " · ".join(branch.labels)
-    if "rule" in given:
-        return f"{branch.command.kind} {given['rule']}"
+    if "rule" in arguments:
+        return f"{branch.command.kind} {arguments['rule']}"
     opts = branch.kernels[0].opts if branch.kernels else ()
     return opts[-1] if opts else branch.command.kind
 

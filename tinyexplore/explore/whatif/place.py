@@ -1,4 +1,4 @@
-"""Where a command is carried out, and what it is."""
+"""The interface of commands, and the context in which they are executed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from tinyexplore.kernel import Kernel
 
 @dataclass(frozen=True)
 class CommandContext:
-    """What a command works on: the trace, the branches until now, the one to go on from, and what compiles and times
-    kernels (`bench`) and whole schedules (`rescheduling`).
+    """What a command works on.
 
-    What takes long says how far it is (`progress`: words, done, of how many), asks whether the reader has ended it
-    (`is_cancelled`; then it raises Cancelled or Refused), and tells each thing that it tries (`candidate`: the kernel,
-    opts, microseconds or None, a note), which becomes a light branch. `shows_progress`: whether somebody looks at it.
+    bench: compiles and times kernels.
+    rescheduling: compiles and times whole schedules.
+    trace: the capture.
+    branches: those until now.
+    parent: the branch to continue, None for the capture.
+    candidate: reports a tried candidate: kernel, opts, microseconds or None, a note. It becomes a branch without
+        listings.
+    progress: reports the progress: a text, parts done, all parts.
+    is_cancelled: whether the reader cancelled the command; then it raises Cancelled or Refused.
+    shows_progress: whether a view shows the progress.
     """
 
     bench: KernelBench
@@ -63,7 +69,7 @@ class Command(Protocol):
 
     @property
     def label(self) -> str:
-        """What the branch is known for afterwards, "" for nothing."""
+        """The label that the branch gets, "" for none."""
         ...
 
     @property
@@ -72,14 +78,14 @@ class Command(Protocol):
         ...
 
     def carry_out(self, place: CommandContext) -> Outcome:
-        """Does it; Refused where it comes to nothing."""
+        """Carries it out; Refused where it fails."""
         ...
 
 
 def schedule_of(command: Command) -> int | None:
     """The stage that made the schedule that a command is about, if it is about one."""
-    found: int | None = getattr(command, "schedule", None)
-    return found
+    number: int | None = getattr(command, "schedule", None)
+    return number
 
 
 __all__ = ["Command", "CommandContext", "schedule_of"]

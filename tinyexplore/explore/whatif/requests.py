@@ -28,7 +28,10 @@ class Rules(Request):
 @request("matches", "tinyexplore.explore.whatif.playground.matches:MatchList")
 @dataclass(frozen=True)
 class Matches(Request):
-    """The places at which a rule would fire, each firing checked."""
+    """The nodes at which a rule would fire, each firing checked.
+
+    rule: its name.
+    """
 
     rule: str
 
@@ -41,7 +44,14 @@ class Matches(Request):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The check of a firing; of a wrong one the inputs, and the values before and after at these."""
+    """The check of a firing.
+
+    status: "proved", "agrees", "differs" or "not checked".
+    says: the result as text.
+    inputs: (name, value) at which both sides differ; empty where they do not.
+    was: the value before the firing there.
+    has_become: the value after the firing there.
+    """
 
     status: str
     says: str
@@ -53,7 +63,11 @@ class CheckResult:
 @request("check", "tinyexplore.explore.whatif.requests:CheckResult")
 @dataclass(frozen=True)
 class Check(Request):
-    """Whether a firing kept the value: the one at `step` of a stage."""
+    """Whether a firing kept the value.
+
+    stage: the pass.
+    step: its number, from 1.
+    """
 
     stage: int
     step: int
@@ -61,8 +75,8 @@ class Check(Request):
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.checking import check_firings
 
-        (found,) = check_firings(source.trace(), stages=[self.stage], step=self.step)
-        verdict, wrong = found.verdict, found.verdict.counterexample
+        (firing,) = check_firings(source.trace(), stages=[self.stage], step=self.step)
+        verdict, wrong = firing.verdict, firing.verdict.counterexample
         if wrong is None:
             return CheckResult(verdict.status, str(verdict))
         return CheckResult(verdict.status, str(verdict), wrong.inputs, wrong.before, wrong.after)
@@ -70,7 +84,10 @@ class Check(Request):
 
 @dataclass(frozen=True)
 class PackedTrace:
-    """A trace as `trace_to_bytes` writes it, in base64."""
+    """A trace as `trace_to_bytes` writes it.
+
+    trace: in base64.
+    """
 
     trace: str
 
@@ -78,7 +95,11 @@ class PackedTrace:
 @request("branch", "tinyexplore.explore.whatif.requests:PackedTrace")
 @dataclass(frozen=True)
 class BranchTrace(Request):
-    """The trace of a branch, for a view of its own. `kernel`: which one, where the branch changed several."""
+    """The trace of a branch, for a view of its own.
+
+    branch: its number.
+    kernel: which kernel, where the branch changed several; None for the first.
+    """
 
     branch: int
     kernel: int | None = None
@@ -111,7 +132,31 @@ class OptStepsOf(Request):
         return steps
 
 
-# *** what makes branches ***
+@request("pipeline times", "tinyexplore.explore.analysis.passes.sequence:PipelineTimes")
+@dataclass(frozen=True)
+class TimesOfPipeline(Request):
+    """How long a kernel runs as a pipeline of LLVM compiles it, and as it was compiled.
+
+    kernel: its number.
+    level: "O0" to "O3", "" for the level that compiled the kernel.
+    without: passes that do not run.
+    cpu: the CPU to generate code for, "" for that of the capture.
+    """
+
+    background: ClassVar[bool] = True
+
+    kernel: int = 0
+    level: str = ""
+    without: tuple[str, ...] = ()
+    cpu: str = ""
+
+    def respond(self, source: RequestSource) -> Any:
+        from tinyexplore.explore.whatif.pipeline_times import times_of_pipeline
+
+        return times_of_pipeline(source.kernels(), self.kernel, self.level, self.without, self.cpu)
+
+
+# *** requests that make branches ***
 
 
 class Commands(Protocol):
@@ -128,7 +173,7 @@ class Commands(Protocol):
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command led to. The branch itself was sent before, as a row: views have all rows, and only once."""
+    """The result of a command. The branch itself was sent before, as a row, so that views get each row once."""
 
     branch: int | None
     """Number of the branch; None: there is none."""
@@ -142,8 +187,8 @@ def _commands(source: RequestSource) -> Commands:
     if source.commands is not None:
         commands: Commands = source.commands
         return commands
-    found: Commands = source.kernels().whatif
-    return found
+    whatif_commands: Commands = source.kernels().whatif
+    return whatif_commands
 
 
 def _result(branch: Branch | None) -> CommandResult:
@@ -168,7 +213,10 @@ class Do(Request):
 @request("begin", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Begin(Request):
-    """Compiles and times a kernel as captured, without opts, and by the heuristics."""
+    """Compiles and times a kernel as captured, without opts, and with the heuristics.
+
+    kernel: its number.
+    """
 
     background: ClassVar[bool] = True
     kernel: int
@@ -180,7 +228,10 @@ class Begin(Request):
 @request("go", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Go(Request):
-    """Makes a branch the one at which the reader of its kernel, or of its schedule, is."""
+    """Makes a branch the present one of its kernel or schedule.
+
+    branch: its number.
+    """
 
     branch: int
 
@@ -212,4 +263,5 @@ __all__ = [
     "OptStepsOf",
     "PackedTrace",
     "Rules",
+    "TimesOfPipeline",
 ]

@@ -1,5 +1,6 @@
-"""A captured graph scheduled once more, with the reader's cuts and joins: compiled, run in turns with the schedule as
-it was captured, over the same generated inputs, and compared with it."""
+"""A captured graph scheduled once more, with the reader's cuts and joins: compiled, run alternately with the schedule
+as it was captured, over the same generated inputs, and compared with it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tinyexplore.engine import (
 )
 from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.listen import CaptureRecorder
-from tinyexplore.explore.recording.rows import KeptGraph, RebuiltGraph
+from tinyexplore.explore.recording.rows import CapturedGraph, RebuiltGraph
 from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
@@ -48,7 +49,13 @@ class NotRun(Exception):
 
 @dataclass(eq=False)
 class Attempt:
-    """A schedule: its graph, its items, what was decided, and the items ready to run."""
+    """A schedule that was compiled.
+
+    made: its graph.
+    items: in order.
+    decisions: the scheduler's last decision on each LazyBuffer.
+    ready: the items, ready to run.
+    """
 
     made: RebuiltGraph
     items: Sequence[ScheduleItem]
@@ -60,7 +67,7 @@ class Attempt:
         return sum(flops_of(item) for item in self.ready)
 
     def outputs(self) -> dict[LazyBuffer, Buffer]:
-        """What was asked for, and where it lies."""
+        """The requested LazyBuffers, and their memory."""
         memory = {node: buffer for item in self.items for node, buffer in zip(item.outputs, item.buffers, strict=False)}
         return {node: memory[node] for node in self.made.outputs}
 
@@ -83,7 +90,7 @@ class Rescheduling:
     interpreted, where native code is not to be had; then there are no times.
     """
 
-    graphs: Mapping[int, KeptGraph]
+    graphs: Mapping[int, CapturedGraph]
     kernels: Mapping[tuple[int, ...], int]
     under: Callable[[Callable[[], Any]], Any]
     interpreted: int | None = None
@@ -94,8 +101,8 @@ class Rescheduling:
         """The schedule with these overrides; why it was not run; why it is no good at all. `step` is called before
         each part; what it raises ends the rest."""
         with recording(None):
-            found: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join, step))
-        return found
+            variant: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join, step))
+        return variant
 
     def _variant(
         self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
@@ -106,13 +113,13 @@ class Rescheduling:
         captured = self._described(base, None)
         step("compiling the schedule")
         mine = self.attempt(graph, cut, join)
-        known = {(kernel.digest, kernel.roots): kernel.kernel for kernel in captured}
+        kernel_of = {(kernel.digest, kernel.roots): kernel.kernel for kernel in captured}
         plan = plan_memory(mine.items, list(mine.outputs().values()))
         variant = ScheduleVariant(
             stage=stage,
             cut=tuple(sorted(cut)),
             join=tuple(sorted(join)),
-            kernels=tuple(self._described(mine, known)),
+            kernels=tuple(self._described(mine, kernel_of)),
             decisions=mine.decisions,
             total_bytes=plan.total_bytes,
             peak_bytes=plan.peak_bytes,
@@ -126,32 +133,34 @@ class Rescheduling:
         variant = replace(variant, outputs=tuple(checks))
         if wrong := [check.node for check in checks if not check.same]:
             nodes = ", ".join(map(str, wrong))
-            return variant, "", f"its results are others than those of the captured schedule (node {nodes})"
+            return variant, "", f"its results differ from those of the captured schedule (node {nodes})"
         if self.interpreted is not None:
             return variant, "the results are the same; a page interprets them, and has no times", ""
         step("timing")
         return timed(variant, base, mine, step), "", ""
 
-    def attempt(self, graph: KeptGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
+    def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
         """`graph` scheduled and compiled."""
-        made = graph.made()
+        graph_made = graph.made()
         recorder = Recorder()
         with recording(recorder):
-            items = create_schedule(made.outputs, made.writes, made.overrides(cut, join))
-        decisions = tuple(last_words(recorder, made.numbers))
-        return Attempt(made, items, decisions, compile_many(items))
+            items = create_schedule(graph_made.outputs, graph_made.writes, graph_made.overrides(cut, join))
+        decisions = tuple(last_words(recorder, graph_made.numbers))
+        return Attempt(graph_made, items, decisions, compile_many(items))
 
     def _described(
-        self, attempt: Attempt, known: Mapping[tuple[str, tuple[int, ...]], int | None] | None
+        self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
     ) -> list[FusedKernel]:
-        """Its kernels as data. known: the captured ones by their digests and what they store; None: these are they."""
+        """The kernels of a schedule as data. `kernel_of`: the captured kernels by digest and stored LazyBuffers; None:
+        the schedule is the captured one.
+        """
         numbers = attempt.made.numbers
-        found = []
+        kernels = []
         for item in attempt.ready:
             roots = known_of(item.item.outputs, numbers)
             digest = "copy" if item.item.ast is None else item.item.ast.digest[:12]
-            captured = self.kernels.get(roots) if known is None else known.get((digest, roots))
-            found.append(
+            captured = self.kernels.get(roots) if kernel_of is None else kernel_of.get((digest, roots))
+            kernels.append(
                 FusedKernel(
                     name="copy" if item.runner is None else item.runner.spec.name,
                     device=item.item.device,
@@ -164,17 +173,17 @@ class Rescheduling:
                     bytes_moved=item.bytes_moved,
                 )
             )
-        return found
+        return kernels
 
-    def _may_run(self, graph: KeptGraph, base: Attempt, mine: Attempt) -> None:
+    def _may_run(self, graph: CapturedGraph, base: Attempt, mine: Attempt) -> None:
         """NotRun where that takes too long, or too much memory, or cannot be."""
-        if obstacle := graph.obstacle():
-            raise NotRun(obstacle)
+        if reason := graph.cannot_rerun():
+            raise NotRun(reason)
         refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
         if refusal := next(filter(None, refusals), ""):
             raise NotRun(refusal)
         if self.interpreted is not None and max(mine.flops, base.flops) > self.interpreted:
-            raise NotRun(f"{max(mine.flops, base.flops):,} operations are too many to interpret while somebody waits")
+            raise NotRun(f"{max(mine.flops, base.flops):,} operations take too long to interpret in a page")
         if mine.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
             much = f"{mine.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
             raise NotRun(f"it would take {much}")
@@ -191,45 +200,45 @@ class Rescheduling:
         def work() -> Trace:
             recorder = CaptureRecorder()
             with recording(None):
-                made = graph.made()
-                attempt = Attempt(made, (), (), [])
+                graph_made = graph.made()
+                attempt = Attempt(graph_made, (), (), [])
                 attempt.fill()
             with step_by_step(), recording(recorder), sampling(Sampling(FEWEST)):
-                items = create_schedule(made.outputs, made.writes, made.overrides(cut, join))
+                items = create_schedule(graph_made.outputs, graph_made.writes, graph_made.overrides(cut, join))
                 for item in compile_many(items):
                     item.run()
-            called = {node.number: names[number] for node, number in made.numbers.items() if names.get(number)}
+            called = {node.number: names[number] for node, number in graph_made.numbers.items() if names.get(number)}
             return build_trace(recorder, title=title, listings=further_listings, names=called)
 
-        found: Trace = self.under(work)
-        return found
+        trace: Trace = self.under(work)
+        return trace
 
 
 def flops_of(item: ExecItem) -> int:
-    """Floating-point operations that one run executes, counted in its program: what is computed again counts again."""
+    """The floating-point operations that one run executes, counted in its program: recomputed values count again."""
     return 0 if item.runner is None else executed_flops(item.runner.spec.uops) or item.flops
 
 
 def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
-    """What was decided on each LazyBuffer of the user's, the last that was told of it."""
-    found: dict[int, Decision] = {}
+    """The last recorded decision on each LazyBuffer of the user's."""
+    decisions: dict[int, Decision] = {}
     for event in recorder.events:
         if isinstance(event, Decided) and event.lazybuffer in numbers:
             number = numbers[event.lazybuffer]
             rows = tuple([compared_row(one) for one in event.compared])
             equal = numbers.get(event.equal_to)
             reason = event.reason if equal is None else f"{event.reason}: node {equal}"
-            found[number] = Decision(number, event.decision, reason, rows, event.obstacle)
-    return found.values()
+            decisions[number] = Decision(number, event.decision, reason, rows, event.legality_error)
+    return decisions.values()
 
 
 def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> tuple[int, ...]:
-    """The numbers of `nodes`, without what the scheduler made for itself."""
+    """The numbers of `nodes`, without those that the scheduler introduced."""
     return tuple([numbers[node] for node in nodes if node in numbers])
 
 
 def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
-    """Both run once, and their outputs held against each other."""
+    """Run both schedules once, and compare their outputs."""
     for attempt in (base, mine):
         attempt.fill()
         attempt.run()
@@ -237,7 +246,7 @@ def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
         import numpy
     except ImportError:
         return _compared_one_by_one(base, mine)
-    found = []
+    checks = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
         expected, values = sampled(right), sampled(buffer)
         with numpy.errstate(all="ignore"):
@@ -248,27 +257,27 @@ def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
         reached = numpy.abs(expected[numpy.isfinite(expected)].astype("float64"))
         largest = float(reached.max()) if reached.size else 0.0
         allowed = TOLERANCE.get(buffer.dtype, 0.0)
-        found.append(
+        checks.append(
             OutputCheck(base.made.numbers[node], difference, same, buffer.dtype.name, largest, allowed),
         )
-    return found
+    return checks
 
 
 def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
-    found = []
+    checks = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
-        told = compared_one_by_one([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
-        apart = told["largest_error"] or 0.0
-        same = told["differing"] == 0
-        scale, allowed = told["magnitude"], told["tolerance"]
-        found.append(OutputCheck(base.made.numbers[node], apart, same, buffer.dtype.name, scale, allowed))
-    return found
+        comparison = compared_one_by_one([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
+        apart = comparison["largest_error"] or 0.0
+        same = comparison["differing"] == 0
+        scale, allowed = comparison["magnitude"], comparison["tolerance"]
+        checks.append(OutputCheck(base.made.numbers[node], apart, same, buffer.dtype.name, scale, allowed))
+    return checks
 
 
 def timed(
     variant: ScheduleVariant, base: Attempt, mine: Attempt, step: Step, clock: Callable[[], float] = perf_counter
 ) -> ScheduleVariant:
-    """`variant` with its times, and those of the schedule as captured, measured in turns: every second round goes
+    """`variant` with its times, and those of the schedule as captured, measured alternately: every second round goes
     backwards. One run of each before that is discarded. `step` is called between rounds."""
     taken: dict[bool, list[list[float]]] = {False: [], True: []}  # by whether it is the captured schedule
     base.run()
@@ -292,7 +301,7 @@ def timed(
 
 
 def physical_bytes() -> float:
-    """This machine's memory; any amount where nobody tells."""
+    """This machine's memory; any amount where the system does not say."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, AttributeError):

@@ -95,7 +95,7 @@ def executed_flops(uops: Sequence[UOp]) -> int:
 
 
 def _whole(count: object) -> int:
-    """A count; 0 where it depends on sizes that are known only when the kernel runs."""
+    """A count; 0 if it depends on sizes that are known only at run time."""
     return count if isinstance(count, int) else 0
 
 

@@ -1,4 +1,4 @@
-"""The Explorer, as far as what-if asks it."""
+"""The interface of the Explorer that what-if uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.whatif.branches import WhatIf
 
 
-class View(Protocol):
+class SessionView(Protocol):
     """What the kernels, the fusion board and the rules of a view need of it. `notebook/session.py` has the Explorer."""
 
     @property
@@ -22,4 +22,4 @@ class View(Protocol):
     def panels(self) -> Any: ...
 
 
-__all__ = ["View"]
+__all__ = ["SessionView"]

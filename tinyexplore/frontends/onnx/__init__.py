@@ -5,7 +5,7 @@ with one function for each operator (`operators/`), and `model` holds it togethe
 """
 
 from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
-from tinyexplore.frontends.onnx.model import Input, Model, load
+from tinyexplore.frontends.onnx.model import Model, ModelInput, load
 from tinyexplore.frontends.onnx.supported import supported_operators
 
-__all__ = ["Input", "Model", "OnnxError", "UnsupportedOperator", "load", "supported_operators"]
+__all__ = ["ModelInput", "Model", "OnnxError", "UnsupportedOperator", "load", "supported_operators"]

@@ -1,4 +1,4 @@
-"""What can be wrong with an ONNX model, or with what it is given."""
+"""Errors of ONNX models and of their inputs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Computes a graph on Tensors, node by node.
 
-What is known before any kernel runs (shapes, and what is computed from them) stays in NumPy arrays: so sizes are
+Values that are known before any kernel runs (shapes, and values computed from them) stay in NumPy arrays. So sizes are
 plain numbers, and the kernels are those of a program with fixed shapes. An operator that the standard defines by a
 graph of others is computed by that graph.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from tinyexplore.frontends.onnx import operators  # noqa: F401 (fills the table)
 from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
-from tinyexplore.frontends.onnx.listing import Listing, node_text, scope_names
-from tinyexplore.frontends.onnx.node import OPERATORS, Node
+from tinyexplore.frontends.onnx.listing import OnnxListing, node_text, scope_names
+from tinyexplore.frontends.onnx.node import OPERATORS, OnnxNode
 from tinyexplore.frontends.onnx.reading import DOMAINS, attributes_of, dense, graphs_of, onnx_package
 from tinyexplore.frontends.onnx.values import Array, Value, array_of_proto, number_of, numpy_dtype, shape_of, tensor_of
 from tinyexplore.tensor import Tensor
@@ -52,7 +52,7 @@ class Names:
         self.constants = constants
 
     def home(self, name: str) -> Names:
-        """Where a name is defined. OnnxError if it is not."""
+        """The scope that defines a name. OnnxError if none does."""
         place: Names | None = self
         while place is not None:
             if name in place.values:
@@ -67,17 +67,17 @@ class Names:
 
     def tensor(self, name: str) -> Tensor:
         """The value of a name as a Tensor."""
-        home = self.home(name)
-        value = home.values[name]
+        scope = self.home(name)
+        value = scope.values[name]
         if isinstance(value, Tensor):
             return value
-        made = home.tensors.get(name)
-        if made is None:
-            made = home.tensors[name] = tensor_of(value)
-        return made
+        tensor = scope.tensors.get(name)
+        if tensor is None:
+            tensor = scope.tensors[name] = tensor_of(value)
+        return tensor
 
 
-class Module:
+class OnnxModule:
     """A module of the model, found by the names of nodes: what the explorer shows as a tree.
 
     The parts are attributes of the names that the exporter gave them.
@@ -86,16 +86,16 @@ class Module:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def part(self, name: str) -> Module:
+    def part(self, name: str) -> OnnxModule:
         """The part of that name; made if there is none."""
         parts = vars(self)
-        if not isinstance(parts.get(name), Module):
-            parts[name] = Module(name)
-        made: Module = parts[name]
-        return made
+        if not isinstance(parts.get(name), OnnxModule):
+            parts[name] = OnnxModule(name)
+        module: OnnxModule = parts[name]
+        return module
 
 
-class Graph(Module):
+class OnnxGraph(OnnxModule):
     """The module that all others are in."""
 
 
@@ -116,8 +116,8 @@ class Evaluation:
         self,
         versions: Mapping[str, int],
         functions: Mapping[tuple[str, str], FunctionProto],
-        listing: Listing | None,
-        root: Module,
+        listing: OnnxListing | None,
+        root: OnnxModule,
         callers: dict[int, Callable[..., Any]],
         constants: dict[int, Names],
     ) -> None:
@@ -149,7 +149,7 @@ class Evaluation:
         last = _last_uses(graph)
         for place, node in enumerate(graph.node):
             self.node(node, names, self.versions, None)
-            for name in last.get(place, ()):  # what no later node reads is dropped
+            for name in last.get(place, ()):  # values that no later node reads are dropped
                 names.values.pop(name, None)
                 names.tensors.pop(name, None)
         return [names[item.name] for item in graph.output]
@@ -159,17 +159,17 @@ class Evaluation:
         node: NodeProto,
         names: Names,
         versions: Mapping[str, int],
-        given: dict[str, AttributeProto] | None,
+        attributes_passed: dict[str, AttributeProto] | None,
     ) -> None:
-        """Evaluates a node and stores its outputs in `names`. `given`: the attributes of a function's call."""
+        """Evaluate a node and store its outputs in `names`. `attributes_passed`: those of the call of a function."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise OnnxError(f"more than {MOST_STEPS:,} nodes were evaluated: a loop of this model may not end")
         try:
             if self.listing is not None and id(node) in self.listing.line_of:
-                outputs = self._at_its_line(node, names, versions, given)
+                outputs = self._at_its_line(node, names, versions, attributes_passed)
             else:
-                outputs = self._outputs(node, names, versions, given)
+                outputs = self._outputs(node, names, versions, attributes_passed)
         except UnsupportedOperator as error:
             if error.node:
                 raise
@@ -189,14 +189,18 @@ class Evaluation:
                 names.values[name] = value
 
     def _at_its_line(
-        self, node: NodeProto, names: Names, versions: Mapping[str, int], given: dict[str, AttributeProto] | None
+        self,
+        node: NodeProto,
+        names: Names,
+        versions: Mapping[str, int],
+        attributes_passed: dict[str, AttributeProto] | None,
     ) -> Sequence[Value]:
         """Evaluates a node below a stack frame at the node's line of the text, inside of the frames of its modules."""
         assert self.listing is not None
         caller = self.callers.get(id(node))
         if caller is None:
             caller = self.callers[id(node)] = self.listing.caller(node)
-        compute: Callable[[], Any] = lambda: self._outputs(node, names, versions, given)  # noqa: E731
+        compute: Callable[[], Any] = lambda: self._outputs(node, names, versions, attributes_passed)  # noqa: E731
         module = self.root
         modules = [module]
         for name in scope_names(node):
@@ -208,13 +212,17 @@ class Evaluation:
         return outputs
 
     def _outputs(
-        self, node: NodeProto, names: Names, versions: Mapping[str, int], given: dict[str, AttributeProto] | None
+        self,
+        node: NodeProto,
+        names: Names,
+        versions: Mapping[str, int],
+        attributes_passed: dict[str, AttributeProto] | None,
     ) -> Sequence[Value]:
         domain, name = DOMAINS.get(node.domain, node.domain), node.op_type
         inputs = [names[item] if item else None for item in node.input]
         while inputs and inputs[-1] is None:
             inputs.pop()
-        attributes = attributes_of(node, given)
+        attributes = attributes_of(node, attributes_passed)
         version = versions.get(domain, 1)
         if any(item.ref_attr_name for item in node.attribute):
             node = _resolved(node, attributes)
@@ -223,8 +231,13 @@ class Evaluation:
             return self._function(own, node, inputs, names)
         if domain == "" and name in ("If", "Loop", "Scan", "SequenceMap"):
             return self._control(name, attributes, inputs, names)
-        known = [item for item in inputs if isinstance(item, np.ndarray)]
-        if domain == "" and name in FOLDED and len(known) == len(inputs) and all(item.size <= SMALL for item in known):
+        constants = [item for item in inputs if isinstance(item, np.ndarray)]
+        if (
+            domain == ""
+            and name in FOLDED
+            and len(constants) == len(inputs)
+            and all(item.size <= SMALL for item in constants)
+        ):
             folded = self._folded(node, attributes, inputs, version)
             if folded is not None:
                 return folded
@@ -235,7 +248,7 @@ class Evaluation:
                 return self._function(body, node, inputs, names)
             title = f"{domain}.{name}" if domain else name
             raise UnsupportedOperator(f"the operator {title} is not supported", title)
-        call = Node(
+        call = OnnxNode(
             name,
             version,
             attributes,
@@ -312,14 +325,14 @@ class Evaluation:
         inner = Names({"": None, **{name: None for name in body.input}})
         for index, (name, value) in enumerate(zip(body.input, inputs)):
             inner.values[name] = value
-            if isinstance(value, np.ndarray) and value.size > SMALL:  # one copy as a Tensor for all who ask
+            if isinstance(value, np.ndarray) and value.size > SMALL:  # one shared copy as a Tensor
                 inner.values[name] = names.tensor(node.input[index])
-        given = {item.name: item for item in body.attribute_proto} | self._defaults(node)
-        given |= {item.name: item for item in node.attribute}
+        attributes_passed = {item.name: item for item in body.attribute_proto} | self._defaults(node)
+        attributes_passed |= {item.name: item for item in node.attribute}
         versions = dict(self.versions)
         versions.update({DOMAINS.get(entry.domain, entry.domain): entry.version for entry in body.opset_import})
         for step in body.node:
-            self.node(step, inner, versions, given)
+            self.node(step, inner, versions, attributes_passed)
         self.calls -= 1
         return [inner.values.get(name) for name in body.output]  # None: an output that this form of it does not compute
 
@@ -442,13 +455,13 @@ def _resolved(node: NodeProto, attributes: Mapping[str, Any]) -> NodeProto:
 
 
 def _is_small(operator: str, inputs: list[Value]) -> bool:
-    """Whether what an operator makes of a shape has few elements."""
+    """Whether the output of an operator has at most SMALL elements, by the sizes in its last input."""
     sizes = [int(size) for size in np.asarray(inputs[-1]).reshape(-1)]
     factor = int(np.prod(shape_of(inputs[0]), dtype=np.int64)) if operator == "Tile" else 1
     return factor * math.prod(max(size, 1) for size in sizes) <= SMALL
 
 
-def _inside(caller: Callable[..., Any], module: Module, compute: Callable[[], Any]) -> Callable[[], Any]:
+def _inside(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: caller(module, compute)
 
 
@@ -481,8 +494,8 @@ def _type_of(value: Value) -> bytes:
     onnx = onnx_package()
     if value is None or isinstance(value, list):
         return bytes(onnx.TypeProto().SerializeToString())
-    made = onnx.helper.make_tensor_type_proto(number_of(value), list(shape_of(value)))
-    return bytes(made.SerializeToString())
+    proto = onnx.helper.make_tensor_type_proto(number_of(value), list(shape_of(value)))
+    return bytes(proto.SerializeToString())
 
 
 def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
@@ -496,10 +509,10 @@ def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
                 last[name] = place
     for item in graph.output:
         last.pop(item.name, None)
-    found: dict[int, list[str]] = {}
+    names_by_use: dict[int, list[str]] = {}
     for name, place in last.items():
-        found.setdefault(place, []).append(name)
-    return found
+        names_by_use.setdefault(place, []).append(name)
+    return names_by_use
 
 
 def _read_by(node: NodeProto) -> set[str]:

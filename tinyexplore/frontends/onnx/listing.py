@@ -1,4 +1,4 @@
-"""A model as text, one node a line, and code whose lines are those: what a stack frame points at.
+"""A model as text, one node per line, and code with the same lines, to which stack frames point.
 
 The text is that of `onnx.printer`, with large constants and initializers left out. Of a name that is a path
 ("encoder/layer.0/MatMul:0"), a line has the shortest end that no other name has. The path stands at the line's end.
@@ -27,7 +27,7 @@ SCOPES = "pkg.torch.onnx.name_scopes"
 ROOT = "__root__"
 
 
-class Listing:
+class OnnxListing:
     """The text of a model.
 
     Attributes:
@@ -100,14 +100,14 @@ class Listing:
                 part.col_offset, part.end_col_offset = start, end
         space: dict[str, Any] = {"__name__": self.file}
         exec(compile(tree, self.file, "exec"), space)  # of names that are checked above; it calls `compute` only
-        made: Callable[[Any, Callable[[], Any]], Any] = space[name]
-        return made
+        caller_function: Callable[[Any, Callable[[], Any]], Any] = space[name]
+        return caller_function
 
 
 def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) -> str:
     """A node on one line: outputs, operator, attributes and inputs. `short`: what names are written as."""
     onnx = onnx_package()
-    given, made = (
+    outputs_text, arguments_text = (
         ", ".join(_plain(short.get(name, name)) or '""' for name in names) for names in (node.input, node.output)
     )
     bare = onnx.NodeProto()
@@ -131,25 +131,25 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
     try:
         text = onnx.printer.to_text(graph).partition("{")[2].rpartition("}")[0]
     except Exception:  # of a malformed attribute: the name is what there is to show
-        return f"{made} = {_plain(node.op_type)}({given})"
+        return f"{arguments_text} = {_plain(node.op_type)}({outputs_text})"
     operator = " ".join(_plain(text).split()).partition(" = ")[2].removesuffix("()").rstrip()
-    line = f"{made} = {operator} ({given})"
+    line = f"{arguments_text} = {operator} ({outputs_text})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Of names that are paths, the shortest end that is no other name's."""
-    left, found, depth = [name for name in dict.fromkeys(names) if name], {}, 1
+    left, short, depth = [name for name in dict.fromkeys(names) if name], {}, 1
     while left:
         ends: dict[str, list[str]] = {}
         for name in left:
             ends.setdefault("/".join(name.split("/")[-depth:]), []).append(name)
         for end, own in ends.items():
             if len(own) == 1:
-                found[own[0]] = end
+                short[own[0]] = end
         depth += 1
         left = [name for own in ends.values() if len(own) > 1 for name in own]
-    return found
+    return short
 
 
 def _names(graph: GraphProto) -> Iterator[str]:

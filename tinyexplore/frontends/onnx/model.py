@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, Graph, Module, Names
-from tinyexplore.frontends.onnx.listing import Listing, scope_names
+from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, Names, OnnxGraph, OnnxModule
+from tinyexplore.frontends.onnx.listing import OnnxListing, scope_names
 from tinyexplore.frontends.onnx.reading import DOMAINS, array_in, dense, read_model
 from tinyexplore.frontends.onnx.values import (
     Array,
@@ -27,7 +28,9 @@ from tinyexplore.frontends.onnx.values import (
     tensor_of,
 )
 from tinyexplore.jit import TinyJit
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
+from tinyexplore.trace import active_recorder
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -38,7 +41,7 @@ MOST_REPLAYED = 8  # shapes of inputs for which a captured program is kept
 
 
 @dataclass(frozen=True)
-class Input:
+class ModelInput:
     """An input of a model.
 
     Attributes:
@@ -77,12 +80,12 @@ class Model:
         graph = proto.graph
         self._versions = {DOMAINS.get(entry.domain, entry.domain): entry.version for entry in proto.opset_import}
         self._versions.setdefault("", 1)
-        self._functions = {(one.domain, one.name): one for one in proto.functions}
-        self._listing = Listing(proto, self.name)
+        self._functions = {(function.domain, function.name): function for function in proto.functions}
+        self._listing = OnnxListing(proto, self.name)
         constants: dict[str, Value] = {tensor.name: array_in(tensor, folder) for tensor in graph.initializer}
         constants.update({one.values.name: dense(one) for one in graph.sparse_initializer})
         self._constants = Names(constants)
-        self._root = Graph(self.name)
+        self._root = OnnxGraph(self.name)
         self._callers: dict[int, Any] = {}
         self._graph_constants: dict[int, Names] = {}
         self._replayed: dict[Any, TinyJit[Any] | None] = {}
@@ -105,7 +108,7 @@ class Model:
         """Makes Tensors of the initializers that kernels read, and puts each into the module that reads it."""
         vars(self._root)["parameters"] = self._constants.tensors
         for node in self.proto.graph.node:
-            module: Module = self._root
+            module: OnnxModule = self._root
             for part in scope_names(node):
                 module = module.part(part)
             for name in node.input:
@@ -134,21 +137,21 @@ class Model:
         """The inputs by name, checked."""
         if len(values) > len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} inputs; {len(values)} were given")
-        given: dict[str, Any] = dict(zip((item.name for item in self.inputs), values))
+        by_name: dict[str, Any] = dict(zip((item.name for item in self.inputs), values))
         for name, value in named.items():
-            if name in given:
+            if name in by_name:
                 raise TypeError(f"{self.name}: the input {name!r} was given twice")
-            given[name] = value
-        known = {item.name: item for item in self.inputs}
-        if unknown := sorted(set(given) - set(known) - self._defaults):
+            by_name[name] = value
+        declared = {item.name: item for item in self.inputs}
+        if unknown := sorted(set(by_name) - set(declared) - self._defaults):
             raise TypeError(f"{self.name} has no input {unknown[0]!r}; its inputs: {', '.join(map(str, self.inputs))}")
-        if missing := [item for item in self.inputs if item.name not in given]:
+        if missing := [item for item in self.inputs if item.name not in by_name]:
             raise TypeError(f"{self.name}: the input {missing[0]} is missing")
         sizes: dict[str, tuple[int, str]] = {}
-        return {name: _checked(known.get(name), value, sizes) for name, value in given.items()}
+        return {name: _checked(declared.get(name), value, sizes) for name, value in by_name.items()}
 
     def _evaluate(
-        self, given: Mapping[str, Value], fixed: Mapping[str, Array] | None = None
+        self, inputs: Mapping[str, Value], fixed: Mapping[str, Array] | None = None
     ) -> tuple[list[Value], bool]:
         """The outputs, and whether elements of a computed Tensor were read on the way.
 
@@ -157,28 +160,28 @@ class Model:
         run = Evaluation(
             self._versions, self._functions, self._listing, self._root, self._callers, self._graph_constants
         )
-        values = {name: tensor_of(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
+        values = {name: tensor_of(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
         names = Names({**values, **(fixed or {})}, self._constants)
         return run.graph_of_model(self.proto.graph, names), run.read_values
 
-    def _call(self, given: Mapping[str, Value]) -> list[Value]:
-        """The outputs: replayed where that can be, else evaluated.
+    def _call(self, inputs: Mapping[str, Value]) -> list[Value]:
+        """The outputs, replayed if possible, else evaluated.
 
-        Where elements of a small integer input decide what is computed, there is a program for each of its values.
+        If the elements of a small integer input decide the computation, there is a program for each of its values.
         """
-        fixed = self._fixed(given) if self._read_inputs else {}
-        tensors = {name: value for name, value in given.items() if name not in fixed}
+        fixed = self._fixed(inputs) if self._read_inputs else {}
+        tensors = {name: value for name, value in inputs.items() if name not in fixed}
         if not tensors or any(value is None or isinstance(value, list) for value in tensors.values()):
-            return self._evaluate(given)[0]
+            return self._evaluate(inputs)[0]
         key = (
             tuple((name, value.shape, value.dtype, _device(value)) for name, value in tensors.items()),  # type: ignore[union-attr, arg-type]
             tuple((name, value.tobytes()) for name, value in fixed.items()),
         )
         if key not in self._replayed:
-            computed, reads = self._evaluate(given, fixed)
-            if reads and not self._read_inputs and self._fixed(given):
+            computed, reads = self._evaluate(inputs, fixed)
+            if reads and not self._read_inputs and self._fixed(inputs):
                 self._read_inputs = True
-                return self._call(given)
+                return self._call(inputs)
             fits = not reads and all(isinstance(value, Tensor) for value in computed)
             while len(self._replayed) >= MOST_REPLAYED:
                 self._replayed.pop(next(iter(self._replayed)))
@@ -186,20 +189,19 @@ class Model:
             return computed
         replayed = self._replayed[key]
         if replayed is None:
-            return self._evaluate(given, fixed)[0]
+            return self._evaluate(inputs, fixed)[0]
         with_data = [
             tensor_of(value).contiguous().realize() for value in tensors.values()
         ]  # an array shares its memory
-        # the next replay writes into the same memory
-        outputs: list[Tensor] = [output.clone() for output in replayed(*with_data)]
+        outputs = [_in_own_memory(output) for output in replayed(*with_data)]
         Tensor.realize(*outputs)
         return list(outputs)
 
-    def _fixed(self, given: Mapping[str, Value]) -> dict[str, Array]:
+    def _fixed(self, inputs: Mapping[str, Value]) -> dict[str, Array]:
         """The elements of the small inputs of integers and booleans."""
         return {
             name: value if isinstance(value, np.ndarray) else np.asarray(value.numpy())
-            for name, value in given.items()
+            for name, value in inputs.items()
             if isinstance(value, (Tensor, np.ndarray)) and _is_small_int(value)
         }
 
@@ -227,10 +229,10 @@ class Model:
         sizes = dict(sizes or {})
         open_sizes = {size for item in self.inputs for size in item.shape or () if isinstance(size, str)}
         if unknown := sorted(set(sizes) - open_sizes):
-            known = ", ".join(sorted(filter(None, open_sizes))) or "none"
-            raise OnnxError(f"{self.name} has no open size {unknown[0]!r}; it has: {known}")
+            names = ", ".join(sorted(filter(None, open_sizes))) or "none"
+            raise OnnxError(f"{self.name} has no open size {unknown[0]!r}; it has: {names}")
         generator = np.random.default_rng(seed)
-        made: dict[str, Tensor] = {}
+        inputs: dict[str, Tensor] = {}
         for item in self.inputs:
             if item.name in without:
                 continue
@@ -241,8 +243,8 @@ class Model:
                 values = generator.standard_normal(shape, np.float32)
             else:
                 values = generator.integers(0, RANDOM_INT, shape).astype(np.int64)
-            made[item.name] = tensor_of(np.asarray(values)).cast(item.dtype).realize()
-        return made
+            inputs[item.name] = tensor_of(np.asarray(values)).cast(item.dtype).realize()
+        return inputs
 
     def __repr__(self) -> str:
         takes = ", ".join(map(str, self.inputs))
@@ -269,23 +271,37 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     return Model(proto, folder, name)
 
 
-def _input(item: ValueInfoProto) -> Input:
+def _input(item: ValueInfoProto) -> ModelInput:
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
-        return Input(item.name, dtypes.void, None)
+        return ModelInput(item.name, dtypes.void, None)
     tensor = item.type.tensor_type
     if not tensor.HasField("shape"):
-        return Input(item.name, dtype_of_number(tensor.elem_type), None)
+        return ModelInput(item.name, dtype_of_number(tensor.elem_type), None)
     shape = tuple(
         int(size.dim_value)
         if size.WhichOneof("value") == "dim_value" and size.dim_value >= 0
         else (size.dim_param if size.dim_param.isidentifier() else "")
         for size in tensor.shape.dim
     )
-    return Input(item.name, dtype_of_number(tensor.elem_type), shape)
+    return ModelInput(item.name, dtype_of_number(tensor.elem_type), shape)
 
 
-def _checked(declared: Input | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
+def _in_own_memory(output: Tensor) -> Tensor:
+    """A copy of an output of a replay: the next replay writes into the same memory.
+
+    On a CPU, where nothing is recorded, the copy takes a few microseconds. A kernel that copies takes about 50.
+    """
+    node = output.lazydata
+    buffer = node.buffer
+    on_cpu = buffer is not None and not Device[buffer.device].target.has_local
+    if buffer is None or not on_cpu or active_recorder() is not None or buffer.size != node.size:
+        return output.clone()
+    own = Buffer(buffer.device, buffer.size, buffer.dtype).copyin(buffer.memoryview())
+    return Tensor(LazyBuffer.from_buffer(own, node.shape))
+
+
+def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
     """An input that fits its declaration. `sizes`: the open sizes that earlier inputs fixed, by name."""
     if isinstance(value, list) and any(isinstance(item, (Tensor, np.ndarray, list)) for item in value):
         if declared is not None and declared.dtype is dtypes.void:
@@ -301,20 +317,32 @@ def _checked(declared: Input | None, value: Any, sizes: dict[str, tuple[int, str
         return tensor
     if dtype != declared.dtype:
         raise OnnxError(f"the input {declared} was given {dtype.name}; cast it")
-    shape = tuple(tensor.shape)
-    if declared.shape is None:
-        return tensor
-    if len(shape) != len(declared.shape):
-        raise OnnxError(f"the input {declared} was given {len(shape)} dimensions: {shape}")
-    for size, wanted in zip(shape, declared.shape):
-        if isinstance(wanted, int) and wanted != size:
-            raise OnnxError(f"the input {declared} was given the shape {shape}")
-        if isinstance(wanted, str) and wanted and sizes.setdefault(wanted, (size, declared.name))[0] != size:
-            raise OnnxError(
-                f"the input {declared} was given the shape {shape}; {wanted} is {sizes[wanted][0]} in"
-                f" {sizes[wanted][1]!r}"
-            )
+    if declared.shape is not None:
+        _check_shape(declared, declared.shape, tuple(tensor.shape), sizes)
     return tensor
+
+
+def _check_shape(
+    declared: ModelInput,
+    declared_shape: Sequence[int | str | None],
+    shape: tuple[Any, ...],
+    sizes: dict[str, tuple[int, str]],
+) -> None:
+    """OnnxError where `shape` is not as declared; the open sizes that it fixes are added to `sizes`."""
+    if len(shape) != len(declared_shape):
+        raise OnnxError(f"the input {declared} was given {len(shape)} dimensions: {shape}")
+    for size, declared_size in zip(shape, declared_shape):
+        if isinstance(declared_size, int) and declared_size != size:
+            raise OnnxError(f"the input {declared} was given the shape {shape}")
+        if (
+            isinstance(declared_size, str)
+            and declared_size
+            and sizes.setdefault(declared_size, (size, declared.name))[0] != size
+        ):
+            raise OnnxError(
+                f"the input {declared} was given the shape {shape}; {declared_size} is {sizes[declared_size][0]} in"
+                f" {sizes[declared_size][1]!r}"
+            )
 
 
 def _device(value: Tensor | Array) -> str:
@@ -329,6 +357,6 @@ def _is_small_int(value: Tensor | Array) -> bool:
 
 
 def _result(outputs: list[Value]) -> Any:
-    """What a call returns: arrays that were computed on the way become Tensors, too."""
-    made = tuple(tensor_of(value) if isinstance(value, np.ndarray) else value for value in outputs)
-    return made[0] if len(made) == 1 else made
+    """The result of a call. Arrays among the outputs become Tensors."""
+    results = tuple(tensor_of(value) if isinstance(value, np.ndarray) else value for value in outputs)
+    return results[0] if len(results) == 1 else results

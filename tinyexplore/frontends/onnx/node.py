@@ -15,7 +15,7 @@ from tinyexplore.tensor import Tensor
 T = TypeVar("T")
 
 
-class Node:
+class OnnxNode:
     """A node with the values of its inputs. An operator is a function of it.
 
     Attributes:
@@ -124,7 +124,7 @@ class Node:
         return UnsupportedOperator(f"{self.operator}: {what} is not supported", self.operator)
 
 
-Operator = Callable[[Node], "Value | tuple[Value, ...]"]
+Operator = Callable[[OnnxNode], "Value | tuple[Value, ...]"]
 OPERATORS: dict[tuple[str, str], Operator] = {}  # by domain ("" is the standard's) and name
 
 

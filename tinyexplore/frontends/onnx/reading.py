@@ -19,7 +19,7 @@ from tinyexplore.frontends.onnx.values import Array, array_of_proto, check_shape
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 
-MOST_BYTES = 1 << 31  # of the file itself, which is what protobuf can hold
+MOST_BYTES = 1 << 31  # bytes of the file itself: the limit of protobuf
 MOST_NODES = 200_000
 MOST_NESTED = 16
 EXTERNAL = 1  # TensorProto.DataLocation
@@ -64,7 +64,7 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
         model = onnx.ModelProto()
         try:
             model.ParseFromString(data)
-        except Exception as error:  # protobuf has no common class for what it raises
+        except Exception as error:  # protobuf's exceptions have no common class
             raise OnnxError(f"{name}: no ONNX model ({error})") from error
     if not model.graph.node and not model.graph.output:
         raise OnnxError("no ONNX model: it has no graph")
@@ -88,39 +88,39 @@ def _check(model: ModelProto) -> None:
 def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> int:
     if depth > MOST_NESTED:
         raise OnnxError(f"graphs nested more than {MOST_NESTED} deep")
-    known = outer | {item.name for item in graph.input} | {tensor.name for tensor in graph.initializer}
-    known |= {sparse.values.name for sparse in graph.sparse_initializer}
+    names = outer | {item.name for item in graph.input} | {tensor.name for tensor in graph.initializer}
+    names |= {sparse.values.name for sparse in graph.sparse_initializer}
     for tensor in graph.initializer:
         check_shape(tuple(tensor.dims))
-    count = _check_nodes(graph.node, known, depth, f"graph {graph.name!r}", left)
+    count = _check_nodes(graph.node, names, depth, f"graph {graph.name!r}", left)
     for node in graph.node:
-        known.update(node.output)
+        names.update(node.output)
     for item in graph.output:
-        if item.name not in known:
+        if item.name not in names:
             raise OnnxError(f"graph {graph.name!r}: nothing computes the output {item.name!r}")
     return count
 
 
-def _check_nodes(nodes: Any, known: set[str], depth: int, where: str, left: int) -> int:
+def _check_nodes(nodes: Any, names: set[str], depth: int, where: str, left: int) -> int:
     """The number of nodes with those inside. OnnxError for a name that no earlier node computes."""
-    known = set(known) | {""}
+    names = set(names) | {""}
     count = len(nodes)
     if count > left:
         raise OnnxError(f"{where}: more than {MOST_NODES:,} nodes")
     computed: set[str] = set()
     for node in nodes:
         for name in node.input:
-            if name not in known:
+            if name not in names:
                 raise OnnxError(
                     f"{where}: the node {node.name or node.op_type!r} reads {name!r}, which no earlier node computes"
                 )
         for inner in graphs_of(node):
-            count += _check_graph(inner, known, depth + 1, left - count)
+            count += _check_graph(inner, names, depth + 1, left - count)
         for name in node.output:
             if name and name in computed:
                 raise OnnxError(f"{where}: two nodes compute {name!r}")
             computed.add(name)
-            known.add(name)
+            names.add(name)
     return count
 
 
@@ -171,18 +171,18 @@ def _path_inside(folder: Path, location: str, where: str) -> Path:
     return path
 
 
-def attributes_of(node: Any, given: dict[str, AttributeProto] | None = None) -> dict[str, Any]:
-    """The attributes as Python values. `given`: what a call of a function passes for the attributes that it names."""
-    found: dict[str, Any] = {}
+def attributes_of(node: Any, attributes_passed: dict[str, AttributeProto] | None = None) -> dict[str, Any]:
+    """The attributes as Python values. `attributes_passed`: those that the call of a function passes, by name."""
+    attributes: dict[str, Any] = {}
     for attribute in node.attribute:
         if attribute.ref_attr_name:
-            passed = (given or {}).get(attribute.ref_attr_name)
+            passed = (attributes_passed or {}).get(attribute.ref_attr_name)
             if passed is None:
                 continue
-            found[attribute.name] = attribute_value(passed)
+            attributes[attribute.name] = attribute_value(passed)
         else:
-            found[attribute.name] = attribute_value(attribute)
-    return found
+            attributes[attribute.name] = attribute_value(attribute)
+    return attributes
 
 
 def attribute_value(attribute: AttributeProto) -> Any:

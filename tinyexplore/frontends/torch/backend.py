@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tinyexplore.frontends.torch.program import LeftToAten, Program
+from tinyexplore.frontends.torch.program import LeftToAten, TorchProgram
 
 MOST_SIZES = 8  # values of symbolic sizes for which a program is kept
 DECOMPOSED = (
@@ -32,7 +33,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {**core_aten_decompositions(), **get_decompositions(more)}
 
 
-class Compiler:
+class PartCompiler:
     """Makes a program of each graph that AOTAutograd gives.
 
     Attributes:
@@ -40,9 +41,9 @@ class Compiler:
         programs: those that were made, in order.
     """
 
-    def __init__(self, make: Callable[[Any], Program] = Program) -> None:
+    def __init__(self, make: Callable[[Any], TorchProgram] = TorchProgram) -> None:
         self.make = make
-        self.programs: list[Program] = []
+        self.programs: list[TorchProgram] = []
 
     def __call__(self, module: Any, inputs: Sequence[Any]) -> Any:
         """The function of a graph, as AOTAutograd calls it."""
@@ -54,7 +55,7 @@ class Compiler:
 
         return make_boxed_func(torch._dynamo.disable(run))  # it may be called from a frame that Dynamo looks at
 
-    def _program(self, module: Any) -> Program:
+    def _program(self, module: Any) -> TorchProgram:
         program = self.make(module)
         self.programs.append(program)
         if message := program.message():
@@ -63,7 +64,7 @@ class Compiler:
 
     def _of_sizes(self, module: Any) -> Callable[..., Any]:
         """A function that has a program for each set of sizes: the graph is traced again with them as constants."""
-        programs: dict[Any, Program] = {}
+        programs: dict[Any, TorchProgram] = {}
 
         def function(*args: Any) -> list[Any]:
             key = tuple([tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in args])
@@ -87,14 +88,19 @@ def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
         return make_fx(interpreted, tracing_mode="fake", _allow_non_fake_inputs=True)(*args)
 
 
-def compiled(compiler: Compiler, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+def compiled(compiler: PartCompiler, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
     """A graph of Dynamo as a function, forward and backward, whose ATen graphs the compiler gets."""
     make = torch._dynamo.disable(compiler.__call__)
     with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.filterwarnings("ignore", "TF32 acceleration")  # of the switch itself
         with torch.backends.mkldnn.flags(enabled=False):
             function: Callable[..., Any] = aot_module_simplified(
-                module, inputs, fw_compiler=make, bw_compiler=make, decompositions=decompositions()
+                module,
+                inputs,
+                fw_compiler=make,
+                bw_compiler=make,
+                partition_fn=min_cut_rematerialization_partition,
+                decompositions=decompositions(),
             )
     return function
 
@@ -114,4 +120,4 @@ def tinyexplore(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[
     """
     if options.pop("mode", None) not in (None, "default") or options.pop("options", None) or options:
         raise TypeError('the backend "tinyexplore" takes no mode and no options')
-    return compiled(Compiler(), module, inputs)
+    return compiled(PartCompiler(), module, inputs)

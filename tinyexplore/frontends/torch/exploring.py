@@ -1,21 +1,29 @@
-"""A function of PyTorch run once for the explorer: names of tensors, modules, and what there is to say of the run."""
+"""Runs a PyTorch function once for the explorer, and records names of tensors, modules and remarks about the run."""
 
 from __future__ import annotations
 
 import inspect
+import operator
+import os
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preservation_hooks
+from torch.utils._pytree import tree_map
 
-from tinyexplore.frontends.torch.backend import Compiler, compiled
-from tinyexplore.frontends.torch.listing import Lines, Modules, place_of
-from tinyexplore.frontends.torch.program import LeftToAten, Program
+from tinyexplore.frontends.torch.backend import PartCompiler, compiled
+from tinyexplore.frontends.torch.listing import Lines, Modules, TorchPlace, caller_at, is_gradient, place_of
+from tinyexplore.frontends.torch.program import LeftToAten, Observer, TorchProgram, given_tensor
+from tinyexplore.frontends.torch.values import is_plain
+from tinyexplore.lazy import LazyBuffer, Outside
+from tinyexplore.lazy.lazybuffer import numbers
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import UserFrame
+from tinyexplore.trace import Recorded, Recorder, SourceLine, UserFrame, active_recorder, recording
 
 MOST_COMPILED = 1 << 16  # versions of a function: each exploration is one
 Note = tuple[str, str, UserFrame | None]  # level, text, the user's line
@@ -26,25 +34,115 @@ def is_of_torch(function: Any, args: Sequence[Any]) -> bool:
     return isinstance(function, torch.nn.Module) or any(isinstance(one, torch.Tensor) for one in args)
 
 
+class Watch(Observer):
+    """Records a run for the explorer: names of Tensors, and the operations that ATen computed, as nodes of its graph.
+
+    Attributes:
+        named: names of arguments and parameters, by their addresses.
+        names: names of the Tensors that kernels read.
+        made: for each operation, the first and the last number of its LazyBuffers.
+    """
+
+    def __init__(self, named: dict[int, str], names: dict[str, Tensor]) -> None:
+        super().__init__()
+        self.named = named
+        self.names = names
+        self.made: list[tuple[int, int, TorchProgram, Any]] = []
+        self._tensors: dict[Any, Tensor] = {}
+
+    def given(self, node: Any, value: Any, flat: Tensor) -> None:
+        name = self.named.get(value.data_ptr()) or (node.name if node.op == "call_function" else "")
+        if name:
+            self.names.setdefault(name, flat)
+        self._tensors[node] = flat
+
+    def computed(self, node: Any, tensor: Tensor) -> None:
+        self._tensors[node] = tensor
+
+    @contextmanager
+    def translating(self, node: Any, program: TorchProgram) -> Iterator[None]:
+        first = next(numbers)
+        yield
+        last = next(numbers)
+        self.made.append((first, last, program, node))
+        recorder = active_recorder()
+        if recorder is not None:
+            scopes = getattr(recorder, "scopes", None)
+            if scopes is not None and is_gradient(node):
+                for number in range(first, last):
+                    if number in scopes.of:
+                        scopes.of[number] = (scopes.of[number][0], True)
+
+    def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
+        """A node of the graph stands for what ATen computed: its sources are what ATen read."""
+        value = values[node]
+        if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
+            return
+        source = node.args[0] if node.target is operator.getitem else node
+
+        def entered(recorder: Recorder) -> None:
+            read = [self._flat(one, values[one]) for one in source.all_input_nodes]
+            with recording(None):
+                layout, flat = given_tensor(value)
+            assert flat is not None
+            name = str(source.target).removesuffix(".default")
+            flat.lazydata.arg = Outside(name, program.seconds.get(source, seconds), tuple(value.shape))
+            src = tuple([one.lazydata for one in read if one is not None])
+            recorder.record(Recorded(flat.lazydata, src, _frame_of(place), (name,)))
+            self._tensors[node] = flat
+            self.known[node] = (layout, flat)
+            self.names.setdefault(node.name, flat)
+
+        place = program.lines.place(node, program.listing)
+        recorder = active_recorder()
+        if recorder is not None:
+            program.lines.call(node, program.listing, partial(entered, recorder))
+
+    def _flat(self, node: Any, value: Any) -> Tensor | None:
+        """The elements of a node's result, in its memory; None where there are none that a Tensor can have."""
+        if node not in self._tensors:
+            if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
+                return None
+            _, flat = given_tensor(value)
+            assert flat is not None
+            self.given(node, value, flat)
+        return self._tensors[node]
+
+
+def _frame_of(place: TorchPlace) -> UserFrame:
+    """A place as a frame of the trace, which knows the columns."""
+    return UserFrame(place.file, place.line, place.function, caller_at(place).__code__, 2)
+
+
 class Explored:
     """A function or module of PyTorch, compiled for one run.
 
+    The capture ends with the call. The results are detached, so a graph computes nothing for a later backward pass.
+    Where the function asks for gradients itself, forward and backward are one graph if Dynamo can trace that (PyTorch
+    2.11 and later).
+
     Attributes:
-        names: names of the Tensors that kernels read: parameters, arguments, results of ATen.
+        names: of the Tensors that kernels read: parameters, arguments, results of ATen.
         programs: a program for each graph, after the run.
     """
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], in_aten: bool = False) -> None:
         self.function = function
+        self._tops = _modules_of(function)
+        self._named = _tensor_names(function, args, self._tops)
+        self._in_aten = in_aten
         self.names: dict[str, Tensor] = {}
-        tops = _modules_of(function)
-        self._named = _tensor_names(function, args, tops)
-        lines = Lines(Modules(tops), in_aten)
-        self._compiler = Compiler(partial(Program, replay=False, lines=lines, given=self._given))
-        self._breaks: dict[str, int] = {}
+        self._begin()
+        self._breaks: list[Note] = []
+
+    def _begin(self) -> None:
+        self.names.clear()
+        self._watch = Watch(self._named, self.names)
+        lines = Lines(Modules(self._tops, self.function), self._in_aten)
+        self._compiler = PartCompiler(partial(TorchProgram, replay=False, lines=lines, observer=self._watch))
 
     @property
-    def programs(self) -> list[Program]:
+    def programs(self) -> list[TorchProgram]:
         return self._compiler.programs
 
     @property
@@ -52,46 +150,121 @@ class Explored:
         """The graphs as text, one operation a line."""
         return "\n".join([f"# {program.listing.file[1:-1]}\n{program.listing.text}" for program in self.programs])
 
-    def _given(self, node: Any, value: Any, flat: Tensor) -> None:
-        name = self._named.get(value.data_ptr()) or (node.name if node.op == "call_function" else "")
-        if name:
-            self.names.setdefault(name, flat)
-
     def __call__(self, *args: Any) -> Any:
-        """The result of the function, forward; backward too where the function asks for it."""
-        self.programs.clear()  # it may run again
+        """The result of the function; backward too where the function asks for it."""
+        self._begin()  # it may run again
         counted = torch._dynamo.utils.counters["graph_break"]
-        before = dict(counted)
+        before, reasons = dict(counted), list(torch._dynamo.utils.graph_break_reasons)
         with ExitStack() as stack:
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore", LeftToAten)
-            settings = {"allow_rnn": True, "recompile_limit": MOST_COMPILED, "cache_size_limit": MOST_COMPILED}
+            settings = {
+                "allow_rnn": True,
+                "recompile_limit": MOST_COMPILED,
+                "cache_size_limit": MOST_COMPILED,
+                "trace_autograd_ops": True,
+            }
             known = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
             stack.enter_context(torch._dynamo.config.patch(known))
-            function = torch.compile(self.function, backend=partial(compiled, self._compiler), dynamic=False)
+            function = torch.compile(_ended(self.function), backend=self._compiled, dynamic=False)
             result = function(*args)
-        self._breaks = {why: count - before.get(why, 0) for why, count in counted.items() if count > before.get(why, 0)}
+        found = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
+        counts = {why: count - before.get(why, 0) for why, count in counted.items()}
+        self._breaks = _break_notes(found, {why: count for why, count in counts.items() if count > 0})
         return result
 
+    def _compiled(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """A graph of Dynamo as a function; gradients in it are numbered by what they are for."""
+        for node in module.graph.nodes:
+            if node.target is torch.autograd.grad:
+                node.target = _numbered_gradients
+        module.recompile()
+        return compiled(self._compiler, module, inputs)
+
+    def lines_of(self, lazybuffers: Sequence[LazyBuffer]) -> list[SourceLine]:
+        """The operations that LazyBuffers were made for, as lines of the ATen graph."""
+        made = self._watch.made
+        firsts = [first for first, *_ in made]
+        found: dict[int, list[LazyBuffer]] = {}
+        for value in lazybuffers:
+            place = bisect_right(firsts, value.number) - 1
+            if place >= 0 and value.number < made[place][1]:
+                found.setdefault(place, []).append(value)
+        return [SourceLine(made[place][2].listing.line(made[place][3]), tuple(found[place])) for place in sorted(found)]
+
     def notes(self) -> list[Note]:
-        """What ATen computed, with its time and line, and where Dynamo cut the program."""
-        found: list[Note] = []
-        for why, count in self._breaks.items():
-            text = " ".join(why.split("\n")[0].split())
-            found.append(("note", f"Dynamo cut the program {f'{count} times' if count > 1 else 'once'}: {text}", None))
+        """Messages: the operations that ATen computed, with time and line, and the graph breaks of Dynamo."""
+        found = list(self._breaks)
         for program in self.programs:
             for part in program.parts:
-                if not part.by_aten:
-                    continue
                 for node in part.nodes:
+                    if node not in program.left:
+                        continue
                     place = place_of(node)
-                    frame = None if place is None else UserFrame(place.file, place.line, place.function, None, -1)
-                    why = program.left.get(node, "an element of its result")
-                    if node in program.left:
-                        seconds = program.seconds.get(node, 0.0)
-                        text = f"ATen computed {node.target} in {seconds * 1e6:,.0f} µs: {why}"
-                        found.append(("note", text, frame))
+                    seconds = program.seconds.get(node, 0.0)
+                    text = f"ATen computed {node.target} in {seconds * 1e6:,.0f} µs: {program.left[node]}"
+                    found.append(("note", text, None if place is None else _frame_of(place)))
         return found
+
+
+def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.autograd.grad`, whose nodes get the number of the operation that they are for."""
+    roots = [one.grad_fn for one in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    setup_stacktrace_preservation_hooks([one for one in roots if one is not None])
+    return torch.autograd.grad(outputs, *args, **kwargs)
+
+
+def _ended(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with results that nothing is differentiated through."""
+
+    def ended(*args: Any) -> Any:
+        return tree_map(_detached, function(*args))
+
+    return ended
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note]:
+    """Messages about Dynamo's graph breaks: with their lines if Dynamo knows them, and the other reasons.
+
+    Args:
+        reasons: what Dynamo says of graphs that ended at a break.
+        counts: how often each reason led to a break, by Dynamo's own count.
+    """
+    places: dict[tuple[str, TorchPlace | None], int] = {}
+    for reason in reasons:
+        if not reason.graph_break:
+            continue
+        frames = [frame for frame in reason.user_stack if not _is_library(frame.filename)] or reason.user_stack
+        place = None
+        if frames:
+            last = frames[-1]
+            place = TorchPlace(last.filename, last.lineno or 1, last.name)
+        key = (_first_line(reason.reason), place)
+        places[key] = places.get(key, 0) + 1
+    said = {text for text, _ in places}
+    for why, count in counts.items():
+        if _first_line(why) not in said:
+            places[_first_line(why), None] = count
+    return [
+        (
+            "note",
+            f"Dynamo cut the program {f'{count} times' if count > 1 else 'once'}: {text}",
+            None if place is None else UserFrame(place.file, place.line, place.function),
+        )
+        for (text, place), count in places.items()
+    ]
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.strip().split("\n")[0].split())
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(os.path.dirname(torch.__file__))
 
 
 def _modules_of(function: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the operations of a graph stand: lines of the user's Python, and the graph as text, one operation a line.
+"""Source positions of a graph's operations: lines of the user's Python, and the graph as text, one operation per line.
 
 An operation is computed below a stack frame whose code stands at its line, so that a traceback, a profiler and the
 explorer name that line as they name Python's. Around it are frames of the modules that it belongs to.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+import os
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from tinyexplore.trace import recording
 
 WIDEST = 400  # characters of a line
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)\n?([^\n]*)\n?([^\n]*)')
+HERE = os.path.dirname(__file__)
 STEP = re.compile(r"\.(\w+)|\['?(\w+)'?\]")
 _numbers = itertools.count(1)
 
@@ -31,7 +33,7 @@ Caller = Callable[[Any, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class TorchPlace:
     """A part of a line of source text.
 
     Attributes:
@@ -52,24 +54,24 @@ class Place:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line} in {self.function}"
 
 
-def place_of(node: Any) -> Place | None:
+def place_of(node: Any) -> TorchPlace | None:
     """The user's line that a node of a graph comes from: of a node of the backward graph, the line it is for."""
-    frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    frames = [one for one in FRAME.findall(node.meta.get("stack_trace") or "") if not one[0].startswith(HERE)]
     if not frames:
         return None
     file, line, function, shown, marks = frames[-1]
     text = linecache.getline(file, int(line))
     if not marks.strip() or marks.strip("~^ ") or not text:
-        return Place(file, int(line), function)
+        return TorchPlace(file, int(line), function)
     moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
     start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
     before, inside = text[:start], text[start:end]
-    return Place(file, int(line), function, len(before.encode()), len((before + inside).encode()))
+    return TorchPlace(file, int(line), function, len(before.encode()), len((before + inside).encode()))
 
 
 @cache
 @lru_cache(4096)
-def caller_at(place: Place) -> Caller:
+def caller_at(place: TorchPlace) -> Caller:
     """A function of a module and of what computes a node; it calls that from the place.
 
     Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
@@ -87,7 +89,7 @@ def caller_at(place: Place) -> Caller:
     return made
 
 
-class Listing:
+class TorchListing:
     """A graph as text.
 
     Attributes:
@@ -97,22 +99,67 @@ class Listing:
 
     def __init__(self, graph: Any, name: str) -> None:
         self.file = f"<ATen {name} {next(_numbers)}>"
-        self._places: dict[Any, Place] = {}
+        self._places: dict[Any, TorchPlace] = {}
         lines: list[str] = []
         for node in graph.nodes:
             text = node_text(node)
             if node.op == "call_function":
-                self._places[node] = Place(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
-            behind = [_type_text(node.meta.get("val")), str(place_of(node) or "")]
-            lines.append(f"{text}  # {', '.join(filter(None, behind))}" if node.op != "output" else text)
+                self._places[node] = TorchPlace(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
+            lines.append(f"{text}  # {_told_of(node)}" if node.op != "output" else text)
         self.text = "\n".join(lines) + "\n"
         # without a time, so that `linecache.checkcache` keeps it although there is no such file
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
 
-    def place(self, node: Any) -> Place:
+    def place(self, node: Any) -> TorchPlace:
         """The line of an operation in the text."""
         return self._places[node]
+
+    def line(self, node: Any) -> str:
+        """That line."""
+        return self.text.splitlines()[self._places[node].line - 1]
+
+
+def is_gradient(node: Any) -> bool:
+    """Whether a node of a graph is for a gradient."""
+    meta = node.meta
+    return meta.get("partitioner_tag") == "is_backward" or bool(meta.get("autograd_backward"))
+
+
+def place_gradients(graph: Any) -> None:
+    """Gives nodes for gradients the lines and modules of the operations that they are for, in a graph with both.
+
+    PyTorch numbers operations that have a gradient, and says of a node for a gradient which number it is for.
+    """
+    forward: dict[Any, Any] = {}
+    for node in graph.nodes:
+        number = node.meta.get("seq_nr")
+        if not node.meta.get("autograd_backward"):
+            forward.setdefault(number, node)
+        elif number in forward:
+            node.meta["stack_trace"] = forward[number].meta.get("stack_trace")
+            node.meta["fwd_nn_module_stack"] = forward[number].meta.get("nn_module_stack")
+
+
+def _told_of(node: Any) -> str:
+    """PyTorch's metadata of a node: its type, the operation that it is a part of, its module, the user's line."""
+    original = _operation(node.meta.get("original_aten") or "")
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    path = ".".join(steps_of(list(stack.values())[-1][0])[1:]) if stack else ""
+    parts = [
+        _type_text(node.meta.get("val")),
+        f"of {original}" if original not in ("", _operation(node.target)) else "",
+        "gradient" if is_gradient(node) else "",
+        path,
+        str(place_of(node) or ""),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _operation(target: Any) -> str:
+    """An operation by its name, the overload if it is not the plain one."""
+    is_overload = isinstance(target, (str, torch._ops.OpOverload))
+    return str(target if is_overload else getattr(target, "__name__", target)).replace(".default", "")
 
 
 def node_text(node: Any) -> str:
@@ -122,9 +169,7 @@ def node_text(node: Any) -> str:
     if node.op == "output":
         return f"return {node.args[0]}"
     inner = [*[_argument(one) for one in node.args], *[f"{key}={_argument(one)}" for key, one in node.kwargs.items()]]
-    is_overload = isinstance(node.target, (str, torch._ops.OpOverload))
-    target = node.target if is_overload else getattr(node.target, "__name__", node.target)
-    line = f"{node.name} = {str(target).replace('.default', '')}({', '.join(inner)})"
+    line = f"{node.name} = {_operation(node.target)}({', '.join(inner)})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
@@ -146,7 +191,13 @@ def _type_text(val: Any) -> str:
 # *** modules ***
 
 
-class Module:
+def steps_of(path: str) -> list[str]:
+    """A path of Dynamo's as steps: L['self'].layers.0, or L['model']._modules['layers']['0']."""
+    steps = [first or second for first, second in STEP.findall(path)]
+    return [step for step in steps if step not in ("_modules", "__dict__")]
+
+
+class TorchModule:
     """A module of the user's, as the explorer's tree shows it: parts and parameters are attributes."""
 
 
@@ -155,10 +206,12 @@ class Modules:
 
     Attributes:
         tops: modules of PyTorch by the names that the function reaches them by.
+        function: that function, which Dynamo calls "function".
     """
 
-    def __init__(self, tops: Mapping[str, Any]) -> None:
+    def __init__(self, tops: Mapping[str, Any], function: Any = None) -> None:
         self.tops = dict(tops)
+        self.function = function
         self._made: dict[int, Any] = {}
 
     def of(self, node: Any) -> Iterator[Any]:
@@ -175,22 +228,22 @@ class Modules:
         return None if module is None else self._shown(module)
 
     def _found(self, path: str) -> Any:
-        """The module at a path of Dynamo's: L['self'].layers.0, or L['model']._modules['layers']['0']."""
-        steps = [first or second for first, second in STEP.findall(path)]
-        module = self.tops.get(steps[0]) if steps else None
-        if module is None:
-            module = self.tops.get("")
-        for step in steps[1:]:
-            if step in ("_modules", "__dict__"):
-                continue
-            module = getattr(module, step, None)
-        return module if isinstance(module, torch.nn.Module) else None
+        """The module at a path of Dynamo's, from the first name in it that is known here."""
+        value: Any = None
+        for step in steps_of(path):
+            if value is None:
+                value = self.tops.get(step, self.function if step == "function" else None)
+            elif isinstance(value, (tuple, list)) and step.isdigit():
+                value = value[int(step)] if int(step) < len(value) else None
+            else:
+                value = getattr(value, step, None)
+        return value if isinstance(value, torch.nn.Module) else None
 
     def _shown(self, module: Any) -> Any:
         shown = self._made.get(id(module))
         if shown is None:
             kind = type(module).__name__
-            shown = self._made[id(module)] = type(kind, (Module,), {})()
+            shown = self._made[id(module)] = type(kind, (TorchModule,), {})()
             for name, value in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
                 if is_plain(value):
                     with recording(None):  # no kernel reads this Tensor: it says how large the module is
@@ -211,16 +264,16 @@ class Lines:
     def __init__(self, modules: Modules | None = None, in_aten: bool = False) -> None:
         self.modules = modules or Modules({})
         self.in_aten = in_aten
-        self.listings: list[Listing] = []
+        self.listings: list[TorchListing] = []
 
-    def listing(self, graph: Any, name: str) -> Listing:
+    def listing(self, graph: Any, name: str) -> TorchListing:
         """The text of a graph, which lives as long as this object."""
-        made = Listing(graph, name)
+        made = TorchListing(graph, name)
         self.listings.append(made)
         return made
 
-    def call(self, node: Any, listing: Listing, compute: Callable[[], Any]) -> Any:
-        """What `compute` gives, below a frame at the place of the node."""
+    def call(self, node: Any, listing: TorchListing, compute: Callable[[], Any]) -> Any:
+        """Call `compute` below a stack frame at the source position of the node, and return its result."""
         caller = caller_at(self.place(node, listing))
         modules = list(self.modules.of(node))
         top = self.modules.outermost()
@@ -230,7 +283,7 @@ class Lines:
             compute = _inside(caller, module, compute)
         return compute() if modules else caller(None, compute)
 
-    def place(self, node: Any, listing: Listing) -> Place:
+    def place(self, node: Any, listing: TorchListing) -> TorchPlace:
         """The user's line, or the line of the graph's text where there is none."""
         found = None if self.in_aten else place_of(node)
         return found or listing.place(node)

@@ -6,10 +6,13 @@ Tensors is captured by a TinyJit, once for each layout of its inputs in memory, 
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import time
 import warnings
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -19,13 +22,13 @@ from torch.fx.node import map_arg
 
 from tinyexplore.device import Device
 from tinyexplore.frontends.torch import operations  # noqa: F401 (fills the table)
-from tinyexplore.frontends.torch.listing import Lines, Listing
+from tinyexplore.frontends.torch.listing import Lines, TorchListing, place_gradients
 from tinyexplore.frontends.torch.table import Call, NotTranslated, translation
-from tinyexplore.frontends.torch.values import DTYPES, Layout, flat_tensor, is_plain, layout_of, torch_of
+from tinyexplore.frontends.torch.values import DTYPES, StridedLayout, flat_tensor, is_plain, layout_of, torch_of
 from tinyexplore.jit import TinyJit
 from tinyexplore.jit.arguments import JitError
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import recording
+from tinyexplore.trace import active_recorder, recording
 
 MOST_REPLAYED = 8  # layouts of inputs for which a captured part is kept
 # movements that ATen does without touching the elements
@@ -37,6 +40,30 @@ VIEWS = frozenset(
 
 class LeftToAten(UserWarning):
     """Operations of a program were computed by ATen, not by Tensors."""
+
+
+class Observer:
+    """The events of a running program; the default ignores them.
+
+    Attributes:
+        known: inputs of parts that are Tensors already: how each lies in memory, and its elements.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, tuple[Any, Tensor]] = {}
+
+    def given(self, node: Any, value: Any, flat: Tensor) -> None:
+        """A part on Tensors reads the result `value` of a node, whose elements are those of `flat`."""
+
+    def computed(self, node: Any, tensor: Tensor) -> None:
+        """A part on Tensors computed a node that is read outside of it."""
+
+    def translating(self, node: Any, program: TorchProgram) -> AbstractContextManager[None]:
+        """Around the function of an operation."""
+        return nullcontext()
+
+    def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
+        """ATen computed a node, outside of the parts on Tensors."""
 
 
 @dataclass
@@ -67,7 +94,7 @@ def _operand(value: Any) -> Any:
 
 
 def call_of(node: Any) -> Call:
-    """What PyTorch says of a node's results and operands."""
+    """PyTorch's metadata of a node's results and operands."""
     return Call(node.meta.get("val"), tuple([_operand(value) for value in node.args]))
 
 
@@ -121,7 +148,7 @@ def _empty_like(value: Any) -> Any:
 def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[Part]:
     """The graph in parts, in an order in which they can run.
 
-    A part has the nodes of one level: how often who computes changes on the way there.
+    A part has the nodes of one level: the number of changes between Tensors and ATen on the path to the node.
 
     Args:
         graph: of operations that write nothing.
@@ -155,7 +182,7 @@ def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any]
     return parts
 
 
-class Program:
+class TorchProgram:
     """A graph as a function of tensors of PyTorch.
 
     Attributes:
@@ -163,22 +190,18 @@ class Program:
         left: for each operation that ATen computes, why.
         seconds: how long each of them took in the last call.
         lines: what calls the functions of operations from the user's lines.
-        given: called with each input of a part on Tensors: the node, its value, and the Tensor in its memory.
+        observer: gets the events of the run.
     """
 
     def __init__(
-        self,
-        module: Any,
-        *,
-        replay: bool = True,
-        lines: Lines | None = None,
-        given: Callable[[Any, Any, Tensor], None] | None = None,
+        self, module: Any, *, replay: bool = True, lines: Lines | None = None, observer: Observer | None = None
     ) -> None:
         self.module = module
         self.replay = replay
         self.lines = lines or Lines()
-        self.given = given
+        self.observer = observer or Observer()
         graph = module.graph
+        place_gradients(graph)
         self.placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         (output,) = [node for node in graph.nodes if node.op == "output"]
         self.results = output.args[0] if isinstance(output.args[0], (tuple, list)) else (output.args[0],)
@@ -198,7 +221,7 @@ class Program:
         }
 
     def _movements(self) -> dict[Any, Any]:
-        """Of each node on Tensors that only moves elements: what it is a movement of. ATen shows it for nothing."""
+        """For each node on Tensors that only moves elements, the node that it moves. ATen makes the view at no cost."""
         found: dict[Any, Any] = {}
         for part in self.parts:
             if part.by_aten:
@@ -213,7 +236,7 @@ class Program:
         return found
 
     def _wanted(self, part: Part) -> list[Any]:
-        """What a part must compute for others; of a movement, what is moved."""
+        """The nodes that a part must compute for others; for a movement, the node that is moved."""
         inside = set(part.nodes)
         wanted = {
             self._views.get(node, node): None for node in part.outputs if node in self._views or not _is_several(node)
@@ -230,7 +253,8 @@ class Program:
                 for node in part.nodes:
                     began = time.perf_counter()
                     self._by_aten(node, values)
-                    self.seconds[node] = time.perf_counter() - began
+                    seconds = self.seconds[node] = time.perf_counter() - began
+                    self.observer.by_aten(node, self, values, seconds)
                 continue
             runner = self._runners[number]
             for node, value in zip(runner.wanted, runner([values[node] for node in part.inputs])):
@@ -252,7 +276,7 @@ class Program:
             self._by_aten(node, values)
 
     @cached_property
-    def listing(self) -> Listing:
+    def listing(self) -> TorchListing:
         """The graph as text."""
         backward = any(node.meta.get("partitioner_tag") == "is_backward" for node in self.module.graph.nodes)
         return self.lines.listing(self.module.graph, "backward" if backward else "forward")
@@ -278,7 +302,8 @@ class Program:
                 continue
             function, call = translation(node.target), self.calls[node]
             assert function is not None
-            values[node] = self.lines.call(node, self.listing, partial(function, call, *args, **kwargs))
+            with self.observer.translating(node, self):
+                values[node] = self.lines.call(node, self.listing, partial(function, call, *args, **kwargs))
         return [values[node] for node in wanted]
 
 
@@ -290,17 +315,87 @@ def _is_random(node: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
+class Input:
+    """An input of a part. One that is the same tensor again, as parameters and buffers are, is read once.
+
+    Attributes:
+        reader: a node of the part that reads it.
+        stays: it was the same parameter in all calls so far.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self.reader = reader
+        self.stays = False
+        self._last: Callable[[], Any] | None = None
+        self._is_again = False
+        self._place: Any = None
+        self._found: tuple[Any, Tensor | None] | None = None
+
+    def known(self, value: Any) -> tuple[Any, Tensor | None] | None:
+        """What was found of this very tensor in an earlier call, if it still lies there."""
+        if self._last is None:
+            self.stays = isinstance(value, torch.nn.Parameter)
+        self._is_again = self._last is not None and self._last() is value
+        if self._is_again:
+            if self._found is not None and self._place == _place_of(value):
+                return self._found
+        elif self._last is not None:
+            self.stays = False
+        self._last, self._found = weakref.ref(value), None
+        return None
+
+    def keep(self, value: Any, found: tuple[Any, Tensor | None]) -> None:
+        """What was found of a tensor, for later calls: where the elements are in the tensor's own memory."""
+        buffer = None if found[1] is None else found[1].lazydata.buffer
+        is_own = buffer is not None and buffer.memory.address == value.data_ptr()
+        self.stays = self.stays and is_own
+        if is_own and (self.stays or self._is_again):  # inputs that change in each call are not kept alive
+            self._place, self._found = _place_of(value), found
+
+
+def _place_of(value: Any) -> Any:
+    return value.data_ptr(), value.dtype, value.shape, value.stride()
+
+
+class Captured:
+    """A part captured for one layout of its inputs; those that stay the same are a part of it.
+
+    Attributes:
+        moving: places of the inputs that each call gives.
+    """
+
+    def __init__(self, compute: Callable[[Sequence[Tensor]], list[Tensor]], flats: list[Tensor], moving: list[int]):
+        self.moving = moving
+        stays = dict(enumerate(flats))
+
+        def step(*given: Tensor) -> list[Tensor]:
+            return compute([*{**stays, **dict(zip(moving, given))}.values()])
+
+        for place in moving:
+            stays[place] = flats[place]
+        self._step = TinyJit(step)
+        self._results: Sequence[Tensor] = ()
+        self._views: list[Any] = []
+
+    def __call__(self, flats: Sequence[Tensor]) -> list[Any]:
+        """The results as tensors of PyTorch. The next call writes into the same memory."""
+        found = self._step(*[flats[place] for place in self.moving])
+        if len(found) != len(self._results) or any(a is not b for a, b in zip(found, self._results)):
+            self._results, self._views = found, [torch_of(one) for one in found]
+        return self._views
+
+
 class PartRunner:
     """Runs a part on Tensors: captured for each layout of its inputs, then replayed."""
 
-    def __init__(self, program: Program, part: Part, wanted: list[Any]) -> None:
+    def __init__(self, program: TorchProgram, part: Part, wanted: list[Any]) -> None:
         self.program = program
         self.part = part
         self.wanted = wanted
         self.vals = [node.meta["val"] for node in wanted]
         inside = set(part.nodes)
-        self.readers = {node: next(user for user in node.users if user in inside) for node in part.inputs}
-        self.captured: dict[Any, TinyJit[Any] | None] = {}
+        self.inputs = [Input(next(user for user in node.users if user in inside)) for node in part.inputs]
+        self.captured: dict[Any, Captured | None] = {}
         self.is_left = False  # to ATen: no kernel of it could be made
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
@@ -310,16 +405,20 @@ class PartRunner:
             return self._left(inputs)
         layouts: list[Any] = []
         flats: list[Tensor] = []
-        for node, value in zip(self.part.inputs, inputs):
-            layout, flat = self._at(self.readers[node], partial(_given, value))
-            layouts.append(layout)
-            if flat is not None:
-                flats.append(flat)
-                if self.program.given is not None:
-                    self.program.given(node, value, flat)
-        key = (tuple(layouts), Device.DEFAULT)
+        stays: list[bool] = []
+        observer = self.program.observer
+        for slot, node, value in zip(self.inputs, self.part.inputs, inputs):
+            found = observer.known.get(node) or slot.known(value)
+            if found is None:
+                found = self._at(slot.reader, partial(given_tensor, value))
+                slot.keep(value, found)
+            layouts.append(found[0])
+            if found[1] is not None:
+                flats.append(found[1])
+                stays.append(slot.stays)
+                observer.given(node, value, found[1])
         try:
-            return self._run(key, layouts, flats)
+            return self._run(layouts, flats, stays)
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
@@ -328,39 +427,45 @@ class PartRunner:
             warnings.warn(f"{text}: {type(error).__name__}: {error}", LeftToAten, stacklevel=2)
             return self._left(inputs)
 
-    def _run(self, key: Any, layouts: list[Any], flats: list[Tensor]) -> list[Any]:
+    def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:
-            return [_result(tensor, val) for tensor, val in zip(self._compute(layouts, flats), self.vals)]
+            return [_result(torch_of(one), val) for one, val in zip(self._compute(layouts, flats), self.vals)]
+        key = (*layouts, *[id(flat) if same else None for flat, same in zip(flats, stays)], Device.DEFAULT)
         if key not in self.captured:
             while len(self.captured) >= MOST_REPLAYED:
                 self.captured.pop(next(iter(self.captured)))
-            self.captured[key] = TinyJit(lambda *flats: self._compute(layouts, flats))
+            moving = [place for place, same in enumerate(stays) if not same]
+            self.captured[key] = Captured(partial(self._compute, layouts), flats, moving)
         replayed = self.captured[key]
         if replayed is not None:
             try:
-                # the next replay writes into the same memory
-                return [_result(tensor, val, copy=True) for tensor, val in zip(replayed(*flats), self.vals)]
+                return [_result(view, val, copy=True) for view, val in zip(replayed(flats), self.vals)]
             except JitError:
                 self.captured[key] = None
-        return [_result(tensor, val) for tensor, val in zip(self._compute(layouts, flats), self.vals)]
+        return [_result(torch_of(one), val) for one, val in zip(self._compute(layouts, flats), self.vals)]
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
         given = iter(flats)
         tensors = []
-        for node, layout in zip(self.part.inputs, layouts):
-            if isinstance(layout, Layout):
+        for slot, layout in zip(self.inputs, layouts):
+            if isinstance(layout, StridedLayout):
                 look = partial(layout.seen, next(given))
             else:
                 look = partial(Tensor.zeros, *layout[0], dtype=layout[1])
-            tensors.append(self._at(self.readers[node], look))
+            tensors.append(self._at(slot.reader, look))
         found = self.program.computed(self.part, self.wanted, tensors)
         outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, found)]
         Tensor.realize(*outputs)
+        for node, tensor in zip(self.wanted, outputs):
+            self.program.observer.computed(node, tensor)
         return outputs
 
     def _at(self, node: Any, compute: Callable[[], Any]) -> Any:
-        """What `compute` gives, below a frame at the line of a node."""
-        return self.program.lines.call(node, self.program.listing, compute)
+        """What `compute` gives, below a frame at the line of a node where a recorder is attached."""
+        recorder = active_recorder()
+        if recorder is not None:
+            return self.program.lines.call(node, self.program.listing, compute)
+        return compute()
 
     def _left(self, inputs: Sequence[Any]) -> list[Any]:
         values = dict(zip(self.part.inputs, inputs))
@@ -373,7 +478,7 @@ def _in_memory(tensor: Tensor) -> Tensor:
     return tensor.detach().contiguous()
 
 
-def _given(value: Any) -> tuple[Any, Tensor | None]:
+def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
     """How a tensor lies in memory, and its elements as a Tensor; of one without elements, shape and dtype alone."""
     plain = value.detach()
     if plain.numel() == 0:
@@ -388,10 +493,14 @@ def _given(value: Any) -> tuple[Any, Tensor | None]:
     return layout, flat_tensor(plain, layout.count, layout.dtype, Device.DEFAULT)
 
 
-def _result(tensor: Tensor, val: Any, copy: bool = False) -> Any:
-    """A Tensor as PyTorch says that the result lies in memory."""
-    found = torch_of(tensor)
+def _result(found: Any, val: Any, copy: bool = False) -> Any:
+    """A result in memory as PyTorch says that it lies there."""
     shape, strides = tuple(val.shape), val.stride()
     if not copy and found.stride() == strides:
         return found
-    return torch.empty_strided(shape, strides, dtype=val.dtype).copy_(found)
+    result = torch.empty_strided(shape, strides, dtype=val.dtype)
+    if found.stride() != strides or not found.is_contiguous():
+        return result.copy_(found)
+    # `copy_` would wake PyTorch's threads, which then spin for milliseconds on the cores of the next call's kernels
+    ctypes.memmove(result.data_ptr(), found.data_ptr(), found.numel() * found.element_size())
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -41,9 +42,9 @@ def is_plain(value: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the elements of a tensor lie in dense memory.
+@dataclass(frozen=True, eq=False)
+class StridedLayout:
+    """The layout of a tensor's elements in dense memory.
 
     Attributes:
         shape: the sizes of its axes.
@@ -68,7 +69,7 @@ class Layout:
         return found.permute(tuple([places.index(axis) for axis in range(len(places))])).expand(self.shape)
 
 
-def layout_of(tensor: Any) -> Layout | None:
+def layout_of(tensor: Any) -> StridedLayout | None:
     """The layout of a tensor of PyTorch; None where it has gaps, so that it must be copied first."""
     shape, strides = tuple(tensor.shape), tensor.stride()
     order = sorted([axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda at: -strides[at])
@@ -80,7 +81,13 @@ def layout_of(tensor: Any) -> Layout | None:
     dtype = DTYPES[tensor.dtype]
     if tensor.data_ptr() % dtype.itemsize:
         return None
-    return Layout(shape, dtype, tuple(order), step)
+    return _layout(shape, dtype, tuple(order), step)
+
+
+@lru_cache(4096)
+def _layout(*parts: Any) -> StridedLayout:
+    """Equal layouts are one object."""
+    return StridedLayout(*parts)
 
 
 def flat_tensor(tensor: Any, count: int, dtype: DType, device: str) -> Tensor:
@@ -107,7 +114,7 @@ def tensor_of(value: Any) -> Tensor:
     layout = layout_of(plain)
     if layout is None:
         plain = plain.contiguous()
-        layout = Layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
+        layout = _layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
     return layout.seen(flat_tensor(plain, layout.count, dtype, Device.DEFAULT))
 
 

@@ -1,1 +1,1 @@
-"""Plain questions about a kernel: how it walks memory, what is kept where, what it reduces. Nothing is changed."""
+"""Analyses of a kernel: strides, scratch memory, reductions. An analysis changes nothing."""

@@ -1,4 +1,4 @@
-"""How a kernel walks its memory: what every hand-coded decision looks at."""
+"""Memory access patterns of a kernel: the facts that all heuristics use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_inside_reduction(access: IndexStrides) -> bool:
 
 
 def is_outer_of(axis: UOp, lanes: UOp, accesses: Sequence[IndexStrides]) -> bool:
-    """True where `axis` is the loop over the vectors that `lanes` was split from."""
+    """Whether `axis` is the loop over the vectors that `lanes` was split from."""
     if axis.arg.kind is not AxisKind.GLOBAL:
         return False
     return any(
@@ -26,12 +26,12 @@ def is_outer_of(axis: UOp, lanes: UOp, accesses: Sequence[IndexStrides]) -> bool
 
 
 def shares_loads(axis: UOp, loads: Sequence[IndexStrides]) -> bool:
-    """True where steps along `axis` use some of the same loaded values."""
+    """Whether steps along `axis` use some of the same loaded values."""
     return any(axis not in load.node.ranges for load in loads)
 
 
 def lanes_for(kernel: Kernel, axis: UOp) -> int:
-    """The most lanes, a power of two, that the machine has and the axis fills."""
+    """The largest power of two of lanes that the machine has and the axis fills."""
     lanes = kernel.lanes
     while lanes > axis.size or (kernel.result_copies and axis in kernel.output_axes and axis.size % lanes):
         lanes //= 2
@@ -39,7 +39,7 @@ def lanes_for(kernel: Kernel, axis: UOp) -> int:
 
 
 def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
-    """True for the row of a kernel that reduces a row and then walks it again: vectors belong inside."""
+    """Whether `axis` counts rows that the kernel reduces and then reads again: lanes belong inside of it."""
     walks = [store.ranges for store in kernel.ast.src]
     for reduce in kernel.reduces:
         if any(not walk <= reduce.ranges for walk in walks) and axis in reduce.ranges:

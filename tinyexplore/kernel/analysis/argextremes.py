@@ -1,4 +1,4 @@
-"""Places of extremes: which two reductions, of a maximum and of the first place that has it, can be one loop."""
+"""Argmax and argmin: finds pairs of reductions, an extreme and its first index, that can share one loop."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ArgExtreme:
 
 
 def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
-    """The pairs of REDUCEs among `reduces`, at any stage between an ast and its accumulators.
+    """Finds the pairs of REDUCEs, an extreme and its index, at any stage between an ast and its accumulators.
 
-    Such a `place` is min over i of where(x(i) == m, i, none), or where(x(i) == m or x(i) is NaN, i, none), in which m
-    is `extreme`, or the extreme of some of which it is one (those of other lanes, say). What matters is that no x(i)
-    goes beyond m: then the places of `extreme` are all that count. `none` must be no less than any place, and the
-    places must grow from step to step: then the first one at which a value goes beyond those before is the least.
+    The index is `min over i of where(x(i) == m, i, none)`, or the same with `x(i) == m or x(i) is NaN`. Here m is
+    `extreme`, or the extreme of several values of which `extreme` is one (those of other lanes, for example). No x(i)
+    may go beyond m: then only the positions of `extreme` count. `none` must be no less than any index, and the indices
+    must grow from step to step. Then the first index at which a value goes beyond all values before it is the least.
     """
     remaining = list(reduces)
     extremes: dict[tuple[UOp, ...], dict[UOp, list[UOp]]] = {}  # over the same loops, of the same values
@@ -54,7 +54,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
             continue
         value, whole = sides
         if not value.ranges.issuperset(in_time(own)):
-            continue  # it is the same for several steps: what compares it would not stand in the loop
+            continue  # the value is the same for several steps: its comparison would be outside of the loop
         for others, by_value in extremes.items():
             loops = same_loops(own, others)
             if loops is None or others == own:
@@ -68,7 +68,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
 
 
 def compared(holds: UOp) -> tuple[UOp, UOp] | None:
-    """x and m, where `holds` says that x is m, or that it is m or NaN."""
+    """(x, m) if `holds` means `x == m`, or `x == m or x is NaN`; else None."""
     if holds.op is Ops.OR:
         holds, is_nan = holds.src
         if is_nan.op is not Ops.CMPNE or not is_nan.src[0] is is_nan.src[1] is holds.src[0]:
@@ -77,7 +77,7 @@ def compared(holds: UOp) -> tuple[UOp, UOp] | None:
 
 
 def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | None:
-    """Which of `others` stands for each of `loops`; None unless they are alike in all but their ids."""
+    """For each of `loops`, the loop of `others` at the same position; None unless they differ only in their ids."""
     if len(loops) != len(others):
         return None
     pairs = dict(zip(loops, others))
@@ -86,10 +86,10 @@ def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | 
 
 
 def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
-    """True where `whole` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
+    """Whether `whole` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
 
-    Where each `value` is a small float made wide, its extreme may have been that again in between: none is rounded
-    to less than another.
+    If `value` is cast from a small float to a wider one, `extreme` may be cast back in between: rounding keeps the
+    order.
     """
     types = {value.dtype.scalar, value.src[0].dtype.scalar} if value.op is Ops.CAST else set()
     floats = types if all(dtypes.is_float(dtype) for dtype in types) else set()
@@ -110,7 +110,7 @@ def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
 
 
 def grows(place: UOp, loops: Sequence[UOp]) -> bool:
-    """True where a later step of `loops`, in whatever of them, has a greater place."""
+    """Whether every later step of `loops` has a greater index `place`."""
     factors = factors_of(place, frozenset(loops))
     if factors is None:
         return False
@@ -124,12 +124,12 @@ def grows(place: UOp, loops: Sequence[UOp]) -> bool:
 
 
 def in_time(loops: Iterable[UOp]) -> list[UOp]:
-    """Those of `loops` that are loops: lanes and steps written out have an extreme each."""
+    """The members of `loops` whose steps run in sequence. Lanes and unrolled steps have separate extremes."""
     return [loop for loop in loops if loop.arg.kind not in SIDE_BY_SIDE]
 
 
 def factors_of(place: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
-    """By how much a step of each of `loops` moves a place, in lanes or not; None where it is not so simple."""
+    """The factor of each of `loops` in the index `place`, with or without lanes; None if the index is not linear."""
     if loops.isdisjoint(place.ranges):
         return {}
     if not is_exact(place):

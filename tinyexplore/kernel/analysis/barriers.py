@@ -1,4 +1,4 @@
-"""What a BARRIER waits for: a row that the scheduler buffers, a tile that STAGE copies, or the result of a scatter."""
+"""The kinds of BARRIER: it waits for a row buffer, for a tile that STAGE copies, or for the result of a scatter."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ def scratch_of(barrier: UOp) -> UOp:
 
 
 def keeps_row(barrier: UOp) -> bool:
-    """True for a row that the scheduler keeps, and for what a scatter copies; False for what STAGE copies."""
+    """True for a row buffer and for memory that a scatter copies; False for a copy that STAGE makes."""
     return changes_in_steps(barrier) or scratch_of(barrier).arg.startswith("row")
 
 
 def copies_result(barrier: UOp) -> bool:
-    """True for the copy of what a scatter writes into, which comes before its steps."""
+    """True for the copy of the memory that a scatter writes, which is made before its steps."""
     return scratch_of(barrier).op is Ops.DEFINE_GLOBAL
 
 
 def changes_in_steps(barrier: UOp) -> bool:
-    """True for that copy, and for the numbers of a FETCH_ADD, which are in scratch memory: each step changes one."""
+    """True for the copy of a scatter and for the counters of a FETCH_ADD in scratch memory: each step changes one
+    element."""
     return copies_result(barrier) or scratch_of(barrier).arg.startswith("counts")

@@ -1,4 +1,4 @@
-"""Sums of products that a dot instruction of the target does: several small numbers to a word of 32 bits."""
+"""Sums of products that a dot instruction of the target computes: several small numbers in a word of 32 bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EMULATED = 2  # TC=2: also where the target has no such instruction
 
 
 def dot_of(kernel: Kernel, reduce: UOp) -> Ops | None:
-    """The operation that sums what `reduce` sums: products of two loaded values that the target multiplies so."""
+    """The dot operation for the sum `reduce` of products of two loaded values, if the target has one; else None."""
     value = reduce.src[0]
     if reduce.arg is not Ops.ADD or value.op is not Ops.MUL or not config().TC:
         return None
@@ -30,18 +30,18 @@ def dot_of(kernel: Kernel, reduce: UOp) -> Ops | None:
 
 
 def has_dot(target: Target, op: Ops) -> bool:
-    """True where kernels for `target` may use `op`."""
+    """Whether kernels for `target` may use `op`."""
     return config().TC > 0 and (op in target.dots or config().TC >= EMULATED)
 
 
 def first_load(word: UOp) -> UOp:
-    """Of the values in a word, the load of the first; of a load, itself."""
+    """The load of the first value in a word; a load is returned itself."""
     return word if word.op is Ops.LOAD else next(node for node in word.toposort() if node.op is Ops.LOAD)
 
 
 def words_in(value: UOp) -> list[UOp]:
-    """The words that are multiplied in a summed value, as `TC` made them, of tiles those that fill them; none
-    elsewhere."""
+    """The words that are multiplied in a summed value, as `TC` made them. For tiles, the words that fill the tiles;
+    otherwise an empty list."""
     if value.op is Ops.WMMA:
         return [tile.src[0] for tile in value.src[:2] if tile.op is Ops.TILE]
     return list(value.src[:2]) if value.op in OpGroups.DOT else []

@@ -1,4 +1,4 @@
-"""Where a value is known to be hidden by a mask: a constant wherever a column is past a row, as in causal attention."""
+"""Causal masks: finds values that are constant wherever a column is past a row, as in causal attention."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CausalMask:
 
 
 def causal_mask(node: UOp) -> CausalMask | None:
-    """Where `node`, a value of an ast before any Opt, is known to be constant."""
+    """The causal mask of `node`, a value of an ast before any Opt: where it is known to be constant; else None."""
     if node.op is Ops.WHERE:
         condition, yes, no = node.src
         if no.op is Ops.CONST:
@@ -53,7 +53,7 @@ def causal_mask(node: UOp) -> CausalMask | None:
 
 
 def mask_of_kept_row(load: UOp) -> CausalMask | None:
-    """What is read from a row buffer is hidden where it was when the row was filled."""
+    """The causal mask of a load from a row buffer: the mask of the value that filled the buffer."""
     place, barrier = load.src
     filled_at, value = barrier.src[0].src
     mask = causal_mask(value)
@@ -63,7 +63,8 @@ def mask_of_kept_row(load: UOp) -> CausalMask | None:
 
 
 def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
-    """The reading of `row + ahead >= column`, in any of the ways to write it."""
+    """The mask of a value that is `masked` unless `condition` holds, if this means `row + ahead >= column`; else
+    None."""
     holds = True
     while True:
         if condition.op is Ops.WHERE and [src.op for src in condition.src[1:]] == [Ops.CONST] * 2:
@@ -94,7 +95,7 @@ def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
 
 
 def uncast(node: UOp) -> UOp:
-    """An index as it was before it became an integer of the user's."""
+    """An index without its casts to integer dtypes."""
     while node.op is Ops.CAST and dtypes.is_int(node.dtype) and not dtypes.is_float(node.src[0].dtype):
         node = node.src[0]
     return node

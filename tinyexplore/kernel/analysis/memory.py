@@ -1,4 +1,4 @@
-"""What a kernel reads of memory, in bytes: how far apart, how much, and whether a cache may have it."""
+"""Memory traffic of a kernel, in bytes: strides, footprints, and whether a cache may hold the data."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def buffer_bytes(pointer: UOp) -> int:
 
 
 def comes_from_memory(load: IndexStrides, target: Target) -> bool:
-    """True for what no cache holds: of the rest, asking costs more than it brings."""
+    """Whether the buffer is too large for the caches. For a smaller one, a prefetch costs more than it gains."""
     return buffer_bytes(load.node.src[0]) >= target.from_memory_bytes
 
 
 def step_bytes(load: IndexStrides, axis: UOp) -> int:
-    """By how much a step of `axis` moves the address; 0 where that differs from step to step."""
+    """The bytes by which a step of `axis` moves the address; 0 if that varies from step to step."""
     return abs(load.stride(axis) or 0) * int(load.node.src[0].dtype.base.itemsize)
 
 
@@ -35,11 +35,11 @@ def inside(load: IndexStrides, axis: UOp) -> frozenset[UOp]:
 
 
 def footprint_bytes(load: IndexStrides, axis: UOp) -> int:
-    """What is read of an operand in one step of `axis`."""
+    """Bytes of an operand that one step of `axis` reads."""
     return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
 
 
 def is_read_once(kernel: Kernel, load: IndexStrides) -> bool:
-    """True where each element goes into one result, or one term of it, only."""
+    """Whether each element is used for only one result, or for one term of it."""
     axes, elements = load.node.ranges, int(load.node.src[0].dtype.size)
     return axes.issuperset(kernel.output_axes) and prod(axis.size for axis in axes) <= 5 * elements // 4

@@ -13,7 +13,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
-BESIDE = 8  # how many times the steps of all other reductions a product takes at least
+BESIDE = 8  # a product takes at least this many times the steps of all other reductions
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class Product:
         return [load for load in self.loads if axis in load.node.ranges]
 
     def rows_of(self, vectors: list[IndexStrides]) -> list[UOp]:
-        """The output loops along which those operands stay the same: their vectors are used again in each step."""
+        """The output loops along which the operands `vectors` do not change: each step uses the same vectors again."""
         return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
 
 
 def find_product(kernel: Kernel) -> Product | None:
-    """The reduction that takes the kernel's time, where it sums over two operands or more, one of them shared along
-    some output."""
+    """The reduction that dominates the kernel, if it sums products of two operands or more and an output axis shares
+    one of them; else None."""
     reduce = main_reduce(kernel)
     if reduce is None or reduce.arg is not Ops.ADD or kernel.gathered_along:
         return None
     if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
-        return None  # a row that is reduced and then walked again
+        return None  # a row that is reduced and then read again
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
@@ -69,7 +69,7 @@ def find_product(kernel: Kernel) -> Product | None:
 
 
 def main_reduce(kernel: Kernel) -> UOp | None:
-    """The reduction that takes the time, none of the others inside it nor around it."""
+    """The reduction that takes most of the time, unless another reduction is inside it or around it; else None."""
     if len(kernel.reduces) < 2:
         return kernel.reduces[0] if kernel.reduces else None
     steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}

@@ -1,4 +1,4 @@
-"""Scratch memory: which rows are kept there, what a scatter copies first, and in what order a tile lies there."""
+"""Scratch memory: row buffers, the copy that a scatter makes first, and the layout of a tile."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PACKING_ORDER = {
 
 
 def filling(kernel: Kernel) -> list[UOp]:
-    """Every BARRIER: what scratch memory waits for."""
+    """Every BARRIER of the kernel: loads of scratch memory wait for it."""
     return kernel.find(Ops.BARRIER)
 
 
 def is_after_copy(kernel: Kernel, axis: UOp) -> bool:
-    """True for a loop over the steps of a scatter, which the copy of what it writes into does not share."""
+    """Whether `axis` is a loop over the steps of a scatter, outside of the copy of the memory that it writes."""
     return any(axis not in barrier.ranges for barrier in kernel.result_copies)
 
 
@@ -38,7 +38,7 @@ def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def row_major(axes: list[UOp]) -> UOp:
-    """The place of an element where the last of `axes` is the fastest."""
+    """The index of an element in row-major order: the last of `axes` has stride 1."""
     terms: dict[UOp, int] = {}
     stride = 1
     for axis in reversed(axes):

@@ -1,4 +1,4 @@
-"""By how much a step of each axis moves an address."""
+"""Strides: how far a step of each axis moves an address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import gcd
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
+SHUFFLED_STRIDE = 4  # elements at this stride are extracted from whole vectors, at about the cost of a load each
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class IndexStrides:
 
 
 def strides_of(idx: UOp) -> dict[UOp, int | None]:
-    """The factor by which each axis moves `idx`; None where it enters in another way.
+    """The stride of `idx` along each axis; None if `idx` is not linear in the axis.
 
-    The number of a block that ends where its axis ends counts as if no block did: min(16 * i, last) has stride 16.
+    The start of a block that is shifted to end with its axis counts as linear: min(16 * i, last) has stride 16.
     """
     terms, _ = linear_terms(idx)
     strides: dict[UOp, int | None] = {}
@@ -46,8 +46,8 @@ def strides_of(idx: UOp) -> dict[UOp, int | None]:
 
 
 def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
-    """How many steps of `loop` lie in memory as one vector of at most `most_bytes`, aligned to its width, at a `place`
-    (INDEX) that may be accessed in all of them or in none; 1 where no two do."""
+    """The number of steps of `loop` that the INDEX `place` can access as one aligned vector of at most `most_bytes`; 1
+    if no two steps can. A mask must hold for all of these steps or for none."""
     pointer, idx, *valid = place.src
     terms, constant = linear_terms(idx)
     strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)
@@ -58,7 +58,7 @@ def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
 
 
 def block_number(start: UOp) -> UOp | None:
-    """The axis that counts the blocks, where `start` is min(axis * size, last): they end at the end."""
+    """The axis that counts the blocks, if `start` is min(axis * size, last); else None."""
     place = start.src[0]
     if place.op is Ops.MUL and place.src[0].op is Ops.RANGE and place.src[1].op is Ops.CONST:
         return place.src[0]

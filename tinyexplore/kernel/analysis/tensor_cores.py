@@ -1,4 +1,4 @@
-"""Sums of products that a tensor core of the target does: which core, and which axes are rows, columns and steps."""
+"""Finds sums of products that a tensor core of the target can compute, with the axes of rows, columns and steps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """A sum of products on a core. a, b: the factors, of the dtype that the core takes. rows: the output axis along
-    which only A differs, columns: only B. steps: the axis of the sum that the core takes `k` steps of at a time."""
+    """A sum of products that a tensor core can compute.
+
+    core: the tensor core.
+    reduce: the sum.
+    a: the first factor, of the dtype that the core takes.
+    b: the second factor, of the dtype that the core takes.
+    rows: the output axis along which only A differs.
+    columns: the output axis along which only B differs.
+    steps: the axis of the sum that the core takes `k` steps of at a time.
+    """
 
     core: TensorCore
     reduce: UOp
@@ -31,17 +39,17 @@ class Fit:
 
     @property
     def axes(self) -> tuple[tuple[UOp, int], ...]:
-        """Rows, columns and steps, and how many of each the core does."""
+        """Rows, columns and steps, each with the number that the core takes at a time."""
         return tuple(zip((self.rows, self.columns, self.steps), self.core.dims))
 
     @property
     def left_over(self) -> int:
-        """The rows, columns and steps that do not fill a core."""
+        """The number of rows, columns and steps that do not fill a core."""
         return sum(axis.size % amount for axis, amount in self.axes)
 
     @property
     def work_done(self) -> float:
-        """How many multiply-adds the cores do for each that is wanted."""
+        """The number of multiply-adds that the cores compute for each one that is needed."""
         done = 1.0
         for axis, amount in self.axes:
             done *= -(-axis.size // amount) * amount / axis.size
@@ -49,30 +57,30 @@ class Fit:
 
 
 def cores_of(target: Target) -> tuple[TensorCore, ...]:
-    """The cores of the target; TC=2: also a CPU's where it has none, written out as sums of dot products."""
+    """The cores of the target. With TC=2, a CPU without cores emulates them by sums of dot products."""
     return target.cores or (AMX if config().TC >= EMULATED and not target.has_local else ())
 
 
 def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[TensorCore]:
-    """The cores of the target for such products that the settings allow, those to be preferred first."""
+    """The cores of the target for these dtypes that the settings allow, preferred ones first."""
     for core in cores_of(target) if config().TC else ():
         if core.factor is factor and core.accumulator is accumulator and (not core.mantissa or config().ALLOW_TF32):
             yield core
 
 
 def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
-    """How a core that takes `amount` steps at a time does the sum over `steps`; what stands against it, in words."""
+    """The fit of the sum over `steps` to a core that takes `amount` steps at a time; or the legality error, as text."""
     target = kernel.target
     if not cores_of(target):
         return f"{target.cpu} has no tensor cores"
     if not config().TC:
         return "TC=0 does without tensor cores"
     if steps.arg.kind is not AxisKind.REDUCE or not steps.is_static:
-        return f"the axis is {steps.arg.kind.value}, and only loops of sums do this, of a size that is known"
+        return f"the axis is {steps.arg.kind.value}, and only loops of sums with a fixed size do this"
     if len(kernel.reduces) != 1 or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
-        return "tensor cores are for kernels that do one sum, and nothing else that goes on from step to step"
+        return "tensor cores are for kernels with one sum, and without a scan or scratch memory"
     if not target.has_local and any(axis.arg.kind is AxisKind.VECTOR for axis in kernel.axes):
-        return "an axis is a vector already, and of a tile the columns are: do this before VECTOR"
+        return "an axis is a vector already, and a tile has vectors along its columns: do this before VECTOR"
     (reduce,) = kernel.reduces
     if any(loop.arg.kind is not AxisKind.REDUCE for loop in reduce.src[1:]):
         return "the sum is shared or written out already: do this before GROUP and UNROLL"
@@ -84,7 +92,7 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
 
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
-    """Every way: whichever factor is A, and whichever axes are rows and columns; the innermost ones first."""
+    """Every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
     first, second = reduce.src[0].src
     stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
     axes = [axis for axis in reversed(kernel.output_axes) if axis.arg.kind is AxisKind.GLOBAL and axis.is_static]
@@ -101,7 +109,7 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
 
 
 def read_as(first: UOp, second: UOp) -> DType:
-    """The dtype of two factors before they are converted for the product; where they differ, that of the product."""
+    """The dtype of two factors before they are converted for the product; if they differ, the dtype of the product."""
     if first.op is Ops.CAST and second.op is Ops.CAST and first.src[0].dtype is second.src[0].dtype:
         narrow: DType = first.src[0].dtype
         return narrow
@@ -110,7 +118,7 @@ def read_as(first: UOp, second: UOp) -> DType:
 
 
 def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
-    """Why no core of the target does this sum `amount` steps at a time."""
+    """Why no core of the target computes this sum `amount` steps at a time, as text."""
     factor, accumulator = read_as(*reduce.src[0].src), reduce.dtype
     cores = cores_of(kernel.target)
     alike = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
@@ -123,8 +131,8 @@ def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
     if amount not in sizes:
         return f"these cores do {' or '.join(map(str, sizes))} steps at a time"
     if alike[0].tiles and any(factor.src[0].op is not Ops.LOAD for factor in reduce.src[0].src):
-        return "a tile is filled from memory, and a factor is computed: it would need memory of its own"
-    return "no output axis changes one factor alone, for rows, and another one the other, for columns"
+        return "a tile is filled from memory, and a factor is computed: it would have to be stored first"
+    return "rows need an output axis that changes only one factor, and columns one that changes only the other"
 
 
 __all__ = ["Fit", "cores_of", "fit_of", "usable_cores"]

@@ -1,4 +1,4 @@
-"""Work-groups: which output axes are a grid's, and which axes share a dimension of the group."""
+"""Work-groups: the output axes that form the grid, and the axes that share a dimension of the group."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DONE_WHOLE = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BARRIER})
 def grid_axes(ast: UOp) -> list[UOp]:
     """The GLOBAL axes that are dimensions of the grid, outermost first. The others are loops of each work-item.
 
-    A step of a grid's axis shares nothing with another one: every store, every reduction and what fills scratch memory
-    depends on it. So nothing is computed twice, and no two work-items store to one place. What is staged in shared
-    memory (STAGE) each group copies for itself.
+    Steps of a grid axis are independent: every store, every reduction and every fill of scratch memory depends on the
+    axis. Therefore nothing is computed twice, and no two work-items store to one address. Each group makes its own
+    copies in shared memory (STAGE).
     """
     every = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE and not fills_shared(node))]
     shared = frozenset.intersection(*(node.ranges for node in every)) if every else frozenset[UOp]()
@@ -31,11 +31,11 @@ def is_shared(memory: UOp) -> bool:
 
 
 def group_dimensions(ast: UOp) -> list[list[UOp]]:
-    """The dimensions of the work-group, the fastest first: the axes that each of them walks.
+    """The dimensions of the work-group, fastest first: the axes that map to each dimension.
 
-    All GROUP axes are one dimension, the first. A LOCAL axis of that size is the same one, where no reduction of the
-    group depends on it: the work-items that have met in a row's maximum then divide the row among themselves. The
-    lanes of a warp are the first dimension, for a warp is made of neighbours in a group.
+    All GROUP axes share the first dimension. So does a LOCAL axis of the same size on which no reduction of the group
+    depends: the work-items that shared the maximum of a row then divide the row among themselves. The lanes of a warp
+    are the first dimension, because a warp consists of neighbours in a group.
     """
     axes = [node for node in ast.toposort() if node.op is Ops.RANGE]
     grouped = [axis for axis in axes if axis.arg.kind is AxisKind.GROUP]
@@ -49,7 +49,7 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
 
 
 def group_items(ast: UOp) -> int:
-    """How many work-items a group has."""
+    """The number of work-items in a group."""
     return prod(dimension[0].size for dimension in group_dimensions(ast))
 
 
@@ -64,8 +64,8 @@ def grouped_reductions(ast: UOp) -> list[UOp]:
 
 
 def shared_bytes(ast: UOp) -> int:
-    """The shared memory that a kernel takes: what is staged, and for the grouped reductions a partial result of each
-    work-item, for each step of a tile that is written out."""
+    """The shared memory that a kernel needs, in bytes: staged tiles, and for grouped reductions a partial result of
+    each work-item for each step of a tile that is written out."""
     total = sum(int(node.dtype.size * node.dtype.base.itemsize) for node in ast.toposort() if is_shared(node))
     written_out = (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.LOCAL)
     for reduce in grouped_reductions(ast):

@@ -1,29 +1,28 @@
-"""The hand-coded choice of Opts: a list of decisions, asked from top to bottom, for a vector machine with caches, and
-another one for GPUs.
+"""The default schedule: one list of heuristics for CPUs with vectors and caches, and one for GPUs.
 
-Each is a function that proposes Opts for the kernel as it is by then, with a reason; its docstring says what it decides
-and why. Where several answer one question (which axis has the lanes, what the register tile is), the first that does
-settles it.
+The list runs from top to bottom. A heuristic is a function that proposes Opts, each with a reason, for the kernel in
+its current state. Its docstring says what it proposes, when and why. Several heuristics may decide the same aspect
+(which axis has the lanes, what the register tile is). The first one that changes the kernel settles the aspect.
 """
 
 from __future__ import annotations
 
 from tinyexplore.kernel.decisions.accumulators import add_accumulators
 from tinyexplore.kernel.decisions.columns import block_columns
-from tinyexplore.kernel.decisions.cut_loops import cut_masked_loops
 from tinyexplore.kernel.decisions.decision import Heuristic, Proposal, ScheduleAspect, decided
 from tinyexplore.kernel.decisions.dot_words import use_dot_instructions
-from tinyexplore.kernel.decisions.kept_rows import pipe_rows, tile_kept_rows
 from tinyexplore.kernel.decisions.lanes import choose_lanes
 from tinyexplore.kernel.decisions.prefetches import prefetch
 from tinyexplore.kernel.decisions.product_tile import tile_product
 from tinyexplore.kernel.decisions.register_tile import tile_registers
+from tinyexplore.kernel.decisions.row_buffers import pipeline_rows, tile_row_buffers
 from tinyexplore.kernel.decisions.several_vectors import take_several_vectors, take_several_vectors_of_rows
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
 from tinyexplore.kernel.decisions.tensor_cores import use_tensor_cores
 from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.tiles import use_tiles
 from tinyexplore.kernel.decisions.transposition import tile_transposition
+from tinyexplore.kernel.decisions.trimmed_loops import trim_masked_loops
 from tinyexplore.kernel.decisions.work_groups import (
     divide_into_groups,
     share_reductions,
@@ -44,7 +43,7 @@ HEURISTICS = (
     Heuristic(use_dot_instructions, settles=WORDS),
     Heuristic(tile_product, settles=LANES | TILE),
     Heuristic(choose_lanes, settles=LANES),
-    Heuristic(tile_kept_rows),
+    Heuristic(tile_row_buffers),
     Heuristic(stream_rows, settles=TILE),
     Heuristic(block_columns, settles=TILE),
     Heuristic(tile_registers, settles=TILE),
@@ -54,8 +53,8 @@ HEURISTICS = (
     Heuristic(add_accumulators),
     Heuristic(divide_among_threads),
     Heuristic(prefetch),
-    Heuristic(pipe_rows),
-    Heuristic(cut_masked_loops),
+    Heuristic(pipeline_rows),
+    Heuristic(trim_masked_loops),
 )
 
 GPU_HEURISTICS = (
@@ -69,7 +68,7 @@ GPU_HEURISTICS = (
 
 
 def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
-    """`kernel` with the Opts that the decisions come to; those of the names `without` are not asked."""
+    """Applies the default schedule to `kernel`. `without`: names of heuristics to leave out."""
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
     settled: dict[ScheduleAspect, str] = {}

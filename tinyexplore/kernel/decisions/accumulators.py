@@ -1,4 +1,4 @@
-"""Enough independent sums in a reduction."""
+"""Independent accumulators in a reduction."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-ALONGSIDE = 4  # sums of one row: beyond the L1 cache a cycle brings a vector at best; more take longer to compile
-LONGEST_WINDOW = 4  # steps that are written out whole: of 3 x 3, lanes would be picked from too many vectors
-FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
+ALONGSIDE = 4  # accumulators of one row: past L1 at most one vector arrives per cycle; more take longer to compile
+LONGEST_WINDOW = 4  # steps of a fully unrolled window: one of 3 x 3 would take lanes from too many vectors
+FEW_VECTORS = 64  # a chain of this many dependent additions takes less than 0.1 µs
 
 
 def add_accumulators(kernel: Kernel) -> Proposals:
-    """UNROLL for enough independent sums that one addition need not wait for the one before.
+    """Proposes UNROLL for reductions with too few independent accumulators to hide the latency of an addition.
 
-    Where all there is to add up are a few vectors (the partial results of a larger sum, say), the wait is nothing
-    beside what it takes to compile a longer loop, and the sums' sum after it. Tile registers of a CPU are all taken.
+    A reduction over a few vectors (for example the partial results of a larger sum) gets none: the latency costs less
+    than compiling a longer loop and combining the accumulators. A sum in the tile registers of a CPU gets none either,
+    because all tile registers are in use.
     """
     if kernel.find(Ops.WMMA):
         return
@@ -28,7 +29,7 @@ def add_accumulators(kernel: Kernel) -> Proposals:
     for reduce in kernel.reduces:
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]
         if is_short_window(reduce, loops):
-            reason = "a short window is written out: no loop, and no accumulators to start from nothing"
+            reason = "a short window is fully unrolled: no loop, and no accumulators to initialize"
             for loop in loops:
                 kernel = yield Proposal(Opt(OptOps.UNROLL, loop.arg.id, loop.size), reason)
             continue
@@ -38,8 +39,10 @@ def add_accumulators(kernel: Kernel) -> Proposals:
 
 
 def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None:
-    """The longest of `loops`, and how many sums it should have; None where a register tile has enough.
-    most: as many keep a core busy."""
+    """UNROLL of the longest of `loops` by its number of accumulators; None if the register tile has enough already.
+
+    most: the number of accumulators that keep a core busy.
+    """
     apart = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
     sums = min(ALONGSIDE, most // tiles)
@@ -54,9 +57,10 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None
 
 
 def is_short_window(reduce: UOp, loops: Sequence[UOp]) -> bool:
-    """True for a reduction of a few steps in two loops, with lanes along its results: a pool's of 2 x 2.
+    """Whether `reduce` is a window of a few steps in two loops, with lanes along its results: a pool of 2 x 2, for
+    example.
 
-    It takes 0.6 to 0.87 of the time, and half of LLVM's.
+    Unrolled, it takes 0.6 to 0.87 of the time, and half of LLVM's.
     """
     if len(loops) < 2 or len(loops) < len(reduce.src) - 1 or not all(axis.is_static for axis in loops):
         return False

@@ -1,4 +1,5 @@
-"""Reductions down the columns: how much of each row a step takes, so that memory is read in order or requested."""
+"""Reductions down the columns of a matrix: how much of each row a step reads, so that reads are sequential or
+prefetched."""
 
 from __future__ import annotations
 
@@ -11,15 +12,18 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
-WHOLE_ROW = 32  # vectors of a row that is read whole, and as many accumulators
-LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # of a walk down that is told what comes: pages of a row, rows
-LONG_STEP = 16  # vectors out of a long row
-MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
+WHOLE_ROW = 32  # most vectors of a row that is read whole, with one accumulator each
+LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # fewest pages of a row, and fewest rows, for a prefetch down the rows
+LONG_STEP = 16  # vectors of a long row that a step reads
+MANY_ROWS = 8  # fewest blocks of rows: with this many, the remainder costs little
 
 
 def block_columns(kernel: Kernel) -> Proposals:
-    """UPCAST for reductions down the columns that share no loads: whole rows, one after the other; of longer ones
-    several vectors, so that each row's stretch of memory is long."""
+    """Proposes UPCAST of columns, and UNROLL of rows, for reductions down the columns that share no loads.
+
+    Short rows are read whole, one after the other. Of longer rows a step reads several vectors, so that each row
+    contributes a long contiguous stretch of memory.
+    """
     reduced = find_reduced(kernel)
     if reduced is None or reduced.shares:
         return
@@ -36,34 +40,34 @@ def block_columns(kernel: Kernel) -> Proposals:
             return
         if takes_long_steps(kernel, load, columns.size, loop):
             wide = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
-            reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
+            reason = f"{wide} vectors of each long row: this leaves time to prefetch later rows"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
             return
     busy = kernel.target.sums_in_flight
     wide = block_of("vectors of columns", columns.size, busy, busy)
     if wide > 1:
-        reason = "neighbouring columns use each row's cache lines while they are there"
+        reason = "neighbouring columns use each row's cache lines while these are in the cache"
         kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
     if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
-        reason = f"{rows} rows at a time: more of the memory's pages are open at once"
+        reason = f"{rows} rows at a time: more DRAM pages are open at the same time"
         yield from rows_together(kernel, loop, rows, reason)
 
 
 def registers_of(kernel: Kernel) -> int:
-    """How many registers an accumulator is: an extreme may have its place beside it."""
+    """The registers of one accumulator: an argmax or argmin keeps its index in a second one."""
     return 2 if kernel.argextremes else 1
 
 
 def rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Proposals:
-    """Several steps of `loop` at a time, also where it finds the places of what it finds."""
+    """Proposes UNROLL of `loop` by `rows`; if it finds a maximum, also of the loops that find its index."""
     for axis in kernel.with_partners(loop):
         yield Proposal(Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
 
 
 def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp) -> bool:
-    """True where it pays to read much of each row and to ask for what is read some rows later: out of a cache past L2,
-    or out of memory where rows are long. `blocks`: the vectors of a row, of which each core must get enough."""
+    """Whether it pays to read much of each row in a step and to prefetch later rows: for data in a cache past L2, and
+    for long rows in memory. `blocks`: the vectors of a row; each core must get enough of them."""
     if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
         return False
     if comes_from_memory(load, kernel.target):
@@ -74,7 +78,8 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
 
 
 def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp) -> bool:
-    """True where whole rows lie one behind the other, few enough vectors each, and cores have another loop to share."""
+    """Whether whole rows are contiguous in memory, with few enough vectors each, and the cores can share another
+    loop."""
     vector = load.stride(columns)
     if not vector or columns.size > WHOLE_ROW or load.stride(loop) != columns.size * vector:
         return False
@@ -84,9 +89,9 @@ def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp
 
 
 def whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
-    """All vectors of a row in one step, so that prefetchers of the hardware see one walk; of short rows
-    several, so that there are `sums` independent ones."""
-    reason = "whole rows: memory is read from one end to the other"
+    """Proposes UPCAST for all vectors of a row, so that hardware prefetchers see one sequential stream. If rows are
+    short, a step reads several, for `sums` independent accumulators."""
+    reason = "whole rows: memory is read sequentially"
     kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = sums // columns.size
     if rows >= 2 and loop.size >= MANY_ROWS * rows:

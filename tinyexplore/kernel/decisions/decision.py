@@ -1,4 +1,4 @@
-"""What a decision is: a function that proposes Opts for a kernel, and the questions that it settles."""
+"""A heuristic: a function that proposes Opts for a kernel, with the aspects of the schedule that it settles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tinyexplore.trace import NumberCompared, OptionsScored, OptRejected, active
 
 
 class ScheduleAspect(Enum):
-    """What several decisions may answer: the first one that does settles it for the others."""
+    """An aspect of the schedule that several heuristics may settle. The first one that changes the kernel settles
+    it."""
 
     LANES = "along which axes a vector has its lanes"
     WORDS = "whether neighbours of a factor are multiplied together, as words or in tiles"
@@ -33,13 +34,16 @@ class Proposal:
     reason: str
 
 
-Proposals = Generator[Proposal, Kernel, None]  # each `yield` proposes one, and is the kernel as it is afterwards
+Proposals = Generator[Proposal, Kernel, None]  # each `yield` proposes one, and evaluates to the kernel after it
 
 
 @dataclass(frozen=True)
 class Heuristic:
-    """choose: proposes Opts for a kernel; its docstring says what it decides, and why. settles: the questions that are
-    answered when it changed the kernel; where one of them has been answered before, it is not asked."""
+    """A heuristic of the default schedule. It does not run if one of its aspects is settled already.
+
+    choose: proposes Opts for a kernel. Its docstring says what it proposes, when and why.
+    settles: the aspects that are settled when it changes the kernel.
+    """
 
     choose: Callable[[Kernel], Proposals]
     settles: frozenset[ScheduleAspect] = frozenset()
@@ -50,12 +54,12 @@ class Heuristic:
 
 
 def exceeds(what: str, value: float, bound: float) -> bool:
-    """Whether `value` of `what` is more than `bound`: what a decision depends on, told."""
+    """Whether `value` is greater than `bound`. Records the comparison under the name `what`."""
     return _noted(what, value, bound, value > bound)
 
 
 def reaches(what: str, value: float, bound: float) -> bool:
-    """Whether `value` is at least `bound`, also recorded."""
+    """Whether `value` is at least `bound`. Records the comparison under the name `what`."""
     return _noted(what, value, bound, value >= bound)
 
 
@@ -67,14 +71,14 @@ def _noted(what: str, value: float, bound: float, over: bool) -> bool:
 
 
 def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
-    """Tells what a decision chose from, and the score of each."""
+    """Records the options of a heuristic, with the score of each, and the chosen one."""
     recorder = active_recorder()
     if recorder is not None and options:
         recorder.record(OptionsScored(what, tuple(options.items()), chosen, least))
 
 
 def block_of(what: str, size: int, most: int, limit: int) -> int:
-    """`best_block`, told: each block with the work done over the work wanted."""
+    """`best_block`, recorded: for each block size, the ratio of work done to work needed."""
     size_of_block = best_block(size, most, limit)
     recorder = active_recorder()
     if recorder is not None:
@@ -86,7 +90,7 @@ def block_of(what: str, size: int, most: int, limit: int) -> int:
 
 
 def decided(kernel: Kernel, decision: Heuristic) -> Kernel:
-    """`kernel` with what `decision` proposes, one Opt after the other; what is not legal is told, and left out."""
+    """Applies the Opts that `decision` proposes, one after the other. Illegal ones are recorded and skipped."""
     choices = decision.choose(kernel)
     choice = next(choices, None)
     while choice is not None:

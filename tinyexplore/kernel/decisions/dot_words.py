@@ -12,9 +12,9 @@ from tinyexplore.util import config
 
 
 def use_dot_instructions(kernel: Kernel) -> Proposals:
-    """TC for sums of products of small numbers, where a product of matrices fills the lanes of the dot instructions.
+    """Proposes TC for a matrix product of small numbers, if its results fill the lanes of the dot instructions.
 
-    TC_OPT=0: where nothing is left over at the end of the sum; 1: also elsewhere.
+    TC_OPT=0: only if words divide the sum without a remainder. TC_OPT=1: also with a remainder.
     """
     product = find_product(kernel) if kernel.lanes > 1 and kernel.find(Ops.CAST) else None
     op = dot_of(kernel, product.reduce) if product is not None else None

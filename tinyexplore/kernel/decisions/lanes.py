@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, IndexStrides
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.row_buffers import packed_operands
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
+ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the most for all of them
 SUITS = "lanes along: neighbours in memory count for an axis, strided and scattered accesses against it"
-LARGE = 1 << 16  # steps of a kernel from which on no loop stays without lanes
+LARGE = 1 << 16  # steps of a kernel from which on every loop gets lanes
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 
 
 def choose_lanes(kernel: Kernel) -> Proposals:
-    """VECTOR along the axis that walks memory step by step: an output axis, or each reduction's own."""
+    """Proposes VECTOR along the axis whose memory accesses are contiguous: an output axis, or an axis of each
+    reduction.
+
+    Loops that fill row buffers get lanes too, because row buffers are contiguous. If results are interleaved, UPCAST of
+    their short axes lets registers interleave them.
+    """
     if kernel.lanes == 1:
         return
     accesses = kernel.accesses
     kernel = yield from lanes_of_results(kernel, accesses)
     for row in reversed(kernel.axes):
         if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
-            kernel = yield Proposal(Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
+            kernel = yield Proposal(Opt(OptOps.VECTOR, row.arg.id, lanes), "a row buffer is contiguous in memory")
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
@@ -38,21 +44,23 @@ def choose_lanes(kernel: Kernel) -> Proposals:
             weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
         if axis is None or axis not in kernel.axes:
             continue
-        reason = "the reduction walks memory step by step"
+        reason = "the reduction reads contiguous memory along this axis"
         if scores[axis] <= 0:
             moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in mine)
             if moves or not exceeds("steps of a reduction that reads the same in each", kernel.steps, LARGE):
                 continue
-            reason = "the reduction reads the same memory in each step: lanes compute several steps at once"
+            reason = "the reduction reads the same memory in each step: lanes compute several steps together"
         if (lanes := lanes_for(kernel, axis)) > 1:
             kernel = yield Proposal(Opt(OptOps.VECTOR, axis.arg.id, lanes), reason)
 
 
 def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Generator[Proposal, Kernel, Kernel]:
-    """Lanes along an output axis, where these are more than half of what reductions could have; the kernel then."""
+    """Proposes VECTOR along an output axis, if it has at least half of the lanes that a reduction could have. Returns
+    the kernel after it."""
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
-    scores = {axis: vector_score(axis, accesses) for axis in inner}
+    packed = packed_operands(kernel)
+    scores = {axis: vector_score(axis, accesses, packed) for axis in inner}
     best = max(inner, key=lambda axis: (scores[axis], axis.arg.id), default=None)
     if best is None:
         return kernel
@@ -60,22 +68,26 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
     lanes = lanes_for(kernel, best) if suits else 1
     few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
-    interleaved = interleaved_with(inner, accesses) if few else None
-    if interleaved is not None:
-        apart, short = interleaved
-        reason = f"results side by side are interleaved in registers: more lanes than {lanes}"
-        kernel = yield Proposal(Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
+    apart = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
+    interleaved = interleaved_with(inner, accesses) if few or apart else None
+    if interleaved is not None and (few or interleaved[0] is best):
+        walked, short = interleaved
+        reason = "neighbouring results are interleaved in registers, not stored one by one"
+        kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)
         for other in short:
             kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
-    elif lanes > 1 and reaches("lanes, twice, beside those of a reduction", lanes * 2, reduced_lanes(kernel, accesses)):
+    elif lanes > 1 and reaches(
+        "2 × lanes along this axis, against lanes along the reduction", lanes * 2, reduced_lanes(kernel, accesses)
+    ):
         reason = "neighbours along this axis are neighbours in memory"
         kernel = yield Proposal(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
     return kernel
 
 
-def vector_score(axis: UOp, accesses: Sequence[IndexStrides]) -> float:
+def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection[UOp] = ()) -> float:
     """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
 
+    Operands in `packed` are copied into panels with lanes side by side, whatever their strides are.
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
     happens once for each result hardly count.
     """
@@ -86,7 +98,7 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides]) -> float:
             continue
         weight = 2.0 if access.is_store else 1.0
         stride = access.stride(axis)
-        if stride == 1:
+        if stride == 1 or access.node in packed:
             suits = weight
         elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE or axis.size < SHUFFLED_LANES:
             suits = -weight
@@ -100,7 +112,8 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides]) -> float:
 
 
 def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
-    """The axis that the results walk as one with short ones inside it, and these; None where its loads are apart."""
+    """The axis whose results are interleaved with those of short axes inside it, and the short axes. None if loads
+    along the axis have larger strides."""
     stores = [access for access in accesses if access.is_store]
     short: list[UOp] = []
     walked = 1

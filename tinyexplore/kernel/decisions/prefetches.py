@@ -1,7 +1,7 @@
-"""Which loop of a kernel should prefetch: where no hardware prefetcher follows what is read from memory.
+"""The loop of a kernel that prefetches: for reads from memory that no hardware prefetcher follows.
 
-Prefetchers of a CPU follow walks from line to line, within a page. They know nothing of the next row while a kernel is
-still busy with this one, nor where a walk goes that is in another page with every step.
+A CPU's prefetchers follow accesses from line to line, within a page. They cannot predict the next row while a kernel
+still works on the current one, nor accesses that reach another page in every step.
 """
 
 from __future__ import annotations
@@ -21,29 +21,39 @@ from tinyexplore.kernel.analysis.strides import IndexStrides
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 MOST_STEPS = 8
-MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
-MANY_PAGES = 512  # that a walk down passes: enough to look ahead along itself
+MOST_READS = 5  # of an element, four and the overlap of last blocks: such a kernel waits for memory
+STRETCHES = 2  # times the lines in flight that short stretches are prefetched ahead
+MANY_PAGES = 512  # passed by a loop down the rows: enough for this loop itself to prefetch
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
+def loads_from_memory(kernel: Kernel) -> list[IndexStrides]:
+    """The loads of buffers larger than L2 that depend on output loops and plain reductions only."""
+    pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > kernel.target.l2_bytes}
+    loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
+    walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
+    unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
+    return [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
+
+
 def prefetch(kernel: Kernel) -> Proposals:
-    """AHEAD for the next row, where rows are read several times, or for the next lines, where a walk jumps from page to
-    page: no prefetcher of the hardware follows these, and waiting for memory is what takes the time."""
-    memory = kernel.find(Ops.DEFINE_GLOBAL)
-    pointers = {node for node in memory if buffer_bytes(node) > kernel.target.l2_bytes}
-    largest = max(map(buffer_bytes, memory), default=0)
+    """Proposes PREFETCH for accesses that hardware prefetchers do not follow, in kernels that wait for memory.
+
+    These are stores to loaded addresses, the next row if rows are read several times, the next lines of accesses that
+    jump from page to page, and short stretches of rows.
+    """
+    largest = max(map(buffer_bytes, kernel.find(Ops.DEFINE_GLOBAL)), default=0)
     if not exceeds("bytes of the largest buffer, against L2", largest, kernel.target.l2_bytes):
         return
     if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
-    loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
-    walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
-    unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
-    loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
+    loads = loads_from_memory(kernel)
     choice = prefetched_places(kernel) or prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
+    choice = choice or prefetched_stretch(kernel, loads)
     if choice is not None:
         loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
         steps = {
@@ -55,15 +65,16 @@ def prefetch(kernel: Kernel) -> Proposals:
 
 
 def prefetched_places(kernel: Kernel) -> Proposal | None:
-    """The loop that stores to places that values say: stores are done in order, and each would wait for its line."""
+    """PREFETCH for a loop that stores to loaded addresses: stores complete in order, and each would wait for its
+    line."""
     places = [store.src[0].src[1] for store in kernel.ast.src]
     load_loops = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
     inner = max(load_loops, key=loop_number, default=None)
     ahead = kernel.target.lines_in_flight
     if inner is None or not inner.is_static or inner.size <= ahead:
         return None
-    reason = "stores to places that values say are done in order: each would wait for its line"
-    return Proposal(Opt(OptOps.AHEAD, inner.arg.id, ahead), reason)
+    reason = "stores to loaded addresses complete in order: each would wait for its cache line"
+    return Proposal(Opt(OptOps.PREFETCH, inner.arg.id, ahead), reason)
 
 
 def loop_number(loop: UOp) -> int:
@@ -75,29 +86,29 @@ def prefetched_row(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None
     if row is None:
         return None
     axis, steps = row
-    reason = "each row is read several times: the next one is asked for meanwhile"
-    return Proposal(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    reason = "each row is read several times: the next row is prefetched meanwhile"
+    return Proposal(Opt(OptOps.PREFETCH, axis.arg.id, steps), reason)
 
 
 def prefetched_jump(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
-    """The loop of a walk from page to page. A copy out of a cache needs no prefetch: its tile reads whole lines, and a
-    transposition of 1024² or 2048² out of L3 takes 1.1 to 1.5 times as long with it."""
+    """PREFETCH for a loop whose accesses jump from page to page. A copy from a cache needs none: its tile reads whole
+    lines, and a transposition of 1024² or 2048² from L3 takes 1.1 to 1.5 times as long with it."""
     if not kernel.reduces:
         loads = [load for load in loads if comes_from_memory(load, kernel.target)]
     for load in loads:
         if is_read_seldom(kernel, load) and (jump := jumping_walk(kernel, load)) is not None:
             axis, steps = jump
-            reason = "each step is in another page, where no prefetcher of the hardware follows"
-            return Proposal(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+            reason = "each step reads another page, where no hardware prefetcher follows"
+            return Proposal(Opt(OptOps.PREFETCH, axis.arg.id, steps), reason)
     return None
 
 
 def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int] | None:
-    """The loop over rows each of which several loops, one after the other, read whole out of one buffer, and by how
-    many of them it should look ahead.
+    """The loop over rows that several inner loops read whole, one after the other; and the number of rows to prefetch
+    ahead.
 
-    The last of them computes a row of results. Of a row of which one number is made, the second loop has no stores to
-    wait for: it leaves room behind it where rows are long and nothing is dear to compute.
+    Usually the last inner loop computes a row of results. If a row gives only one number, the second loop has no stores
+    to wait for. A prefetch then pays only for long rows without expensive operations.
     """
     page = kernel.target.page_bytes  # in which prefetchers of the hardware follow a walk
     is_kept = bool(kernel.find(Ops.BARRIER))
@@ -106,7 +117,7 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
         ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
         if not ends_in_row and is_dear:
             continue
-        # what a row is kept of is dear: there is time for a fetch; a second look at a short sum takes as long as asking
+        # filling a row buffer leaves time for a prefetch; reading a short row again takes as long as prefetching it
         shortest = page if is_kept else 2 * page if ends_in_row else 4 * page
         steps = 1
         walks: dict[UOp, set[frozenset[UOp]]] = {}
@@ -124,7 +135,7 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
 
 
 def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
-    """True where each element is loaded at most a few times, as by the product of a few rows with a matrix."""
+    """Whether each element is loaded at most a few times, as in the product of a few rows with a matrix."""
     if is_read_once(kernel, load):
         return True
     axes = load.node.ranges
@@ -133,10 +144,37 @@ def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
     return is_summed and prod(axis.size for axis in axes) * again <= MOST_READS * int(load.node.src[0].dtype.size)
 
 
-def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
-    """The loop that should look ahead where loops inside it are in another page with every step, and by how many steps.
+def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
+    """PREFETCH for the sum's loop in a product of few rows with a matrix in a cache past L2. Its tile shares its loads
+    among all rows and reads two or three lines of each matrix row, too little for a hardware prefetcher to follow."""
+    target = kernel.target
+    tile = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.UPCAST and axis.size > 1]
+    for load in loads:
+        loops = [axis for axis in load.node.ranges if axis.arg.kind in LOOPS]
+        down = max(loops, key=loop_number, default=None)
+        if (
+            down is None
+            or down.arg.kind is not AxisKind.REDUCE
+            or not down.is_static
+            or not is_read_seldom(kernel, load)
+        ):
+            continue
+        if all(axis in load.node.ranges for axis in tile) or step_bytes(load, down) < target.page_bytes // 2:
+            continue
+        stretch = footprint_bytes(load, down)
+        steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, down.size // MOST_STEPS)
+        few = not reaches(f"bytes read in a step of {down.arg.name}", stretch, 4 * target.line_bytes)
+        if few and stretch > target.line_bytes and steps >= 1:
+            reason = "too little of each row is read for a hardware prefetcher to follow"
+            return Proposal(Opt(OptOps.PREFETCH, down.arg.id, steps), reason)
+    return None
 
-    It is the one that moves on by a line or some; the loop that jumps, where that one takes too long for a step.
+
+def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
+    """The loop that prefetches if a loop inside it reaches another page in every step; and the number of steps ahead.
+
+    This is an outer loop that moves by one or a few lines. If each of its steps takes too long, it is the jumping loop
+    itself.
     """
     target = kernel.target
     loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
@@ -146,25 +184,33 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     read, most = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
     if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
         return None
-    l2_bytes, step = target.l2_bytes, footprint_bytes(load, jumping)
+    step = footprint_bytes(load, jumping)
     long_step = target.lines_in_flight * target.line_bytes  # takes long enough for the next pages to be requested
     itemsize = int(load.node.src[0].dtype.base.itemsize)
     down = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
-    is_only = len(kernel.plain_reduces) == 1  # of several walks down, the next column serves all
+    is_only = len(kernel.plain_reduces) == 1  # for several reductions down the rows, the next column serves all
     is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
     if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):
         return down
     for axis in loops:
-        nearby, walk = step_bytes(load, axis), footprint_bytes(load, axis)
-        if axis.arg.id < jumping.arg.id and target.line_bytes <= nearby < long_step:
-            least = 2 if is_only or nearby == target.line_bytes else 1  # 1 is on its way where lines come in pairs
-            steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
-            in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
-            if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
+        if axis.arg.id < jumping.arg.id and target.line_bytes <= step_bytes(load, axis) < long_step:
+            if steps := steps_ahead(load, axis, target, is_only):
                 return axis, steps
     return down if is_reduced and down[1] >= 1 else None
+
+
+def steps_ahead(load: IndexStrides, axis: UOp, target: Target, is_only: bool) -> int:
+    """The number of steps that a loop which moves by a few lines prefetches ahead; 0 for no prefetch.
+
+    is_only: no other sum reads down the same memory.
+    """
+    l2_bytes, nearby, walk = target.l2_bytes, step_bytes(load, axis), footprint_bytes(load, axis)
+    least = 2 if is_only or nearby == target.line_bytes else 1  # hardware fetches lines in pairs: 1 is on its way
+    steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
+    in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
+    return steps if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes else 0
 
 
 __all__ = ["prefetch"]

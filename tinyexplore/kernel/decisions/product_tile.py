@@ -1,4 +1,5 @@
-"""Sums of products (matmul, convolution, their gradients): the axis of the lanes, the register tile, what is packed."""
+"""Sums of products (matmul, convolution, their gradients): the axis of the lanes, the register tile, the packed
+operands."""
 
 from __future__ import annotations
 
@@ -20,29 +21,29 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, UOp
 
-# what one vector costs beside the multiply-adds that it serves, in instructions, as our passes write it for any machine
+# cost of one vector, beside its multiply-adds, in instructions of the code that the passes write for any machine
 LOAD = 1.0
 STRIDED_LOAD = 3.0  # taken out of two or three vectors
 LANE = 2.0  # for each lane that is loaded or stored alone
 PACKING = 8.0  # a vector transposed into a panel and stored there
 REDUCING = 8.0  # all lanes of an accumulator combined
 
-# bounds of the decision: a policy
-SHARED_BY = 4.0  # what a register tile shares a load among, about
+# bounds of the heuristic: a policy
+SHARED_BY = 4.0  # about how many rows of a register tile share a load
 MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
 MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
 FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: the tile shares each of its loads among many
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
-ROWS_IN_A_BLOCK = 256  # for which all columns are packed again: fewer make that a tenth of the time
+ROWS_IN_A_BLOCK = 256  # all columns are packed again for each block: with fewer rows, that takes a tenth of the time
 MOST_VECTORS, MOST_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache left to other operands than the rows of a tile
-JOINING = 2  # registers that vectors of several stretches take while they are put together
+JOINING = 2  # registers that combine a vector from several stretches of memory
 WORTH_MERGING = 0.95
 BESIDE = "instructions for each multiply-add, itself included, with lanes along"
 TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
 
 
-Tiling = Generator[Proposal, Kernel, Kernel]  # of a part of the decision, which ends with the kernel as it is then
+Tiling = Generator[Proposal, Kernel, Kernel]  # a part of the heuristic; returns the kernel after its Opts
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,12 @@ class Tile:
 
 
 def tile_product(kernel: Kernel) -> Proposals:
-    """VECTOR, UPCAST, MERGE, SWAP, STAGE and COLLECT for a sum of products: lanes along the output axis that takes the
-    fewest instructions beside each multiply-add, a register tile around them, panels of what is read out of order.
+    """Proposes VECTOR, UPCAST, COLLAPSE, SWAP, STAGE and TRANSPOSE_STORE for a sum of products.
 
-    Nothing where lanes along the reduction itself, or none at all, take fewer.
+    Lanes lie along the output axis with the fewest instructions per multiply-add. A register tile is built around them,
+    and operands that are not read sequentially are packed into panels.
+
+    Proposes nothing if lanes along the reduction itself, or no lanes, need fewer instructions.
     """
     product = find_product(kernel) if kernel.lanes > 1 else None
     if product is None:
@@ -96,17 +99,17 @@ def tile_product(kernel: Kernel) -> Proposals:
     kernel = yield from (panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile))
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
-        yield Proposal(Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
+        yield Proposal(Opt(OptOps.TRANSPOSE_STORE, vector.arg.id), "each lane holds the result of another row")
 
 
 def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
-    """Lanes, and the register tile around them; the kernel then."""
+    """Proposes the lanes and the register tile around them; returns the kernel after them."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
         reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
         block = kernel.next_id()
         yield Proposal(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
-        kernel = yield Proposal(Opt(OptOps.MERGE, block, lanes.arg.id), reason)
+        kernel = yield Proposal(Opt(OptOps.COLLAPSE, block, lanes.arg.id), reason)
         count = kernel.lanes
     reason = f"no tile takes fewer instructions for each multiply-add: {cost:.2f}, itself included"
     kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
@@ -147,14 +150,14 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
 
 
 def parts(kernel: Kernel) -> int:
-    """Into how many parts the threads divide a loop, each of them a call that packs for itself."""
+    """The number of parts into which the threads divide a loop. Each part is a call that packs its own panels."""
     return 4 * kernel.target.threads
 
 
 def reduced_cost(product: Product) -> float:
-    """The same with lanes along the reduction.
+    """`lane_cost` with lanes along the reduction.
 
-    Both operands are read in vectors. They come from L2 where half of L1 does not hold a tile of a single loop.
+    Both operands are read in vectors. They come from L2 if half of L1 does not hold a tile of a single loop.
     """
     kernel = product.kernel
     target = kernel.target
@@ -176,7 +179,8 @@ def reduced_cost(product: Product) -> float:
 
 
 def one_by_one(product: Product) -> float:
-    """The same without lanes: other decisions may find better ones for what is hardly a sum of products."""
+    """`lane_cost` without lanes: later heuristics may find better lanes for a kernel that is hardly a sum of
+    products."""
     return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
 
 
@@ -185,8 +189,8 @@ def is_masked(access: IndexStrides) -> bool:
 
 
 def is_packable(product: Product, load: IndexStrides) -> bool:
-    """True for an operand of which `panels` can pack a panel for all rows: one loop of its columns at most is inside
-    theirs, which it changes places with."""
+    """Whether `panels` can pack a panel of this operand for all rows: at most one loop over its columns is inside the
+    loops over the rows, and SWAP moves it outside."""
     rows = product.rows_of([load])
     if not rows or is_masked(load):
         return False
@@ -195,7 +199,7 @@ def is_packable(product: Product, load: IndexStrides) -> bool:
 
 
 def panel_fits(product: Product, load: IndexStrides, wide: int) -> bool:
-    """True where a packed panel of `wide` vectors is read fast enough for every tile: in order, from L2 or beyond."""
+    """Whether a packed panel of `wide` vectors is read fast enough for every tile: sequentially, from L2 or beyond."""
     panel = product.steps * product.kernel.lanes * wide * itemsize(load)
     return panel <= MOST_L2 * product.kernel.target.l2_bytes
 
@@ -209,7 +213,8 @@ def itemsize(load: IndexStrides) -> int:
 
 
 def best_tile(product: Product, lanes: UOp) -> Tile:
-    """The tile that wastes least, on places past the end and on loads: few enough accumulators for the registers."""
+    """The register tile with the least waste, in steps past the end and in loads, whose accumulators fit in
+    registers."""
     vectors = product.along(lanes)
     rows = [TileAxis.of(product, axis) for axis in product.rows_of(vectors) if axis is not lanes]
     rows.sort(key=lambda row: (row.nearest, -row.axis.size))
@@ -245,7 +250,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
 
 
 def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tuple[float, float]:
-    """What a tile pays for the load of a row's number, and for that of a vector; a multiply-add is 1."""
+    """The cost of loading a number of a row, and of loading a vector; a multiply-add costs 1."""
     target = product.kernel.target
     if any(serves_few_rows(product, load) for load in vectors):
         return 2 * target.hidden_load, target.far_load  # a narrow tile reads short stretches of each row
@@ -257,13 +262,14 @@ def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tup
 
 
 def serves_few_rows(product: Product, load: IndexStrides) -> bool:
-    """True for a matrix past the L2 cache that is multiplied with few rows: the time goes into reading it."""
+    """Whether this is a matrix past the L2 cache that is multiplied with few rows: such a product waits for memory."""
     rows = prod(axis.size for axis in product.rows_of([load]))
     return rows <= FEW_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
 
 def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[float, float]) -> Tile:
-    """`tile` with the best number of rows; its cost is the waste so far. `loads`: as `load_costs` has them."""
+    """`tile` with the best number of rows. Its cost so far is the waste along the columns. `loads`: from
+    `load_costs`."""
     number, vector = loads
     registers = product.kernel.target.vector_registers
     spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)
@@ -302,12 +308,13 @@ class TileAxis:
 
 
 def waste_of(size: int, block: int) -> float:
-    """What is done over what is wanted, in blocks."""
+    """The ratio of work done to work needed, for blocks of this size."""
     return -(-size // block) * block / size
 
 
 def row_above(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> UOp | None:
-    """The axis whose rows, each all of `lanes`, the result has side by side, in no operand without the other."""
+    """The axis outside `lanes` for which rows of `lanes` are adjacent in the result, and which the same operands
+    use."""
     if any(is_masked(load) or not 1 <= (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors):
         return None
     for axis in product.outputs:
@@ -324,7 +331,8 @@ def lies_in_rows(store: IndexStrides, axis: UOp, lanes: UOp) -> bool:
 
 
 def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
-    """Of two loops over tiles, that one inside for which less memory is walked again and again."""
+    """Proposes SWAP of the two loops over tiles, if less memory is then read repeatedly. Returns the kernel after
+    it."""
     rows, outer = tile.rows, tile.outer
     ids = {axis.arg.id for axis in kernel.axes}
     if rows is None or outer is None or rows.arg.id > outer.arg.id or not {rows.arg.id, outer.arg.id} <= ids:
@@ -336,13 +344,13 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
     walked_by_block = sum(footprint_of_tiles(product, load, tiles) for load in others) * (outer.size // tile.merged)
     if walked_by_row <= walked_by_block:
         return kernel
-    reason = f"walks {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
+    reason = f"reads {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
     kernel = yield Proposal(Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
     return kernel
 
 
 def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) -> int:
-    """What all the tiles read of an operand while the other loops stand still."""
+    """The bytes of an operand that all tiles read in one step of the other loops."""
     others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
     return buffer_bytes(load) // others
 
@@ -351,9 +359,10 @@ def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) ->
 
 
 def panels(kernel: Kernel) -> Tiling:
-    """The operand with the lanes is packed in panels that stay in the L2 cache, where it is transposed or too large.
+    """Proposes STAGE: packs the operand with the lanes into panels that stay in L2, if it is transposed or too large.
 
-    The other operand is packed too, in blocks of rows, where the reduction would walk it in strides past the cache.
+    The other operand is packed too, in blocks of rows, if the reduction would read it in strides past the cache.
+    Returns the kernel after these Opts.
     """
     product = find_product(kernel)
     lanes = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
@@ -370,19 +379,20 @@ def panels(kernel: Kernel) -> Tiling:
     row_id = first.arg.id
     if inside:
         row_id = inside[0].arg.id
-        reason = "columns outside: their panel serves all rows"
+        reason = "columns outside: one panel serves all rows"
         kernel = yield Proposal(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
         if is_far(product, other[0]):
             row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
-    reason = "the panel is packed once, and read in order from then on, out of a cache"
+    reason = "the panel is packed once and then read sequentially from a cache"
     kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return kernel
 
 
 def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: list[UOp], columns: list[UOp]) -> bool:
-    """True for an operand that is transposed, too large for a cache or multiplied in words, where a panel fits one."""
+    """Whether packing an operand pays: it is transposed, too large for a cache, or multiplied in machine words, and its
+    panel fits in a cache."""
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
@@ -395,13 +405,14 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
 
 
 def is_far(product: Product, load: IndexStrides) -> bool:
-    """True for an operand that takes a third of the L2 cache, or whose walks the L1 cache does not hold."""
+    """Whether an operand takes a third of the L2 cache, or the L1 cache cannot hold the lines that a reduction
+    reads."""
     return 3 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
 
 
 def lies_in_one_set(product: Product, load: IndexStrides) -> bool:
-    """True where the lines that a reduction walks share one set of the L1 cache, more than that has room for: each
-    displaces another, and is on another page."""
+    """Whether the lines that a reduction reads all map to one set of the L1 cache and exceed its ways: conflict misses,
+    each on another page."""
     target = product.kernel.target
     innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
     step = (load.stride(innermost) or 0) * itemsize(load)
@@ -415,7 +426,8 @@ def is_strided(product: Product, load: IndexStrides) -> bool:
 
 
 def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal, Kernel, int]:
-    """Blocks of rows outermost, the block packed for all its columns; the id of the loop of the rows inside a block."""
+    """Proposes blocks of rows as the outermost loop, each packed once for all columns. Returns the id of the loop over
+    the rows of a block."""
     row = kernel.axis(row_id)
     product = find_product(kernel)
     if product is None:
@@ -425,7 +437,7 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Propos
     tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
     most = MOST_L2 * kernel.target.l2_bytes // tile_bytes
     for_each_core = -(-row.size // kernel.target.threads)
-    block = min(most, -(-row.size // (2 * kernel.target.threads)))  # two for each: who is done first helps
+    block = min(most, -(-row.size // (2 * kernel.target.threads)))  # two for each core: the first to finish helps
     if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
         block = for_each_core
     block = min(block, -(-row.size // 2))  # a single core has two blocks as well
@@ -433,9 +445,9 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Propos
         return row_id
     inner = kernel.next_id()
     yield Proposal(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
-    reason = "blocks of rows outside: what is packed serves all columns"
+    reason = "blocks of rows outside: a packed block serves all columns"
     yield Proposal(Opt(OptOps.SWAP, column_id, row_id), reason)
-    reason = "the reduction would walk these rows in strides: packed, it walks them in order"
+    reason = "the reduction would read these rows in strides: packed, it reads them sequentially"
     yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return inner
 

@@ -14,8 +14,8 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, UOp
 
-SHORTEST_STREAM_BYTES = 512  # of a row: shorter ones take less time than adding up their lanes
-UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
+SHORTEST_STREAM_BYTES = 512  # of a row: a shorter one takes less time than the sum over its lanes
+UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: if its size is 1, all rows of the tile compute the same
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class Reduced:
 
     @property
     def shares(self) -> bool:
-        """True where a tile of rows and columns has something to share."""
+        """Whether a tile of rows and columns would share loads."""
         return len(self.loads) >= 2 and (bool(self.shared) or not self.lanes_are_results)
 
 
 def find_reduced(kernel: Kernel) -> Reduced | None:
-    """None without reductions or lanes, and for a row that is reduced and then walked again."""
+    """The vectorized reductions of a kernel. None without reductions or lanes, or if a row is reduced and then read
+    again."""
     lanes = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
     if not kernel.reduces or lanes is None or any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
         return None
@@ -55,7 +56,10 @@ def find_reduced(kernel: Kernel) -> Reduced | None:
 
 
 def tile_registers(kernel: Kernel) -> Proposals:
-    """UPCAST for rows and columns whose loads are shared: as many accumulators as the registers hold."""
+    """Proposes UPCAST of rows and columns that share loads in a reduction: as many accumulators as the registers hold.
+
+    If the lanes are along the reduction, SWAP may then move the loop over a large operand outside.
+    """
     reduced = find_reduced(kernel)
     if reduced is None or not reduced.shares:
         return
@@ -67,7 +71,7 @@ def tile_registers(kernel: Kernel) -> Proposals:
 
 
 def tile_of_vectors(reduced: Reduced) -> Proposals:
-    """Lanes along the results: vectors of columns by rows."""
+    """Proposes a tile of vectors of columns by rows, for lanes along the results."""
     kernel, loads = reduced.kernel, reduced.loads
     columns = next((axis for axis in reduced.shared if is_outer_of(axis, reduced.lanes, kernel.accesses)), None)
     rows = row_loop(reduced, columns)
@@ -81,7 +85,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
     if rows is None:
         return
     # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
-    # rows that lie side by side: as many as one cache line has
+    # rows that lie side by side: the elements of one cache line
     few = wide == widest and not rows_are_neighbours
     limit = 6 if few else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
@@ -90,7 +94,8 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
 
 
 def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
-    """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own; the kernel then."""
+    """Proposes a tile of rows by columns, each with a vector of sums, for lanes along the reduction. Returns the kernel
+    after it."""
     kernel = reduced.kernel
     rows = row_loop(reduced, None)
     most_rows, most_columns = sums_in_registers(kernel.target)
@@ -110,9 +115,11 @@ def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
 
 
 def large_operand_outside(kernel: Kernel) -> Proposals:
-    """SWAP of the loops over tiles where the inner loop walks an operand past the L2 cache and the outer one does not.
+    """Proposes SWAP of the loops over tiles if the inner loop reads an operand past the L2 cache and the outer one does
+    not.
 
-    The product of a few rows with a large matrix reads the matrix once then, and the rows again from a cache.
+    The product of a few rows with a large matrix then reads the matrix once, and reads the rows repeatedly from a
+    cache.
     """
     loops = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
     if len(loops) != 2 or len(kernel.reduces) != 1:
@@ -125,29 +132,29 @@ def large_operand_outside(kernel: Kernel) -> Proposals:
 
 
 def bytes_along(kernel: Kernel, axis: UOp) -> int:
-    """Bytes of the buffers that the kernel reads at places which change along `axis`."""
+    """Bytes of the buffers that the kernel reads at indices that change along `axis`."""
     loads = [access for access in kernel.accesses if not access.is_store and axis in access.node.ranges]
     return sum(buffer_bytes(pointer) for pointer in {load.node.src[0] for load in loads})
 
 
 def sums_in_registers(target: Target) -> tuple[int, int]:
-    """Rows by columns of a tile whose sums have a vector register each, with room for what they load: of 16 registers
-    4 × 4 sums would leave none, and each multiply-add would store one and load another."""
+    """The rows and columns of a tile whose sums have one vector register each, with registers left for loads. With 16
+    registers, 4 × 4 sums would leave none, and each multiply-add would spill one sum and reload another."""
     return (4, 4) if target.vector_registers >= 32 else (4, 2)
 
 
 def row_loop(reduced: Reduced, columns: UOp | None) -> UOp | None:
-    """The loop for rows of a tile: those that share a vector's load rather than a single value's (a convolution's
-    filters, not its pictures), of these the longest."""
+    """The loop for the rows of a tile. Loops that share a vector load come before loops that share a scalar load (a
+    convolution's filters before its images); among equals, the longest loop."""
     vectors = [load for load in reduced.loads if reduced.lanes in load.node.ranges]
     others = [axis for axis in reduced.shared if axis is not columns]
     return max(others, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
 
 
 def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[IndexStrides]) -> bool:
-    """True where the rows of a matrix past the L2 cache are read once, in order, and what they share stays in the L1
-    cache (a matrix times a vector): prefetchers of the hardware follow one row better than several, and what sharing a
-    load saves is hidden behind waiting for memory."""
+    """Whether the rows of a matrix past L2 are read once, sequentially, and their shared operand stays in L1 (a matrix
+    times a vector). Hardware prefetchers follow one row better than several, and the wait for memory hides the loads
+    that a tile would save."""
     for load in loads:
         nbytes = buffer_bytes(load.node.src[0])
         if rows not in load.node.ranges:

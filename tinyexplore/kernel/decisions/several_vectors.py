@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches
-from tinyexplore.kernel.decisions.kept_rows import find_pipe
+from tinyexplore.kernel.decisions.row_buffers import find_pipeline
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-FEWEST_STEPS = 1 << 12  # of fewer the call takes longer
-MOST_ARITHMETIC = 40  # operations of a step: of more, units are busy already
+FEWEST_STEPS = 1 << 12  # with fewer, the call itself takes longer
+MOST_ARITHMETIC = 40  # operations of a step: with more, the arithmetic units are busy already
 
 
 def take_several_vectors(kernel: Kernel) -> Proposals:
-    """UPCAST by four of an elementwise loop over vectors, so that loads and arithmetic of several overlap."""
+    """Proposes UPCAST by 4 for an elementwise loop over vectors, so that loads and arithmetic of several vectors
+    overlap."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if kernel.reduces or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
@@ -27,11 +28,11 @@ def take_several_vectors(kernel: Kernel) -> Proposals:
 
 
 def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
-    """The same for rows that are walked again after their reductions (layernorm).
+    """Proposes UPCAST by 4 for a loop over vectors that reads a row again after its reductions (layernorm).
 
-    Rows that are piped are stored in the steps of a longer computation.
+    Pipelined rows are left out: their stores run in the steps of a longer computation.
     """
-    if find_pipe(kernel) is not None:
+    if find_pipeline(kernel) is not None:
         return
     accesses = kernel.accesses
     ends = [axis for axis in kernel.output_axes if all(axis not in reduce.ranges for reduce in kernel.reduces)]
@@ -43,7 +44,7 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
 
 
 def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
-    """Four steps at a time of a `loop` over vectors, where its `nodes` are few enough."""
+    """Proposes UPCAST by 4 of a `loop` over vectors, if its `nodes` have few operations."""
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
     few = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
     if loop is not None and few and loop.size % 4 == 0 and loop.is_static:
@@ -53,5 +54,5 @@ def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
 
 
 def is_of_places(node: UOp) -> bool:
-    """True for arithmetic with places, and for asking where one lies: steps side by side share most of it."""
+    """Whether `node` computes or compares indices: neighbouring steps share most of this arithmetic."""
     return node.op is Ops.CONST or node.dtype is dtypes.index or any(src.dtype is dtypes.index for src in node.src)

@@ -1,8 +1,8 @@
-"""Sums and extremes of rows out of memory: several rows, or pieces of one, side by side, each of them prefetched.
+"""Sums and extremes of rows in memory: several rows, or pieces of one row, are read side by side, each with a prefetch.
 
-Measured on a Zen 4 (`docs/performance.md`): half to three quarters of the time of a walk along one row after the other.
-Presumably more lines are on their way at a time: those requested into the L2 cache are not counted among the few that a
-core's L1 cache may wait for, and the hardware's prefetchers follow each row alone, within a page.
+Measured on a Zen 4 (`docs/performance.md`): this takes half to three quarters of the time of reading one row after the
+other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do not count among the few misses
+that a core's L1 cache can have outstanding, and hardware prefetchers follow each row alone, within a page.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, OpGroups, UOp
 
-VECTORS_IN_BLOCK = 256  # of a row, added up alone, where it has more than two blocks
+VECTORS_IN_BLOCK = 256  # vectors of a row that are summed separately, if it has more than two such blocks
 MOST_ARITHMETIC = 6  # operations for each element: more take longer than memory does
 BLOCKS = 4  # of rows for each core
 
 
 def stream_rows(kernel: Kernel) -> Proposals:
-    """UPCAST (or UNROLL), GROUP and AHEAD for sums and extremes of rows that come from memory from end to end: several
-    rows, or pieces of one, side by side, each of them prefetched."""
+    """UPCAST (or UNROLL), GROUP and PREFETCH for sums and extremes of rows that are read from memory in order.
+
+    Several rows, or pieces of one row, are read side by side, each with its own prefetch."""
     reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
     if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:
@@ -53,26 +54,28 @@ def stream_rows(kernel: Kernel) -> Proposals:
 
 
 def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[IndexStrides], count: int) -> Proposals:
-    """`count` rows at a time, the next ones prefetched meanwhile; of too long ones, what comes of each."""
+    """`count` rows at a time, with the next rows prefetched. Rows of more than two blocks are reduced by blocks."""
     if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
-    reason = f"{count} rows side by side: more of memory is waited for at a time than by walking along one"
+    reason = f"{count} rows side by side: more memory requests are in flight than for one"
     kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
-    next_rows = Proposal(Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
+    next_rows = Proposal(Opt(OptOps.PREFETCH, rows.arg.id, 1), "the next rows are prefetched meanwhile")
     if along.size <= 2 * VECTORS_IN_BLOCK:
         yield next_rows
         return
     inner = kernel.next_id()
     kernel = yield in_blocks(along)
     if kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
-        yield Proposal(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each row is asked for meanwhile")
+        yield Proposal(
+            Opt(OptOps.PREFETCH, inner, ahead_in(kernel)), "the next part of each row is prefetched meanwhile"
+        )
     else:
         yield next_rows
 
 
 def in_blocks(along: UOp) -> Proposal:
-    """A long walk in blocks, if possible with nothing left over."""
-    reason = "few numbers are added to a large sum: in blocks they lose less of their last bits"
+    """GROUP of a long row into blocks, if possible without a remainder."""
+    reason = "in blocks, numbers are added to smaller sums and lose fewer of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
     block = next((size for size in sizes if along.size % size == 0), VECTORS_IN_BLOCK)
     return Proposal(Opt(OptOps.GROUP, along.arg.id, block), reason)
@@ -81,27 +84,27 @@ def in_blocks(along: UOp) -> Proposal:
 def pieces_side_by_side(
     kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
-    """Rows that have a piece of each of several stretches of memory, as the sum of a channel does of each picture:
-    `count` pieces of a row side by side, or half as many."""
+    """Proposes to read `count` pieces of a row side by side, or half of that. Such a row has a piece in each of several
+    stretches of memory, for example a channel that is summed over all images."""
     count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
     if count == 1 or any(step_bytes(load, apart) < kernel.target.page_bytes for load in streams):
         return
-    reason = f"{count} pieces of a row side by side: more of memory is waited for at a time than by walking along one"
+    reason = f"{count} pieces of a row side by side: more memory requests are in flight than for one"
     kernel = yield Proposal(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
     inner = along.arg.id
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
         yield in_blocks(along)
-    yield Proposal(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each piece is asked for meanwhile")
+    yield Proposal(Opt(OptOps.PREFETCH, inner, ahead_in(kernel)), "the next part of each piece is prefetched meanwhile")
 
 
 def ahead_in(kernel: Kernel) -> int:
-    """How many vectors further on a row too long for the next one to be requested is requested instead."""
+    """The distance in vectors to prefetch ahead in a row that is too long to prefetch the next row."""
     return 2 * kernel.target.lines_in_flight
 
 
 def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, lanes: UOp) -> bool:
-    """True for an operand of which each row lies in order, at least a page of it, and is read once out of memory."""
+    """Whether each row of an operand is contiguous, at least a page long, and read once from memory."""
     in_order = load.stride(lanes) == 1 and load.stride(along) == lanes.size and len(load.node.src) == 2
     apart = step_bytes(load, rows)
     row = along.size * lanes.size * int(load.node.src[0].dtype.base.itemsize)
@@ -114,7 +117,7 @@ def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, la
 
 
 def arithmetic_of(reduce: UOp) -> int:
-    """How many operations there are for each element, the sum itself included."""
+    """The number of operations for each element, including the sum."""
     computed = [node for node in reduce.src[0].toposort() if node.op in OpGroups.ALU and node.dtype is not dtypes.index]
     dear = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
     return MOST_ARITHMETIC + 1 if dear else 1 + len(computed)

@@ -12,20 +12,21 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
-TILES = 4  # of a warp along rows, and along columns, at the most
+TILES = 4  # most tiles of a warp along rows, and along columns
 ACCUMULATORS = (
-    64  # registers of a lane that may hold results: as many again for the factors leave room for a second warp
+    64  # registers of a lane that may hold results: with the same number for factors, a second warp still fits
 )
 ENOUGH_WARPS = 256  # fewer leave some multiprocessors of a large GPU without any
 WARPS = 2  # of a group along rows, and along columns: what they read meets in the cache
 
 
 def use_tensor_cores(kernel: Kernel) -> Proposals:
-    """TC for a sum of products whose factors a tensor core takes as they are; then UPCAST, so that what a lane reads of
-    a factor serves several products, and LOCAL, for warps that read the same.
+    """Proposes TC for a sum of products whose factors fit a tensor core without conversion.
 
-    TC_OPT=0: where rows, columns and steps fill the cores; 1: also elsewhere. float32 only with ALLOW_TF32=1, where a
-    core reads less than all of its fraction: that changes results.
+    UPCAST follows, so that each loaded factor serves several products, and LOCAL, for warps that read the same factor.
+
+    TC_OPT=0: only if rows, columns and steps fill the cores. TC_OPT=1: also otherwise. If a core reads only a part of a
+    float32's fraction, ALLOW_TF32=1 is needed, because results change.
     """
     loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
     sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
@@ -48,7 +49,7 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
 
 
 def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
-    """UPCAST of the blocks of rows and columns, and LOCAL of what is left of them."""
+    """Proposes UPCAST of the blocks of rows and columns, and LOCAL of the blocks that remain."""
     sides = (fit.columns.arg.id, fit.rows.arg.id)
     registers = fit.core.c.registers
     for side in sides:
@@ -58,7 +59,7 @@ def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
         room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
         if amount > 1 and reaches("warps that are left", warps_of(kernel) // amount, ENOUGH_WARPS):
-            reason = f"what a lane reads of a factor serves {amount} products"
+            reason = f"each factor that a lane reads serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, side, amount), reason)
             registers *= amount
     for side in sides:
@@ -68,10 +69,10 @@ def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
 
 
 def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:
-    """The axis with this id, None where one block is all of it."""
+    """The axis with this id; None if one block covers it."""
     return next((axis for axis in kernel.axes if axis.arg.id == axis_id), None)
 
 
 def warps_of(kernel: Kernel) -> int:
-    """How many warps the grid has."""
+    """The number of warps of the grid."""
     return prod(axis.size for axis in grid_axes(kernel.ast))

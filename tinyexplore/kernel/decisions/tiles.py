@@ -13,14 +13,20 @@ from tinyexplore.util import config
 
 MOST_WASTE = 1.5  # multiply-adds done over those wanted: a policy
 LEAST_STEPS = 1 << 16  # multiply-adds that are worth filling tiles for
-ROWS_OF_A_BLOCK = 256  # for which the columns are packed again: fewer make that a good part of the time
+ROWS_OF_A_BLOCK = 256  # the columns are packed again for each block: with fewer rows, that takes much of the time
+
+BLOCKS_OF_A_CORE = (
+    4  # each block would pack the columns: with fewer blocks, that is faster than reading all columns again
+)
 
 
 def use_tiles(kernel: Kernel) -> Proposals:
-    """TC for a sum of products that the CPU's tile registers take as it is; then UPCAST, so that a tile of either
-    factor serves several products, and STAGE: tiles of both are packed once, in the order in which they are loaded.
+    """Proposes TC for a sum of products whose factors fit the CPU's tile registers without conversion.
 
-    TC_OPT=0: where tiles do little more than is wanted; 1: also elsewhere.
+    UPCAST follows, so that each tile of a factor serves several products, and STAGE, so that both factors are packed
+    once as tiles in the order in which they are loaded.
+
+    TC_OPT=0: only if tiles compute little more than is needed. TC_OPT=1: also otherwise.
     """
     fit = best_fit(kernel)
     if fit is None or not reaches("multiply-adds", kernel.steps, LEAST_STEPS):
@@ -44,7 +50,8 @@ def use_tiles(kernel: Kernel) -> Proposals:
 
 
 def best_fit(kernel: Kernel) -> Fit | None:
-    """How a core of the CPU does the sum, where it is one loop of several blocks; None where none does."""
+    """The fit of the kernel's sum to a tile core of the CPU, if the sum is one loop of several blocks; None if no core
+    fits."""
     if not any(core.tiles for core in kernel.target.cores) or kernel.lanes < 2:
         return None
     if len(kernel.reduces) != 1 or len(kernel.reduces[0].src) != 2:
@@ -58,8 +65,8 @@ def best_fit(kernel: Kernel) -> Fit | None:
 
 
 def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
-    """How many tiles of C are summed at a time, along rows and along columns: they and those of A and B take all tile
-    registers. Each load of a tile of A serves as many products as there are along columns."""
+    """The number of tiles of C that are summed at a time, along rows and along columns. Together with the tiles of A
+    and B they must fit in the tile registers. Each loaded tile of A serves one product per tile along the columns."""
     blocks = [size_of(kernel, side.arg.id) for side in (fit.rows, fit.columns)]
     shapes: dict[str, float] = {}
     found = {}
@@ -77,51 +84,65 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
 
 
 def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
-    """Both factors packed: `tall` tiles of rows at a time, in blocks outside the columns where these would not stay in
-    the L2 cache or each core has a block; and the columns of one step of their loop, for all rows of a block."""
+    """Proposes STAGE for both factors, with the loop order that it needs.
+
+    Rows are packed `tall` tiles at a time. They run in blocks outside the columns if all rows would not stay in the L2
+    cache, or if each core gets a block. Columns are packed one step of their loop at a time, for all rows of a block.
+    If a core has several blocks, all columns are packed once.
+    """
     rows, columns = fit.rows.arg.id, fit.columns.arg.id
     out_row = next(axis.arg.id for axis in kernel.output_axes if axis.arg.kind is AxisKind.LOCAL)
     count = size_of(kernel, rows)
     block = rows_of_a_block(kernel, fit, count, tall)
-    outer, inner = columns, rows
+    outer, inner, again = columns, rows, -1
     if 1 < block < count:
         inner, outer_row = kernel.next_id(), rows
         kernel = yield Proposal(Opt(OptOps.LOCAL, rows, block), f"blocks of {block} tiles of rows stay in the cache")
         reason = "rows of C are read out inside the loop over tiles"
         kernel = yield Proposal(Opt(OptOps.SWAP, out_row, inner), reason)
-        inner = out_row
+        inner, again = out_row, outer_row
         if columns < rows and size_of(kernel, columns) > 1:
             kernel = yield Proposal(Opt(OptOps.SWAP, columns, outer_row), "blocks of rows outside the columns")
-            outer = outer_row
+            outer, again = outer_row, columns
     elif rows < columns and min(count, size_of(kernel, columns)) > 1:
-        kernel = yield Proposal(Opt(OptOps.SWAP, rows, columns), "columns outside: their panel serves all rows")
+        kernel = yield Proposal(Opt(OptOps.SWAP, rows, columns), "columns outside: one panel serves all rows")
         outer, inner = rows, columns
-    for axis, what in ((outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")):
+    staged = [(outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")]
+    if again >= 0 and size_of(kernel, again) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
+        before, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
+        kernel = yield Proposal(Opt(OptOps.STAGE, again), reason)
+        staged = staged[:1] if kernel is not before else staged
+    for axis, what in staged:
         if size_of(kernel, axis) > 1:
             kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{what}, as tiles that are loaded in order")
     return kernel
 
 
-def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
-    """How many of `count` tiles of rows are packed at a time: what half of the L2 cache holds, and no more than a core
-    has to do where no outer loop is divided among the cores; but enough to be worth packing the columns for."""
+def own_cores(kernel: Kernel, fit: Fit) -> int:
+    """The number of cores among which blocks of tiles are divided; 1 if the cores share an outer loop instead."""
     target, first = kernel.target, kernel.output_axes[0]
-    rows = tall * fit.core.dims[0]
-    most = target.matrix_bytes // (rows * packed_row_bytes(fit))
     own = {fit.rows.arg.id, fit.columns.arg.id}
-    if first.arg.id in own or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads:
-        most = min(most, -(-count // target.threads))
+    is_divided = first.arg.id in own or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads
+    return target.threads if is_divided else 1
+
+
+def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
+    """The number of tiles of rows, of `count`, that are packed at a time. It is limited by half of the L2 cache, and by
+    a core's share if no outer loop is divided among the cores. It is large enough to make packing the columns pay."""
+    rows = tall * fit.core.dims[0]
+    most = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
+    most = min(most, -(-count // own_cores(kernel, fit)))
     block = max(most, -(-ROWS_OF_A_BLOCK // rows))
     return min(count, block)
 
 
 def packed_row_bytes(fit: Fit) -> int:
-    """What a row of a factor takes, packed."""
+    """The bytes of a packed row of a factor."""
     return int(fit.steps.size * fit.core.factor.itemsize)
 
 
 def size_of(kernel: Kernel, axis_id: int) -> int:
-    """The steps of the axis with this id; 1 where one block is all of it."""
+    """The steps of the axis with this id; 1 if one block covers it."""
     return next((axis.size for axis in kernel.axes if axis.arg.id == axis_id), 1)
 
 

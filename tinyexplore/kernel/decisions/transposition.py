@@ -1,5 +1,5 @@
-"""Kernels whose loads walk memory across their stores, as a transposition: a square tile, and which of the two walks
-the inner loop follows."""
+"""Kernels whose loads are contiguous along another axis than their stores, such as a transposition: a square tile, and
+the order of the loops."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-STEPS_A_THREAD = 2  # of what may become the outermost loop
+STEPS_A_THREAD = 2  # fewest steps of a loop that may become the outermost one
 PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4  # lines of a row of the result; rows of it; steps that loads look ahead
-MOST_ROWS = 64  # read side by side
+MOST_ROWS = 64  # rows read side by side
 
 
 def tile_transposition(kernel: Kernel) -> Proposals:
-    """UPCAST for a square tile where loads walk memory across the stores, so that every cache line is used whole; and
-    SWAP, LOCAL and AHEAD where memory rather than a cache has what is read."""
+    """Proposes UPCAST for a square tile if loads and stores are contiguous along different axes.
+
+    Every cache line is then used completely. If the operand is in memory rather than in a cache, SWAP, LOCAL and
+    PREFETCH follow.
+    """
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if kernel.reduces or kernel.result_copies or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
@@ -33,7 +36,7 @@ def tile_transposition(kernel: Kernel) -> Proposals:
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) -> UOp | None:
-    """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
+    """The output axis along which a load is contiguous while it is strided along the lanes, as in a transposition."""
     for axis in kernel.output_axes:
         if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
             continue
@@ -43,14 +46,23 @@ def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) 
 
 
 def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
-    """True for a load that walks memory along `across`, and is strided along the lanes."""
+    """Whether `access` is a load that is contiguous along `across` and strided along the lanes."""
     return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
 
 
+def tiles_of_a_piece(kernel: Kernel, apart: int, row_bytes: int, amount: int) -> int:
+    """The number of neighbouring tiles that are stored together. apart: bytes from one stored row to the next."""
+    if apart % kernel.target.page_bytes:
+        return PAIR
+    fitting = kernel.target.l2_bytes // row_bytes  # rows share few DRAM banks: pieces as long as a cache allows
+    return max(PAIR, min(MOST_ROWS, fitting) // amount)
+
+
 def square_tile(lanes: UOp, across: UOp) -> Proposals:
-    """As many steps across as lanes; then loops that follow the loads, where stores need no cache and loads do."""
+    """Proposes a square tile: UPCAST by the number of lanes. If stores bypass the caches, also SWAP, so that the inner
+    loop follows the loads."""
     amount = best_block(across.size, lanes.size, limit=lanes.size)
-    reason = "loads walk memory along this axis: a square tile uses every cache line whole"
+    reason = "loads are contiguous along this axis: a square tile uses every cache line completely"
     kernel = yield Proposal(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
     accesses = kernel.accesses
     rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, accesses)), None)
@@ -65,18 +77,12 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
         or not any(thrashes_caches(kernel.target, load, rows, lanes) for load in loads)
     ):
         return
-    reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
+    reason = "stores bypass the caches in any order, and hardware prefetchers follow the loads"
     kernel = yield Proposal(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
     apart = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
     if apart < APART_LINES * kernel.target.line_bytes:
         return
-    tiles = PAIR
-    if (
-        apart % kernel.target.page_bytes == 0
-    ):  # they share few of memory's banks: longer pieces, where a cache has the lines read
-        fitting = kernel.target.l2_bytes // max(step_bytes(load, lanes) for load in loads)
-        tiles = max(PAIR, min(MOST_ROWS, fitting) // amount)
-    for count in (tiles, PAIR):
+    for count in (tiles_of_a_piece(kernel, apart, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
             yield from neighbouring_lines(count, rows=across.arg.id, loop=rows.arg.id)
@@ -84,16 +90,18 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
 
 
 def neighbouring_lines(count: int, *, rows: int, loop: int) -> Proposals:
-    """Some lines of each row of the result, tile by tile: memory takes two in 0.6 of the time that it takes for lines
-    of as many rows. As more rows are read side by side, their lines are requested."""
-    reason = f"memory takes {count} neighbouring lines of a row, one soon after the other, as quickly as whole rows"
+    """Proposes LOCAL, so that tiles store neighbouring lines of each row of the result, and PREFETCH. Memory takes two
+    neighbouring lines in 0.6 of the time of two lines of different rows. More rows are then read side by side, so that
+    their lines must be prefetched."""
+    reason = f"memory takes {count} neighbouring lines of a row in quick succession as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
-    reason = "prefetchers of the hardware do not follow as many rows side by side"
-    yield Proposal(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
+    reason = "hardware prefetchers do not follow this many rows side by side"
+    yield Proposal(Opt(OptOps.PREFETCH, loop, STEPS_AHEAD), reason)
 
 
 def is_streaming_store(target: Target, store: IndexStrides, lanes: UOp) -> bool:
-    """True for more than a cache holds, in whole cache lines, each written once (`renderer/llvm/streaming.py`)."""
+    """Whether a store writes more than a cache holds, in whole cache lines, each once
+    (`renderer/llvm/streaming.py`)."""
     pointer, idx = store.node.src[:2]
     itemsize, line = int(pointer.dtype.base.itemsize), target.line_bytes
     terms, offset = linear_terms(idx)
@@ -104,9 +112,8 @@ def is_streaming_store(target: Target, store: IndexStrides, lanes: UOp) -> bool:
 
 
 def thrashes_caches(target: Target, load: IndexStrides, rows: UOp, lanes: UOp) -> bool:
-    """True where a walk across is in another page with every step, or passes more cache lines than half of the L2
-    cache holds: those that it leaves half read are gone when the next one comes. Steps of whole pages share few places
-    of a cache."""
+    """Whether reads along the lanes reach another page in every step, or more cache lines than half of L2 holds. Lines
+    that are only partly read are evicted before the next pass. Steps of whole pages use few sets of a cache."""
     step = step_bytes(load, lanes)
     walked = rows.size * lanes.size * target.line_bytes
     return comes_from_memory(load, target) and (step > target.page_bytes or walked > target.l2_bytes // 2)

@@ -1,44 +1,47 @@
-"""The work-groups of a GPU: who shares a reduction, a register tile of each work-item, and how a grid is divided."""
+"""The work-groups of a GPU: shared reductions, the register tile of each work-item, and the division of the grid."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, shares_loads
-from tinyexplore.kernel.analysis.strides import vector_along
+from tinyexplore.kernel.analysis.strides import IndexStrides, vector_along
 from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-# a policy for all GPUs: how many multiprocessors one has, its name does not say
-MANY_ITEMS = 1 << 15  # as many do a reduction each, and no GPU is idle
-ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of one idle
-LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shared memory
-MOST_ITEMS = 256  # of a group: as many as every GPU runs, and enough to hide the way to memory
-TILE = 4  # rows, and columns, of what one work-item computes of a product
+# a policy for all GPUs: the name of a GPU does not say how many multiprocessors it has
+MANY_ITEMS = 1 << 15  # from here on each computes its own reduction, and no GPU is idle
+ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of a GPU idle
+LONG_REDUCTION = 64  # steps; a shorter one takes no longer than combining results in shared memory
+MOST_ITEMS = 256  # of a group: every GPU runs these, and they hide the latency of memory
+TILE = 4  # rows, and columns, of the tile that one work-item computes of a product
 SIDE = 16  # work-items of a group along each side of a product
-MOST_LANES = 8  # that a work-item computes of an elementwise result: each is written out
-FAR = 1 << 62  # a stride that is none, or not the same everywhere
+MOST_LANES = 8  # elements of an elementwise result that a work-item computes; each is written out
+FAR = 1 << 62  # stands for no stride, or for one that varies
 BLOCK = 16  # steps of a product's sum whose operands are in shared memory at one time
 
 
 def power_below(most: int) -> int:
-    """The greatest power of two that is no more than `most`."""
+    """The greatest power of two that is at most `most`."""
     return 1 << max(0, most.bit_length() - 1)
 
 
 def sharers(steps: int, least: int, most: int) -> int:
-    """How many work-items share a reduction: a power of two for which each does the fewest steps. These are its part,
-    what is left over, which each does alone, and one for each part when they meet."""
+    """The number of work-items that share a reduction: the power of two with the fewest steps for each. These are its
+    part, the remainder, which each computes alone, and one for each part when the parts are combined."""
     counts = [1 << bits for bits in range(least.bit_length() - 1, most.bit_length())]
     return min(counts, key=lambda items: steps // items + steps % items + items)
 
 
 def share_reductions(kernel: Kernel) -> Proposals:
-    """GROUP for long reductions where the grid is small: a few work-items would do all of it, step after step. LOCAL
-    for the row that is walked again afterwards, by the work-items that have met."""
+    """Proposes GROUP for long reductions if the grid is small: a few work-items would compute all steps in sequence.
+
+    LOCAL then divides a row that is read again after the reduction among the same work-items.
+    """
     if kernel.find(Ops.WMMA):
         return  # the lanes of a warp share the sum already
     items = prod(axis.size for axis in grid_axes(kernel.ast))
@@ -58,23 +61,31 @@ def share_reductions(kernel: Kernel) -> Proposals:
     in_grid = grid_axes(kernel.ast)
     again = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
     if again and again[-1].is_static and again[-1].size >= amount:
-        reason = "the work-items that have met walk the row together"
+        reason = "the work-items that share the reduction also divide the row"
         yield Proposal(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
 
 
-def tile_in_shared_memory(kernel: Kernel) -> Proposals:
-    """UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each. Where memory is
-    accessed in vectors, a tile's rows and columns are neighbours: one vector of shared memory, and one of the result.
-    Where it is not, they lie a side of the group apart, so that neighbours read and store neighbours. What rows and
-    columns read is copied into shared memory once for the group. Where that is memory like any other (a CPU's), nothing
-    is gained."""
-    axes = grid_axes(kernel.ast)[-2:]
-    loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
+def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[IndexStrides]) -> UOp | None:
+    """The longest loop of the sum, if the kernel is one product that fills work-groups along both `axes`."""
     if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:
-        return
+        return None
     loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
     sides = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
-    if len(sides) < 2 or loop.size < 2 * BLOCK or min(sides) < SIDE * TILE:
+    return None if len(sides) < 2 or loop.size < 2 * BLOCK or min(sides) < SIDE * TILE else loop
+
+
+def tile_in_shared_memory(kernel: Kernel) -> Proposals:
+    """Proposes UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each.
+
+    If memory is accessed in vectors, the rows and columns of a tile are neighbours: one vector of shared memory, and
+    one of the result. Otherwise they are a side of the group apart, so that neighbouring work-items read and store
+    neighbours. Operands are copied into shared memory once for the group. If shared memory is ordinary memory (on a
+    CPU), nothing is proposed, because a copy gains nothing.
+    """
+    axes = grid_axes(kernel.ast)[-2:]
+    loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
+    loop = loop_of_large_product(kernel, axes, loads)
+    if loop is None:
         return
     items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE**2
     if not reaches("work-items with a tile of results each", items, ENOUGH_ITEMS):
@@ -83,34 +94,37 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     outer, inner = sorted(axes, key=lambda axis: (all(one.stride(axis) == 1 for one in stores), axis.arg.id))
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
-        reason = f"a tile of {TILE} neighbours shares what it reads, and reads a vector of the others' factors"
+        reason = f"a tile of {TILE} neighbours shares its loads, and loads are vectors"
         kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
     for axis in (outer, inner):
         if axis not in in_vectors:
-            reason = f"a tile of results, {SIDE} apart, shares what it reads"
+            reason = f"a tile of results, {SIDE} apart, shares its loads"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     reason = f"{SIDE} work-items along each side read the same: it comes from memory once, not {SIDE} times"
     yield Proposal(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
 
 
 def tile_items(kernel: Kernel) -> Proposals:
-    """UPCAST of axes along which a reduction reads the same: each value that is read serves a tile of results."""
+    """Proposes UPCAST of axes along which a reduction reads the same values: each loaded value serves a tile of
+    results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
         items = prod(other.size for other in grid_axes(kernel.ast))
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
         if reaches("work-items that are left", items // TILE, ENOUGH_ITEMS):
-            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares what it reads")
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares its loads")
 
 
 def take_vectors(kernel: Kernel) -> Proposals:
-    """UPCAST of neighbours in results that are computed one by one, where all that a work-item reads and stores is then
-    in vectors: a warp moves as many bytes with a quarter of the instructions, or fewer, and the addresses are computed
-    once. Where something is read in another order, its neighbours would be read by one work-item, and no warp would
-    read neighbours any more. Not where too few work-items would be left."""
+    """Proposes UPCAST of neighbouring elementwise results, if a work-item then reads and stores everything in vectors.
+
+    A warp moves the same bytes with a quarter of the instructions, or fewer, and computes addresses once. Nothing is
+    proposed if an operand is read in another order: one work-item would read its neighbours, and no warp would read
+    neighbours any more. Nothing is proposed either if too few work-items would remain.
+    """
     most = kernel.target.access_bytes
     if not most or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
         return
@@ -127,8 +141,11 @@ def take_vectors(kernel: Kernel) -> Proposals:
 
 
 def divide_into_groups(kernel: Kernel) -> Proposals:
-    """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step access one piece of it;
-    squares where rows and columns of a product are shared. NOLOCALS where no size is known before the call."""
+    """Proposes LOCAL for the grid, for axes that are contiguous in memory first, so that a warp accesses one piece of
+    it.
+
+    Products with shared rows and columns get square groups. NOLOCALS is proposed if no size is known before the call.
+    """
     axes = grid_axes(kernel.ast)
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
         return
@@ -146,4 +163,4 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
         reason = f"{amount} neighbouring results are one side of a work-group"
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:
-        yield Proposal(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a size that a group could be made of")
+        yield Proposal(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a fixed size for a work-group")

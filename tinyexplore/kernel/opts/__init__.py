@@ -1,27 +1,27 @@
-"""The kinds of Opt: a file for each has its laws, its legality check and its substitution; `KINDS` is the table.
+"""The kinds of Opt. Each kind has one file with its laws, its legality check and its transformation.
 
-Legality, the search, messages and the explorer read the table: another kind is another file, a member of `OptOps` and
-a row here.
+`KINDS` is the table of all kinds. Legality checks, the search, messages and the explorer read it. To add a kind, add a
+file, a member of `OptOps` and a row here.
 """
 
 from __future__ import annotations
 
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.opts import (
-    ahead,
-    collect,
-    cut,
+    collapse,
     group,
     grouptop,
     local,
-    merge,
     nolocals,
     padto,
-    pipe,
+    pipeline,
+    prefetch,
     stage,
     swap,
     tc,
     thread,
+    transpose_store,
+    trim,
     unroll,
     upcast,
     vector,
@@ -39,13 +39,13 @@ KINDS: dict[OptOps, OptKind] = {
     OptOps.NOLOCALS: nolocals.KIND,
     OptOps.PADTO: padto.KIND,
     OptOps.SWAP: swap.KIND,
-    OptOps.MERGE: merge.KIND,
+    OptOps.COLLAPSE: collapse.KIND,
     OptOps.STAGE: stage.KIND,
-    OptOps.COLLECT: collect.KIND,
-    OptOps.CUT: cut.KIND,
+    OptOps.TRANSPOSE_STORE: transpose_store.KIND,
+    OptOps.TRIM: trim.KIND,
     OptOps.TC: tc.KIND,
-    OptOps.AHEAD: ahead.KIND,
-    OptOps.PIPE: pipe.KIND,
+    OptOps.PREFETCH: prefetch.KIND,
+    OptOps.PIPELINE: pipeline.KIND,
 }
 
 
@@ -59,8 +59,8 @@ OptOps.__doc__ = "\n\n".join(
         "The kinds of Opt, each with its law on the loop nest, before → after. An axis is named by its id in "
         "`Kernel.axes`.",
         *(f"{op.name}: {law_of(op)}" for op in OptOps),
-        "An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of\n"
-        "the block before (both write the same values); a reduction does the remainder in a loop of its own.",
+        "If `amount` does not divide an output axis, the last block ends at the end of the axis and overlaps the\n"
+        "block before it (both write the same values). A reduction computes the remainder in a separate loop.",
     )
 )
 

@@ -1,4 +1,4 @@
-"""PIPE on a GPU: the next block of what is staged is read while a block is computed (double buffering)."""
+"""PIPELINE on a GPU (double buffering): the next block of a staged operand is loaded while a block is computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType
 from tinyexplore.kernel.analysis.work_groups import fills_shared, group_items, grouped_reductions
 from tinyexplore.kernel.opts.kind import Law
-from tinyexplore.kernel.opts.obstacles import no_reduction
+from tinyexplore.kernel.opts.legality import no_reduction
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-BUFFERS = 2  # of each tile
-MOST_HELD = 128  # bytes of the next block in a work-item's registers: of as many as a full multiprocessor has for each
+BUFFERS = 2  # halves of each tile
+MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor allow
 LAW = Law(
-    "On a GPU (`axis` is a reduction's, staged in blocks): double buffering. Each tile has `amount` = 2 halves, which "
-    "blocks take in turns. The next block is on its way from memory to registers while this one is computed, and a "
-    "step waits once: what is stored next goes where nobody reads (it comes last)",
+    "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is its loop). Each tile in "
+    "shared memory has `amount` = 2 halves, which blocks use alternately. The next block is loaded into registers "
+    "while a block is computed. A step has one barrier, because the next block is stored in the half that is not read. "
+    "No Opt may follow",
     before="""\
 for k in 0..4: p[...] = a[k,...]
                barrier
@@ -43,38 +44,38 @@ def tiles_filled(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def spaces_of(tiles: list[UOp]) -> set[UOp]:
-    """The shared memory that they fill."""
+    """The shared memory that `tiles` fill."""
     return {tile.src[0].src[0].src[0] for tile in tiles}
 
 
 def bytes_held(kernel: Kernel, tiles: list[UOp]) -> int:
-    """What each work-item copies of one block, in bytes: until it is stored, registers hold it."""
+    """The bytes of one block that each work-item copies. Registers hold them until they are stored."""
     items = group_items(kernel.ast)
     stores = [(tile.src[0].src[1].dtype.itemsize, prod(loop.size for loop in tile.src[1:])) for tile in tiles]
     return sum(itemsize * -(-elements // items) for itemsize, elements in stores)
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := no_reduction(axis)) is not None:
         return reason
     tiles = tiles_filled(kernel, axis)
     if not tiles:
         return "no tile in shared memory is filled in each step of it: STAGE does that, in two blocks or more"
     if any(is_inside(loop, axis) for tile in tiles for loop in tile.ranges):
-        return "the tiles are filled in a loop inside of it: that one has the blocks"
+        return "the tiles are filled in a loop inside of it: choose that loop"
     spaces = spaces_of(tiles)
     if any(
         fills_shared(node) and node not in tiles and spaces_of([node]) & spaces for node in kernel.find(Ops.BARRIER)
     ):
-        return "what is left over of another reduction fills the same tiles, in a loop that this is not"
+        return "the remainder of a reduction fills the same tiles in another loop"
     if any(axis in reduce.ranges for reduce in grouped_reductions(kernel.ast)):
-        return "the work-items of a group meet in each step of it as well, for a reduction that they share"
+        return "each step of it also has a reduction that the work-items of a group share"
     if amount != BUFFERS:
         return f"a tile has two halves, one for the block that is read and one for the next: choose {BUFFERS}"
     if (nbytes := bytes_held(kernel, tiles)) > MOST_HELD:
         return (
-            f"registers of each work-item would hold {nbytes} bytes of the next block: choose a larger work-group, or "
-            f"blocks of fewer steps ({MOST_HELD} bytes at the most)"
+            f"each work-item would hold {nbytes} bytes of the next block in registers: choose a larger work-group, or "
+            f"blocks of fewer steps (at most {MOST_HELD} bytes)"
         )
     return None
 
@@ -84,7 +85,7 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """Each tile twice as large, the blocks in its halves interleaved, and the loop looking one step ahead."""
+    """The ast in which each tile has two halves, blocks alternate between them, and the loop loads one step ahead."""
     spaces = spaces_of(tiles_filled(kernel, axis))
     changes = {axis: axis.replace(arg=replace(axis.arg, ahead=1))}
     for place in kernel.find(Ops.INDEX):
@@ -96,4 +97,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-__all__ = ["BUFFERS", "LAW", "apply", "obstacle"]
+__all__ = ["BUFFERS", "LAW", "apply", "legality_error"]

@@ -1,4 +1,4 @@
-"""GROUP: a reduction is done in blocks, each with a partial result; on a GPU, by the work-items of a group."""
+"""GROUP: a reduction runs in blocks, each with a partial result. On a GPU the work-items of a group share it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.work_groups import group_axis_of, grouped_reductions
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
-from tinyexplore.kernel.opts.obstacles import no_block, no_reduction, scatters_in_order
+from tinyexplore.kernel.opts.legality import no_block, no_reduction, scatters_in_order
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "A reduction is done in blocks of `amount` steps, each with a partial result",
+    "A reduction runs in blocks of `amount` steps, each with a partial result",
     before="for k in 0..64: acc += f(k)",
     after="""\
 for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
                acc += part""",
 )
 GPU = Law(
-    "On a GPU: `amount` work-items of a group do neighbouring steps, and meet in shared memory",
+    "On a GPU: `amount` work-items of a group reduce neighbouring steps and combine their results in shared memory",
     before="for k in 0..64: acc += f(k)",
     after="""\
 for k in 0..8: part += f(8*k+lidx0)
@@ -32,17 +32,17 @@ for q in 0..8: acc += shared[q]""",
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     reason = no_block(kernel, axis, amount) or no_reduction(axis)
     return reason or (no_group_reduction(kernel, axis, amount) if kernel.target.has_local else None)
 
 
 def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """What forbids the work-items of a group sharing a reduction."""
+    """The legality error where the work-items of a group cannot share a reduction."""
     if (reason := scatters_in_order(kernel)) is not None:
         return reason
     if axis.src[0].ranges:
-        return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no further step"
+        return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no step left"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src[1:]]
     before = grouped_reductions(kernel.ast)
     for reduce in users:
@@ -50,7 +50,7 @@ def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
             return "the work-items share this reduction already"
         inside = [other for other in before if axis in other.ranges]
         if inside or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
-            return "one of two reductions, one inside the other, is shared by the work-items already"
+            return "this reduction is nested with another that the work-items share already"
     sizes = {loop.size for reduce in before if (loop := group_axis_of(reduce)) is not None}
     if sizes - {amount}:
         return f"the work-group has {sizes.pop()} work-items along another reduction: choose that many"
@@ -61,4 +61,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.GROUP)
 
 
-KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, items=ITEMS)
+KIND = OptKind((LAW, GPU), legality_error, apply, amounts=BLOCKS, items=ITEMS)

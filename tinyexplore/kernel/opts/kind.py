@@ -1,4 +1,4 @@
-"""What an Opt of one kind is: its laws, the amounts that are tried, what stands against it, and what it does."""
+"""The definition of one kind of Opt: its effect, the amounts to try, its legality check, and its transformation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ ARROW = "  →  "
 
 @dataclass(frozen=True)
 class Law:
-    """A loop nest `before` and `after`, and in `words` what was done. No result differs but for rounding."""
+    """The effect of an Opt on a loop nest. Results may differ only by rounding.
+
+    words: the effect, as text.
+    before: a loop nest before the opt.
+    after: the same loop nest after it.
+    """
 
     words: str
     before: str
@@ -44,17 +49,21 @@ class Law:
 class OptKind:
     """One kind of Opt.
 
-    obstacle: (kernel, axis, amount) → what stands against it, in words, or None where it is legal.
-    apply: (kernel, axis, opt) → the ast after it, told to a recorder; asked only where nothing stands against it.
-    amounts: what `available_opts` tries, and a search in place of each other; (0,) where the amount is not used.
-    partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then.
-    comes_last: why nothing else may be done after it.
-    on_cores: it may be done to what TC has put on tensor cores; on_tiles: on those of a CPU.
-    machine: that it is for, "cpu" or "gpu", or "" for any. items: further amounts that are tried on a GPU.
+    laws: what it does, each with a loop nest.
+    legality_error: (kernel, axis, amount) → why it is illegal, or None where it is legal.
+    apply: (kernel, axis, opt) → the ast after it. It is called for legal opts only.
+    amounts: what `available_opts` tries; (0,) where the amount is not used.
+    partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then. None
+        elsewhere.
+    comes_last: why no other opt may follow, "" where one may.
+    on_cores: whether it may change axes that TC has put on tensor cores.
+    on_tiles: whether it may change axes that TC has put on the tile registers of a CPU.
+    machine: "cpu", "gpu", or "" for any.
+    items: further amounts that are tried on a GPU.
     """
 
     laws: tuple[Law, ...]
-    obstacle: Callable[[Kernel, UOp, int], str | None]
+    legality_error: Callable[[Kernel, UOp, int], str | None]
     apply: Callable[[Kernel, UOp, Opt], UOp]
     amounts: tuple[int, ...] = (0,)
     partners: Callable[[Kernel, UOp], Sequence[int]] | None = None

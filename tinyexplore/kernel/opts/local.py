@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
-from tinyexplore.kernel.opts.obstacles import no_block, no_output_loop, scatters_in_order
+from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scatters_in_order
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
@@ -20,18 +20,18 @@ LAW = Law(
     after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
 )
 GPU = Law(
-    "On a GPU: the work-items of a group do `amount` neighbouring steps of an output axis",
+    "On a GPU: the work-items of a group compute `amount` neighbouring steps of an output axis",
     before="grid of 64: i = gidx0: ...",
     after="grid of 8 groups of 8: i = 8*gidx0+lidx0: ...",
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     reason = scatters_in_order(kernel) or no_block(kernel, axis, amount)
     if reason is not None:
         return reason
     if not axis.is_static:
-        return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
+        return f"the axis has size {text(axis.src[0])}, and a work-group has the same size in every call"
     if (reason := no_output_loop(axis)) is not None:
         return reason
     if kernel.target.has_local:
@@ -49,4 +49,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
-KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, on_cores=True, items=ITEMS)
+KIND = OptKind((LAW, GPU), legality_error, apply, amounts=BLOCKS, on_cores=True, items=ITEMS)

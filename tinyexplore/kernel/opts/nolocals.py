@@ -1,4 +1,4 @@
-"""NOLOCALS: a kernel without work-groups of its own; the runtime makes them as it likes."""
+"""NOLOCALS: the kernel fixes no work-groups; the runtime chooses them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "The runtime divides the grid into work-groups, and no work-item knows of its group (`axis` and `amount` are not "
-    "used)",
+    "The runtime divides the grid into work-groups, and no work-item reads its index in a group (`axis` and `amount` "
+    "are not used)",
     before="grid of 64 groups of 1: i = gidx0: ...",
     after="grid of 64 work-items, in groups of any size: i = idx0: ...",
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if any(opt.op.ends_groups for opt in kernel.applied):
-        return "that has been said already"
+        return "NOLOCALS has been applied already"
     if group_dimensions(kernel.ast):
         return "the kernel has a work-group of its own by now (LOCAL or GROUP)"
     if axis is not kernel.axes[0]:
-        return "it is said once, of the first axis: it is about all of them"
+        return "NOLOCALS is for the whole kernel: apply it to the first axis"
     return None
 
 
@@ -34,4 +34,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return kernel.ast
 
 
-KIND = OptKind((LAW,), obstacle, apply, machine="gpu")
+KIND = OptKind((LAW,), legality_error, apply, machine="gpu")

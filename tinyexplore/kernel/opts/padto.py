@@ -1,11 +1,11 @@
-"""PADTO: an axis takes as many steps as a multiple of an amount; those past its end read nothing and store nothing."""
+"""PADTO: an axis is padded to a multiple of an amount. Steps past its end read nothing and store nothing."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, looks_ahead, scatters_in_order
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, looks_ahead, scatters_in_order
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 AMOUNTS = (8, 16, 32)
 LAW = Law(
-    "An axis takes as many steps as the next multiple of `amount`: those past its end read and store nothing, and a "
-    "reduction is left as it was by them",
+    "An axis is padded to the next multiple of `amount`. Steps past its end read and store nothing, and do not "
+    "change a reduction",
     before="""\
 for i in 0..50: for k in 0..50: acc += a[i,k]
                 out[i] = acc""",
@@ -33,19 +33,19 @@ def padded(size: int, amount: int) -> int:
     return -(-size // amount) * amount
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatters_in_order(kernel) or looks_ahead(axis)) is not None:
         return reason
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
         return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"
     if not axis.is_static or axis.src[0].ranges:
-        return f"the axis has size {text(axis.src[0])}, which is known in each call only"
+        return f"the axis has size {text(axis.src[0])}, which is known only in a call"
     if axis in kernel.copied_along or any(axis in barrier.src for barrier in kernel.find(Ops.BARRIER)):
-        return "what is staged was staged for the steps that the axis has: do this before STAGE"
+        return "a staged copy has the size of the axis: do this before STAGE"
     if kernel.find(Ops.SCAN):
-        return "a loop of the kernel runs on from step to step"
+        return "the kernel has a scan, whose state is passed from step to step"
     if amount < 2:
-        return "choose an amount from 2 on"
+        return "choose an amount of 2 or more"
     if axis.size % amount == 0:
         return f"the axis has size {axis.size}, a multiple of {amount} already"
     if padded(axis.size, amount) > 2 * axis.size:
@@ -71,4 +71,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=AMOUNTS, machine="gpu")
+KIND = OptKind((LAW,), legality_error, apply, amounts=AMOUNTS, machine="gpu")

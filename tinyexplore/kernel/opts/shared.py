@@ -1,4 +1,4 @@
-"""STAGE on a GPU: what several work-items of a group read alike is copied into shared memory, a block at a time."""
+"""STAGE on a GPU: operands that several work-items of a group read are copied into shared memory, block by block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.strides import strides_of, vector_along
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
 from tinyexplore.kernel.opts.kind import Law
-from tinyexplore.kernel.opts.obstacles import no_block, no_reduction, scatters_in_order
+from tinyexplore.kernel.opts.legality import no_block, no_reduction, scatters_in_order
 from tinyexplore.kernel.transforms.split import split_reduce
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 AMOUNTS = (8, 16, 32)
 OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
 IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
-BANKS, WORD = 32, 4  # of shared memory: how many banks, and the bytes of each
-FAR = 1 << 62  # a step that moves an address by nobody knows how much, or not at all
+BANKS, WORD = 32, 4  # of shared memory: the number of banks, and the bytes of each
+FAR = 1 << 62  # a step that moves an address by an unknown distance, or not at all
 LAW = Law(
-    "On a GPU (`axis` is a reduction's): the work-items of a group copy what several of them read in `amount` steps "
-    "into shared memory, each element once, and wait for each other before they read it there. Rows are padded so that "
-    "what a warp stores at one time lies in different banks",
+    "On a GPU (`axis` is a reduction loop): operands that several work-items of a group read are copied into shared "
+    "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they read "
+    "the copy. Rows are padded so that the stores of a warp go to different banks",
     before="""\
 for k in 0..64:
   acc += a[i,k] * b[k,j]""",
@@ -41,8 +41,8 @@ for k in 0..4: for t (work-items): p[t] = a[...]; q[t] = b[...]
 
 
 def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loads in reductions over `axis` that several work-items of a group do alike, each once, from memory that the
-    kernel does not write and at places that depend on no other load."""
+    """The loads in reductions over `axis` that several work-items of a group have in common, without duplicates. The
+    kernel does not write the memory that they read, and their addresses depend on no other load."""
     items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
     written = {store.src[0].src[0] for store in kernel.ast.src}
     loads: dict[UOp, None] = {}
@@ -62,8 +62,8 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
-    """The loops of which a block has every step: the work-items', those that are written out, and reductions inside
-    `axis`. All others are loops around it."""
+    """The loops inside a block: the axes of the work-items, axes that are written out, and reductions inside `axis`.
+    All other loops are around the block."""
     inside = [
         loop
         for loop in load.ranges
@@ -72,20 +72,20 @@ def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
     return sorted(inside, key=lambda loop: loop.arg.id)
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatters_in_order(kernel) or no_reduction(axis) or no_block(kernel, axis, amount)) is not None:
         return reason
     if axis.src[0].ranges or not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"
     if any(opt.op.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):
-        return "there is no work-group by now whose work-items could share it: LOCAL makes one"
+        return "there is no work-group whose work-items could share it: LOCAL makes one"
     if not shared_reads(kernel, axis):
-        return "no two work-items of a group read the same in it"
+        return "no two work-items of a group read the same memory in it"
     return None
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The reduction in blocks, and each load that work-items share read from shared memory."""
+    """The ast with the reduction in blocks; loads that work-items have in common read shared memory."""
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.REDUCE))
     blocks = axis.size // opt.amount
     place = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
@@ -101,7 +101,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
-    """The load from shared memory that stands for `load`, with the copy that it waits for, in the order of memory."""
+    """The load from shared memory that replaces `load`. It waits for the copy, which reads memory in address order."""
     strides = strides_of(load.src[0].src[1])
     in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
     copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
@@ -115,11 +115,11 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
 
 
 def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, int], int]:
-    """How far apart the steps of each loop lie in shared memory, and how many elements all take.
+    """The stride of each loop in shared memory, and the number of elements in total.
 
-    A tile of neighbours, as many as a vector has, is read as one, and comes first. Neighbouring work-items read
-    neighbours, so that their reads are in different banks. What a warp stores at one time are neighbours in memory,
-    steps of the last loop of `in_order` or every so many of them, and as many rows as 32 banks take.
+    A tile whose steps are read as one vector has stride 1. The axes of the work-items come next, so that neighbouring
+    work-items read from different banks. A warp stores neighbours in memory at one time: steps of the last loop of
+    `in_order`, or steps at a stride. The rows of this loop are padded so that these stores go to different banks.
     """
     itemsize, most = load.dtype.itemsize, kernel.target.access_bytes
     vector = next((loop for loop in reversed(in_order) if is_vector(loop, most // itemsize)), None)
@@ -153,8 +153,10 @@ def is_vector(loop: UOp, lanes: int) -> bool:
 
 
 def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, unit: int = 1) -> int:
-    """The least number of elements from `elements` on, a multiple of `unit`, for which a warp's stores, to as many rows
-    (`at_a_time` apart) as it has `columns`, and beside each other in each of them, meet in the fewest banks."""
+    """The row length of shared memory with the fewest bank conflicts, at least `elements` and a multiple of `unit`.
+
+    A warp stores to one row for each of `columns`, the rows `at_a_time` apart, and to neighbors in each row.
+    """
     unit = max(unit, WORD // itemsize)
 
     def busiest(stride: int) -> int:
@@ -166,4 +168,4 @@ def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, u
     return min(range(first, first + BANKS * unit, unit), key=busiest)
 
 
-__all__ = ["AMOUNTS", "LAW", "apply", "obstacle", "padded_row", "shared_reads"]
+__all__ = ["AMOUNTS", "LAW", "apply", "legality_error", "padded_row", "shared_reads"]

@@ -1,5 +1,7 @@
-"""STAGE: what every step of an output axis reads alike is copied into scratch memory, in the order of its reads; on a
-GPU, what work-items read alike, into shared memory (`shared.py`)."""
+"""STAGE: an operand that every step of an output axis reads is copied into scratch memory, in reading order (packing).
+
+On a GPU, an operand that several work-items read is copied into shared memory (`shared.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts import shared
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, scatters_in_order
+from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, scatters_in_order
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -21,10 +23,10 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 STEPS_AT_A_TIME = 8  # of a copy's outermost loop, done inside the others
-MOST_L2 = 8  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough
+MOST_L2 = 8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
 LAW = Law(
-    "What every step of an output axis reads alike in its reductions is first copied into scratch memory, in the order "
-    "in which it is read (`amount` is not used)",
+    "Operands that are the same in every step of an output axis are first copied into scratch memory, in the order in "
+    "which reductions read them (packing; `amount` is not used)",
     before="for j: for i: for k: acc += a[i,k] * b[k,j]",
     after="""\
 for j: for k: p[k] = b[k,j]
@@ -56,21 +58,21 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def packed_bytes(load: UOp, axis: UOp) -> int:
-    """The memory that a packed copy of `load` takes, at the most."""
+    """The most memory that a packed copy of `load` takes, in bytes."""
     size: int = load.dtype.itemsize
     return prod(inner.size for inner in packed_axes(load, axis)) * size
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if kernel.target.has_local:
-        return shared.obstacle(kernel, axis, amount)
+        return shared.legality_error(kernel, axis, amount)
     if (reason := scatters_in_order(kernel)) is not None:
         return reason
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"
     loads = shared_loads(kernel, axis)
     if not loads:
-        return "no reduction reads the same in every step of it"
+        return "no reduction reads the same memory in every step of it"
     most = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
         if packed_bytes(load, axis) > most:
@@ -86,7 +88,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
-    """For each load that the steps of `axis` share: the load from scratch memory that stands for it."""
+    """For each load that the steps of `axis` have in common, the load from scratch memory that replaces it."""
     changes: dict[UOp, UOp] = {}
     next_id = kernel.next_id()
     staged = len(kernel.find(Ops.DEFINE_LOCAL))
@@ -106,19 +108,20 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
 
 
 def computes_no_places(kernel: Kernel) -> bool:
-    """True where axes are only walked, by one reduction: its copies move in vectors from the beginning
-    (`codegen/transforms/early_vectorization.py`), not once each lane has been examined."""
+    """Whether one reduction uses the axes only in addresses. Its copies are then vectorized early
+    (`codegen/transforms/early_vectorization.py`), before each lane is examined."""
     masked = any(len(node.src) > 2 for node in kernel.find(Ops.INDEX))
     as_values = any(node.src[0].dtype is dtypes.index for node in kernel.find(Ops.CAST))
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)
 
 
 def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool) -> dict[UOp, UOp]:
-    """For each packed axis its number while the copy is made, which walks the source in order.
+    """For each packed axis, its index in the copy loops, which read the source in memory order.
 
-    Lanes across the source's rows are filled in tiles, of each row what a vector holds or a quarter (`in_quarters`),
-    so that registers transpose them. Without lanes a few neighbours are written out, and the axis with the longest way
-    is walked some steps at a time, so that the copy is not written in as many places at once as there are loops inside.
+    Lanes across the source's rows are filled in tiles that registers transpose. A tile takes as many elements of each
+    row as a vector holds, or a quarter (`in_quarters`). Without lanes, a few neighbours are written out. The axis with
+    the longest stride is walked several steps at a time, so that a pass of the inner loops writes more than one
+    position.
     """
     place = first_load(load).src[0]
     strides = strides_of(place.src[1])
@@ -153,9 +156,9 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
 
 
 def columns_at_a_time(lanes: int, itemsize: int) -> int:
-    """Of each row that registers transpose into `lanes`: a quarter of a vector of 64 bytes. That takes a third of the
-    program, and as long, since four rows share a register from the beginning."""
+    """The elements of each row that a transposition in registers takes at a time: a quarter of a 64-byte vector. Such a
+    program has a third of the length and takes the same time, since four rows share a register from the start."""
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((LAW, shared.LAW), obstacle, apply, on_tiles=True, items=shared.AMOUNTS)
+KIND = OptKind((LAW, shared.LAW), legality_error, apply, on_tiles=True, items=shared.AMOUNTS)

@@ -1,4 +1,4 @@
-"""SWAP: two output axes change places."""
+"""SWAP: exchanges two output axes (loop interchange)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, scatters_in_order
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, scatters_in_order
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "Two output axes (`axis` and `amount`) change places",
+    "Two output axes (`axis` and `amount`) are exchanged (loop interchange)",
     before="for i in 0..64: for j in 0..32: ...",
     after="for j in 0..32: for i in 0..64: ...",
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatters_in_order(kernel)) is not None:
         return reason
     other = kernel.axis(amount)
@@ -29,7 +29,7 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         if one.arg.kind not in LOOP_KINDS:
             return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
     if axis is other:
-        return "an axis has nothing to change places with but another"
+        return "an axis cannot be exchanged with itself"
     if kernel.find(Ops.BARRIER):
         return "what is staged was staged for the order that the loops have"
     return None
@@ -48,4 +48,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, trade, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, on_cores=True)
+KIND = OptKind((LAW,), legality_error, apply, amounts=(), partners=partners, on_cores=True)

@@ -1,6 +1,8 @@
-"""TC: sums of products by the instructions that a machine has for them: of a CPU, the dot instructions, which take
-several small numbers to a word of 32 bits, or those on its tile registers; of a GPU, the tensor cores, which a warp
-gives whole tiles of matrices."""
+"""TC computes a sum of products with matrix instructions.
+
+On a CPU these are dot products of several small numbers in a 32-bit word, or products of tile registers (AMX). On a GPU
+they are tensor cores, which multiply the tiles of a warp.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.tensor_cores import fit_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.obstacles import looks_ahead
+from tinyexplore.kernel.opts.legality import looks_ahead
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.kernel.transforms.tensor_cores import on_cores
 from tinyexplore.kernel.transforms.tiles import on_tiles, word_of
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "`amount` small numbers of each factor of a sum of products lie side by side in a word, as the dot instruction "
-    "takes them that the machine has (two bfloat16, four int8); what is left over is summed by itself",
+    "`amount` small numbers of each factor of a sum of products are packed into a word for the machine's dot "
+    "instruction (two bfloat16 or four int8). Remaining steps are summed in a separate loop",
     before="for k in 0..64: acc += a[k] * b[k]",
     after="""\
 for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
@@ -33,8 +35,8 @@ for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
 STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values() if not core.tiles}))
 TILE_STEPS = tuple(sorted({core.dims[2] for core in AMX}))
 CORES = Law(
-    "On a GPU: a warp does a sum of products on a tensor core that takes `amount` steps at a time; each lane reads the "
-    "elements of A and B that the core's map gives it, and stores those of C",
+    "On a GPU: a warp computes a sum of products on a tensor core, `amount` steps per instruction. The core's layout "
+    "says which elements of A and B each lane loads, and which elements of C it stores",
     before="""\
 for i in 0..64: for j in 0..64:
   for k in 0..64: acc += a[i,k] * b[k,j]
@@ -46,8 +48,8 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
 )
 
 TILES = Law(
-    "On a CPU with tile registers: they take `amount` steps of 16 rows and of 16 columns at a time, as words of "
-    "neighbouring steps; rows of C are read out of memory that its tile was stored in",
+    "On a CPU with tile registers: an instruction multiplies `amount` steps of 16 rows and of 16 columns, which are "
+    "packed as words of neighbouring steps. The tile of C is stored to memory, and its rows are read from there",
     before="""\
 for i in 0..64: for j in 0..64:
   for k in 0..64: acc += a[i,k] * b[k,j]
@@ -59,14 +61,14 @@ for i in 0..4: for j in 0..4:
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (found := looks_ahead(axis)) is not None:
         return found
     if kernel.target.has_local or amount in TILE_STEPS:
         fit = fit_of(kernel, axis, amount)
         return fit if isinstance(fit, str) else None
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
-        return f"the axis is {axis.arg.kind.value}, and only loops of sums do this, of a size that is known"
+        return f"the axis is {axis.arg.kind.value}, but TC takes only loops of sums with a fixed size"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src]
     dots = {dot_of(kernel, reduce) for reduce in users}
     if len(dots) != 1 or None in dots:
@@ -79,8 +81,12 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with every sum over `axis` as dot products of words; what is left over is summed as before. Of a GPU: on
-    its tensor cores. Of a CPU, by as many steps as a tile register takes: on its tiles."""
+    """The ast in which every sum over `axis` is computed by dot products of words; remaining steps are summed as
+    before.
+
+    On a GPU the sum is computed on tensor cores. On a CPU it is computed in tiles if `amount` is the steps of a tile
+    register.
+    """
     if kernel.target.has_local:
         return on_cores(kernel, axis, opt)
     if opt.amount in TILE_STEPS:
@@ -108,4 +114,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 AMOUNTS = tuple(sorted({*IN_A_WORD.values(), *TILE_STEPS}))
-KIND = OptKind((LAW, CORES, TILES), obstacle, apply, amounts=AMOUNTS, items=STEPS)
+KIND = OptKind((LAW, CORES, TILES), legality_error, apply, amounts=AMOUNTS, items=STEPS)

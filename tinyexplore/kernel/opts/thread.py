@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, copies_once
+from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, copies_once
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, UOp
 
@@ -21,7 +21,7 @@ LAW = Law(
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if (reason := copies_once(kernel, axis)) is not None:
         return reason
     if kernel.target.threads < 2:
@@ -42,4 +42,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, {axis: divided}, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, on_tiles=True, machine="cpu")
+KIND = OptKind((LAW,), legality_error, apply, on_tiles=True, machine="cpu")

@@ -1,11 +1,11 @@
-"""UNROLL: steps of a reduction are written out, each with an accumulator of its own."""
+"""UNROLL: steps of a reduction are written out, each with its own accumulator."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.obstacles import no_block, no_reduction
+from tinyexplore.kernel.opts.legality import no_block, no_reduction
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "`amount` steps of a reduction are written out, each with an accumulator of its own",
+    "`amount` steps of a reduction are written out, each with its own accumulator",
     before="for k in 0..64: acc += f(k)",
     after="""\
 for k in 0..16: a0 += f(4*k); ...; a3 += f(4*k+3)
@@ -22,7 +22,7 @@ acc = a0 + a1 + a2 + a3""",
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     return no_block(kernel, axis, amount) or no_reduction(axis)
 
 
@@ -30,4 +30,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.UNROLL)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, on_cores=True)
+KIND = OptKind((LAW,), legality_error, apply, amounts=BLOCKS, on_cores=True)

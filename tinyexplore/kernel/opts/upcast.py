@@ -1,11 +1,11 @@
-"""UPCAST: steps of an output axis are written out, so that what they share is done once."""
+"""UPCAST: steps of an output axis are written out (register tile), so that shared values are computed once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.obstacles import no_block, no_output_loop, scatters_once
+from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scatters_once
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 
@@ -20,7 +20,7 @@ LAW = Law(
 )
 
 
-def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     reason = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
     if reason is None and axis.arg.kind is not AxisKind.ROW:
         reason = no_output_loop(axis)
@@ -31,4 +31,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.UPCAST)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, on_cores=True)
+KIND = OptKind((LAW,), legality_error, apply, amounts=BLOCKS, on_cores=True)

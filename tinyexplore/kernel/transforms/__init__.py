@@ -1,1 +1,1 @@
-"""Changes of an ast that Opts are made of, and those that come before any Opt."""
+"""Transformations of an ast: the building blocks of Opts, and the changes before the first Opt."""

@@ -1,4 +1,4 @@
-"""Axes as memory has them: a loop that is taken apart by divisions becomes two, loops that walk as one become one."""
+"""Splits and merges axes to match memory: a loop with divided indices becomes two, contiguous loops become one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 ARITHMETIC = OpGroups.ALU | {Ops.CAST}
 DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
-Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
+Digits = list[tuple[UOp, int]]  # the loops that replace an axis, outermost first, with what a step of each counts
 
 
 def with_split_axes(kernel: Kernel) -> Kernel:
-    """Every axis whose number is divided by some c (heads of an attention, say) split there: no division is left."""
+    """Splits every axis whose index is divided by a constant (the heads of an attention, for example), so that no
+    division remains."""
     while divided := divided_axes(kernel):
         digits, count = in_digits(kernel, divided)
         how = ", ".join(f"axis {axis.arg.id} is divided by {by}" for axis, by in divided)
@@ -47,9 +48,10 @@ def with_split_axes(kernel: Kernel) -> Kernel:
 
 
 def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp, Digits], int]:
-    """Each axis of `divided` as the loops whose steps its divisors count, and how many loops that adds.
+    """For each axis of `divided`, the loops that replace it, with the amount that a step of each counts; and the number
+    of added loops.
 
-    A divisor that divides no step of the loops found before it stays: there is a division by it left.
+    A divisor that fits none of the loops so far is skipped: its division remains.
     """
     digits: dict[UOp, Digits] = {}
     count = 0
@@ -67,10 +69,12 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
 
 
 def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loops that must stay inside all digits of `axis`, outermost first: the first that says so, and those inside.
+    """The loops that must stay inside all parts of `axis`, outermost first: the first such loop, and all loops inside
+    it.
 
-    A loop of a scan says so, for it goes in order, and so does one of a scatter that its copy does not share.
-    So does a loop that reads a kept row of `axis` again: outside of a digit, each of its steps would compute the row.
+    These are the loop of a scan, which runs in order, and a loop of a scatter that is outside of its copy. A loop that
+    reads a row buffer of `axis` again is one as well: outside of a part of `axis`, each of its steps would compute the
+    row.
     """
     inside = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
     rows = kept_along(kernel, axis)
@@ -125,7 +129,7 @@ def neighbours(kernel: Kernel) -> list[tuple[UOp, UOp]]:
 
 
 def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
-    """True where nothing is left open or reduced in only one of the two."""
+    """Whether every store and every reduction has either both axes or neither of them."""
     for node in (*kernel.ast.src, *kernel.reduces):
         open_here = node.ranges
         if (outer in open_here) != (inner in open_here):
@@ -136,7 +140,7 @@ def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
 
 
 def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
-    """True where both axes enter nothing but addresses, and there as outer * (size * stride) + inner * stride."""
+    """Whether both axes occur only in addresses, and there as outer * (size * stride) + inner * stride."""
     places = kernel.find(Ops.INDEX)
     for node in places:
         terms, _ = linear_terms(node.src[1])
@@ -152,13 +156,14 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
 
 
 def _address_parts(address: UOp) -> list[UOp]:
-    """The arithmetic of an address. A value in it, such as a reduction, is computed by operations that are no part."""
+    """The arithmetic of an address. A value in it, such as a reduction, and the operations that compute it are left
+    out."""
     parts = toposort([address], lambda node: node.src if node.op in ARITHMETIC else ())
     return [node for node in parts if node.op in ARITHMETIC]
 
 
 def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
-    """True where `node` computes with, or stores, the number of the step itself (a REDUCE only names its loops)."""
+    """Whether `node` computes with the index of a step, or stores it (a REDUCE only names its loops)."""
     if node.op in (Ops.INDEX, Ops.LOAD, Ops.SINK):
         return False
     values = node.src
@@ -170,7 +175,7 @@ def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
 
 
 def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
-    """One axis of both sizes in the place of the two."""
+    """Replaces the two axes by one axis with the product of their sizes."""
     both = UOp.range(simplified(outer.src[0] * inner.src[0]), Axis(outer.arg.id, outer.arg.kind))
     how = f"axes {outer.arg.id} and {inner.arg.id} walk memory as one"
     reduces: dict[UOp, UOp] = {outer: index_const(0), inner: both}

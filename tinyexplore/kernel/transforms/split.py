@@ -1,4 +1,4 @@
-"""Strip-mining: an axis in blocks of steps, as VECTOR, UPCAST, UNROLL, LOCAL and GROUP want it."""
+"""Strip mining: splits an axis into blocks of steps, for VECTOR, UPCAST, UNROLL, LOCAL and GROUP."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
-    """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
+    """The index that replaces `axis`: outer * amount + inner. The last block is shifted to end at the end of the axis.
 
-    An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
-    On a GPU the last block is masked instead (`with_edge`): two work-items must not store to one place.
+    An axis that already counts such blocks is split into groups of blocks, which end there too: only the last group
+    overlaps. On a GPU the last block is masked instead (`with_edge`), because two work-items must not store to one
+    address.
     """
     if kernel.target.has_local:
         inner = UOp.range(opt.amount, Axis(kernel.next_id(), kind))
@@ -65,10 +66,10 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
 
 
 def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The index that stands for an axis of symbolic size after the split.
+    """The index that replaces an axis of symbolic size after the split.
 
-    Where the size may be less than the amount, a last block cannot begin earlier: then the steps of a tile stay
-    at the last place, and lanes past it are masked (`with_edge`).
+    If the size may be less than the amount, the last block cannot start earlier. Then steps of a tile past the end stay
+    at the last index, and lanes past the end are masked (`with_edge`).
     """
     end, amount = simplified(axis.src[0]), opt.amount
     inner = UOp.range(amount, Axis(kernel.next_id(), kind))
@@ -83,9 +84,9 @@ def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The loop of a scan in blocks, one after the other, each of `amount` lanes; the last of them may be masked.
+    """Splits the loop of a scan into blocks of `amount` lanes, which run in sequence. The last block may be masked.
 
-    A lane past the end may hold anything: what comes before it does not depend on it, and nothing comes after.
+    A lane past the end may hold any value: no lane before it depends on it, and no lane follows.
     """
     blocks = simplified((axis.src[0] + (opt.amount - 1)) // opt.amount)
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.VECTOR))
@@ -101,10 +102,10 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The ast as the lanes of a vector need it, which may stand past the end of `axis`: a symbolic one, or a scan's.
+    """The ast with masks for lanes past the end of `axis`: those of a symbolic axis, or of a scan.
 
-    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more. On a GPU, and
-    in a tile, every block may end past the end, and all that it reads or stores there is masked.
+    Contiguous accesses are masked. If each lane has its own load, lanes past the end load the last element again. On a
+    GPU, and in a tile, every block may extend past the end, and all its accesses there are masked.
     """
     end = axis.src[0]
     has_items = (kernel.target.has_local or kind is AxisKind.TILE) and axis.arg.kind is not AxisKind.SCAN
@@ -127,7 +128,7 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top: bool = False) -> UOp:
-    """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own.
+    """Splits every REDUCE over `axis` into blocks. Remaining steps become a separate REDUCE.
 
     on_top: the new axis counts the blocks, and the old one the steps in a block.
     """
@@ -166,7 +167,7 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
 
 
 def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
-    """New axes for the reductions inside `body` that depend on `axis`: a copy of it is a nest of its own."""
+    """New axes for the reductions inside `body` that depend on `axis`: a copy of `body` needs its own loops."""
     nested = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
     inside = {loop for node in nested for loop in node.src[1:]}
     own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
@@ -175,9 +176,9 @@ def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
 
 
 def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The ast with a loop that fills a row split: the last block ends at the end, over part of the one before.
+    """Splits a loop that fills a row buffer. The last block ends at the end and overlaps the block before it.
 
-    Where a symbolic end leaves no room for that, lanes past it are masked.
+    If a symbolic end leaves no room for that, lanes past it are masked.
     """
     changes = split_output(kernel, axis, opt, kind)
     ast = with_edge(kernel, axis, opt, kind)
@@ -192,8 +193,8 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
-    """For each access to scratch memory that differs along the output axis `axis`: the access with one row for each
-    step that UPCAST writes out at once."""
+    """Each access to scratch memory that differs along the output axis `axis`, with the access that replaces it. The
+    scratch memory then has one row for each step that UPCAST writes out."""
     step = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.UPCAST))
     grown: dict[UOp, UOp] = {}
     for barrier in kept_along(kernel, axis):
@@ -210,7 +211,8 @@ def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
 
 
 def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:
-    """Where `axis` counts overlapping blocks: (the node of a block's start, steps a block, steps in all); else None."""
+    """(the node of a block's start, steps of a block, steps in total) if `axis` counts overlapping blocks; else
+    None."""
     users = [node for node in nodes if axis in node.src and node.op not in (Ops.REDUCE, Ops.BARRIER)]
     if len(users) != 1 or users[0].op is not Ops.MUL or users[0].src[1].op is not Ops.CONST:
         return None
@@ -222,6 +224,7 @@ def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | Non
 
 
 def _clamped(start: UOp, end: int, last: int) -> UOp:
-    """`start`, or `last` where the block would not end by then; `end`: where the last block ends without."""
+    """`start`, limited to `last` if the last block would end elsewhere. `end`: the end of the last block without a
+    limit."""
     width = start.src[1].arg
     return start if end - width == last else start.minimum(index_const(last))

@@ -1,4 +1,4 @@
-"""Substitution that records what became of each axis."""
+"""Substitution that records the replacement of each axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
-    """`root.substitute(changes)`, with what became of each axis recorded as well."""
+    """`root.substitute(changes)`, which also records the replacement of each axis."""
     recorder = active_recorder()
     if recorder is not None:
         for before, after in changes.items():
@@ -22,7 +22,7 @@ def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
 
 
 def record_derived(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
-    """Records what was derived from what, where the two differ."""
+    """Records for each pair that the second node was derived from the first, if they differ."""
     recorder = active_recorder()
     if recorder is not None:
         for before, after in pairs:

@@ -1,4 +1,4 @@
-"""A sum of products on tensor cores: what each lane of a warp reads, gives the core with all others, and stores."""
+"""A sum of products on tensor cores: the elements that each lane of a warp loads, passes to the core, and stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast with its sum of products on the core that takes `opt.amount` steps of `axis` at a time.
 
-    Of a last block of rows, columns or steps that is not full, what is missing is read as zero and not stored.
+    If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
@@ -37,7 +37,7 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     record_derived([(one, start) for one, start in starts.items()], how)
 
     def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
-        """What stands for two axes in the element that a lane holds in a register."""
+        """The indices of two axes for the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
         return {one: starts[one] + coordinate(names, lane, register) for one, names in bits}
 
@@ -66,13 +66,14 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
 
 
 def block(axis: UOp, amount: int) -> UOp:
-    """Where the block of `amount` steps of an axis starts that a warp is at."""
+    """The start of the block of `amount` steps of an axis that a warp computes."""
     blocks = -(-axis.size // amount)
     return index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
 
 
 def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
-    """The number that such bits of a lane and a register make (`target/tensor_cores.py`): neighbours as one field."""
+    """The coordinate that `bits` of a lane and a register form (`target/tensor_cores.py`). Adjacent bits are one
+    field."""
     total, constant = index_const(0), 0
     place = 0
     while place < len(bits):
@@ -93,7 +94,7 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
 
 
 def inside(factor: UOp, fit: Fit) -> UOp:
-    """A factor that is zero past the end of the sum, also where it is not just what was read there."""
+    """`factor`, with zeros past the end of the sum. A loaded factor already is zero there."""
     if factor.op is Ops.LOAD or fit.steps.size % fit.core.dims[2] == 0:
         return factor
     return (fit.steps < fit.steps.src[0]).where(factor, UOp.const(factor.dtype, 0))

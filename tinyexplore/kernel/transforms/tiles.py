@@ -1,4 +1,4 @@
-"""A sum of products on the tile registers of a CPU: words of both factors fill tiles, and C is read out of one."""
+"""A sum of products on the tile registers of a CPU: words of both factors fill tiles, and C is read from a tile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast with its sum of products on the tiles that take `opt.amount` steps of `axis` at a time.
 
-    Of a last block of rows, columns or steps that is not full, what is missing is read as zero and not stored.
+    If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
@@ -59,7 +59,7 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
 
 
 def _tile(fit: Fit, load: UOp, place: dict[UOp, UOp], start: UOp, how: str) -> UOp:
-    """A word of a tile: what `load` reads at the step `start` and at those after it."""
+    """A word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
     return word_of(load.substitute(place, how=how), fit.steps, start, fit.core.words)
 
 

@@ -1,4 +1,4 @@
-"""The directory of a zip archive, where what it says is checked before it costs anything.
+"""The directory of a zip archive, whose entries are checked before they cost time or memory.
 
 For archives whose members are stored as they are (torch.save's): the standard library's `zipfile` reads as many
 entries as a file claims to have.
@@ -21,7 +21,7 @@ _ENCRYPTED = 1
 
 
 class ArchiveError(ValueError):
-    """A zip archive that is damaged, or not of the plain kind read here."""
+    """Raised for a zip archive that is damaged, or has unsupported features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def read_members(raw: memoryview) -> dict[str, Member]:
 
 
 def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
-    """Where a member's bytes begin in the file, and where they end."""
+    """The start and the end of a member's bytes in the file."""
     if not member.is_plain:
-        raise ArchiveError(f"{member.name:.80} is compressed or encrypted; torch.save stores as it is")
+        raise ArchiveError(f"{member.name:.80} is compressed or encrypted; torch.save does neither")
     if member.header + _LOCAL.size > len(raw) or bytes(raw[member.header : member.header + 4]) != b"PK\x03\x04":
         raise ArchiveError(f"{member.name:.80} has no header where the archive says")
     *_, name_length, extra_length = _LOCAL.unpack_from(raw, member.header)
@@ -70,7 +70,7 @@ def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
 
 
 def _directory(raw: memoryview) -> tuple[int, int, int]:
-    """How many entries there are, where the first starts, and how many bytes they all take."""
+    """The number of entries, the offset of the first, and the bytes of all."""
     begin = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
     place = bytes(raw[begin:]).rfind(b"PK\x05\x06")
     if place < 0 or begin + place + _END.size > len(raw):
@@ -78,7 +78,7 @@ def _directory(raw: memoryview) -> tuple[int, int, int]:
     end = begin + place
     _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end)
     if disk not in (0, 0xFFFF):
-        raise ArchiveError("it is in several pieces")
+        raise ArchiveError("zip archives on several disks are not supported")
     if count == 0xFFFF or size == 0xFFFFFFFF or start == 0xFFFFFFFF:
         locator = end - _END64_LOCATOR.size
         if locator < 0 or bytes(raw[locator : locator + 4]) != b"PK\x06\x07":
@@ -93,7 +93,7 @@ def _directory(raw: memoryview) -> tuple[int, int, int]:
 
 
 def _member(directory: bytes, at: int) -> tuple[Member, int]:
-    """The entry at a place of the directory, and where the next one starts."""
+    """The entry at an offset of the directory, and the offset of the next one."""
     if at + _ENTRY.size > len(directory) or directory[at : at + 4] != b"PK\x01\x02":
         raise ArchiveError("its directory is damaged")
     entry = _ENTRY.unpack_from(directory, at)
@@ -114,7 +114,7 @@ def _member(directory: bytes, at: int) -> tuple[Member, int]:
 
 
 def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
-    """Numbers of 64 bits, which stand in an entry's extra field of kind 1."""
+    """64-bit numbers from an entry's extra field of kind 1."""
     at = 0
     while count and at + 4 <= len(extra):
         kind, size = struct.unpack_from("<2H", extra, at)

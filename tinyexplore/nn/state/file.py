@@ -20,7 +20,7 @@ Source = Tensor | str | PathLike[str]
 
 
 class FormatError(ValueError):
-    """A file that is not what it says, is damaged, or asks for what no file of tensors needs."""
+    """Raised for a file that is not of its stated format, is damaged, or requests what no file of tensors needs."""
 
 
 def fits(dtype: DType | ByteFloat, shape: Sequence[int], nbytes: int) -> bool:
@@ -44,7 +44,7 @@ class ByteFloat:
     itemsize: int = 1
 
     def decoded(self, stored: Tensor) -> Tensor:
-        """The numbers that bytes stand for, on the default device."""
+        """The numbers that the bytes represent, on the default device."""
         places = stored.to(Device.DEFAULT)
         return Tensor(list(self.values), dtype=self.dtype, device=places.device)[places]
 
@@ -84,7 +84,7 @@ class TensorFile:
         return self.buffer.nbytes
 
     def error(self, what: str, why: str) -> FormatError:
-        """`what` the file was taken for, and why it is none."""
+        """The error for a file that was read as `what` and is invalid because of `why`."""
         return FormatError(f"{self.name} is not {what}: {why}")
 
     def stream(self) -> io.RawIOBase:

@@ -18,7 +18,7 @@ _FORMAT = "a GGUF file"
 _MAX_RANK = 8
 _MAX_DEPTH = 4  # of arrays in arrays
 _MAX_HEADER = 256 << 20  # bytes before the data
-_MAX_VALUES = 10_000_000  # in the header: a vocabulary has some hundred thousand
+_MAX_VALUES = 10_000_000  # values in the header; a vocabulary has some hundred thousand
 _MAX_BYTES = 1 << 62
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
@@ -73,7 +73,7 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 class _GGUFReader:
-    """Takes one thing after another from the bytes of a file; FormatError where they end."""
+    """Reads values in sequence from the bytes of a file; FormatError at its end."""
 
     def __init__(self, file: TensorFile) -> None:
         self.file, self.at, self.values = file, 0, 0
@@ -91,7 +91,7 @@ class _GGUFReader:
         return value
 
     def count(self, count: int, least_bytes: int) -> int:
-        """`count`, if that many things of at least that size can follow."""
+        """`count`, if the file has room for that many items of at least this size."""
         if count * least_bytes > self.file.nbytes - self.at:
             raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {count} entries are expected")
         self.values += count
@@ -103,7 +103,7 @@ class _GGUFReader:
         return self.take(self.number("Q")).decode("utf-8", errors="replace")
 
     def value(self, kind: int, depth: int) -> Any:
-        """A value of one of the format's types: a number, a truth, text, or a list of values of one type."""
+        """A value of one of the format's types: a number, a bool, text, or a list of values of one type."""
         if kind in _NUMBERS:
             return self.number(_NUMBERS[kind])
         if kind == _TEXT:
@@ -119,7 +119,7 @@ class _GGUFReader:
 
 
 def _entry(reader: _GGUFReader) -> tuple[str, tuple[int, ...], int, int]:
-    """Name, shape (the file has the innermost axis first), type, and place in the data."""
+    """Name, shape (the file has the innermost axis first), type, and offset in the data."""
     name, rank = reader.text(), reader.number("I")
     if rank > _MAX_RANK:
         raise reader.file.error(_FORMAT, f"tensor {name:.80} has {rank} axes")

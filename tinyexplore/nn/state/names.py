@@ -30,7 +30,7 @@ def _named(obj: Any, name: str, tensor_type: type, around: tuple[int, ...]) -> I
         parts = obj.__dict__
     else:
         return
-    if id(obj) in around:  # an object that holds itself, or the one that it belongs to
+    if id(obj) in around:  # an object that contains itself, or its owner
         return
     for key, part in parts.items():
         yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*around, id(obj)))
@@ -71,7 +71,7 @@ def load_state_dict(
         parts = [f"{_listed(missing)} keep their values"] if missing else []
         parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
         warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
-    for name, tensor in own.items():  # all of them before the first one changes
+    for name, tensor in own.items():  # all are checked before the first one changes
         if name in state_dict:
             _check_fit(name, tensor, state_dict[name])
     loaded = []

@@ -1,9 +1,9 @@
-"""A pickle as data: a machine for pickle's opcodes that builds plain values, and calls what it is given by name.
+"""A pickle as data: a machine for pickle's opcodes that builds plain values and only calls known builders.
 
 Python's own unpickler calls whatever a file names, which makes loading a file as dangerous as running it. Here a name
 stands for one of `builders` or the file is refused; what an opcode has as an argument is read by `pickletools`.
 
-A few bytes can ask for much work: each opcode, and each value handed to a function, is a step of a `Budget`.
+A few bytes can ask for much work: each opcode, and each value handed to a function, is a step of a `PickleBudget`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType
 
 Builder = Callable[..., Any]
 _PLAIN_KEYS = (str, int, float, bytes, type(None))
-_KEY_PARTS = 16  # a key's hash is computed each time that it is used, and ints with the same one are easily made
+_KEY_PARTS = 16  # a key is hashed at each use, and ints with equal hashes are easily made
 _KEY_BITS = 64
 _OPCODES = {ord(opcode.code): (opcode.name, opcode.arg and opcode.arg.reader) for opcode in pickletools.opcodes}
 _PUSHED = frozenset(
@@ -39,11 +39,11 @@ _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 
 class PickleError(ValueError):
-    """A pickle that is damaged, or asks for what data does not need."""
+    """Raised for a pickle that is damaged, or requests what data does not need."""
 
 
-class Budget:
-    """How many steps are left for all pickles of a file; a step takes about a microsecond and at most 200 bytes."""
+class PickleBudget:
+    """The number of steps left for all pickles of a file. A step takes about a microsecond and at most 200 bytes."""
 
     def __init__(self, steps: int) -> None:
         self.steps = self.left = steps
@@ -55,15 +55,15 @@ class Budget:
 
 
 class PickledGlobal:
-    """A class or function that a pickle names: `build` makes what it stands for."""
+    """A class or function that a pickle names; `build` makes the value that it represents."""
 
-    def __init__(self, name: str, build: Builder, budget: Budget) -> None:
+    def __init__(self, name: str, build: Builder, budget: PickleBudget) -> None:
         self.name, self.build, self.budget = name, build, budget
 
     def __call__(self, arguments: Any) -> Any:
         if not isinstance(arguments, tuple):
             raise PickleError(f"{self.name} is called with {type(arguments).__name__}, not a tuple")
-        self.budget.spend(len(arguments) + sum(len(one) for one in arguments if isinstance(one, _SIZED)))
+        self.budget.spend(len(arguments) + sum(len(argument) for argument in arguments if isinstance(argument, _SIZED)))
         try:
             return self.build(*arguments)
         except PickleError:
@@ -73,13 +73,15 @@ class PickledGlobal:
 
 
 class _Mark:
-    """Where the items of a list, tuple, dict or set begin on the stack."""
+    """The start of the items of a list, tuple, dict or set on the stack."""
 
 
 _MARK = _Mark()
 
 
-def read_pickle(stream: BinaryIO, builders: Mapping[str, Any], budget: Budget, storage: Builder | None = None) -> Any:
+def read_pickle(
+    stream: BinaryIO, builders: Mapping[str, Any], budget: PickleBudget, storage: Builder | None = None
+) -> Any:
     """The value of one pickle, read from `stream` up to its end.
 
     `builders`: what "module.name" stands for: a function is called with the arguments that the pickle gives, anything
@@ -104,7 +106,7 @@ def read_pickle(stream: BinaryIO, builders: Mapping[str, Any], budget: Budget, s
 class _Machine:
     """The stack and the memo of one pickle."""
 
-    def __init__(self, builders: Mapping[str, Any], budget: Budget, storage: Builder | None) -> None:
+    def __init__(self, builders: Mapping[str, Any], budget: PickleBudget, storage: Builder | None) -> None:
         self.builders, self.budget, self.storage = builders, budget, storage
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -116,7 +118,7 @@ class _Machine:
         return value
 
     def pop_to_mark(self) -> list[Any]:
-        """The values above the last mark, which goes too."""
+        """Removes the last mark; returns the values above it."""
         for place in range(len(self.stack) - 1, -1, -1):
             if self.stack[place] is _MARK:
                 items = self.stack[place + 1 :]
@@ -131,7 +133,7 @@ class _Machine:
         return value
 
     def step(self, name: str, argument: Any) -> None:
-        """One opcode."""
+        """Executes one opcode."""
         push = self.stack.append
         if name in _PUSHED:
             push(argument)
@@ -186,7 +188,7 @@ class _Machine:
                 self.named(name, argument)
 
     def named(self, name: str, argument: Any) -> None:
-        """The opcodes that name or call something."""
+        """Executes an opcode that names or calls an object."""
         match name:
             case "GLOBAL":
                 self.stack.append(self.find(*argument.split(" ", 1)))
@@ -202,7 +204,7 @@ class _Machine:
                 built = self.stack[-1]
                 if hasattr(built, "restore"):
                     built.restore(state)
-                elif not isinstance(built, dict):  # further attributes of an ordered dict, which it needs not
+                elif not isinstance(built, dict):  # further attributes of an ordered dict are ignored
                     raise PickleError(f"the pickle gives a state to a {type(built).__name__}, which has none")
             case "BINPERSID" if self.storage is not None:
                 self.stack.append(PickledGlobal("a storage", self.storage, self.budget)((self.pop(),)))
@@ -216,12 +218,12 @@ class _Machine:
         if name not in self.builders:
             raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")
         builder = self.builders[name]
-        is_value = isinstance(builder, DType)  # which may be called as well
+        is_value = isinstance(builder, DType)  # which is callable too
         return builder if is_value or not callable(builder) else PickledGlobal(name, builder, self.budget)
 
 
 def plain_key(value: Any) -> Any:
-    """`value`, if it may stand as a key: deeper tuples would have the interpreter recurse over them without end."""
+    """`value`, if it may be a key. Deeply nested tuples would make the interpreter recurse too far."""
     parts = value if isinstance(value, tuple) else (value,)
     if len(parts) > _KEY_PARTS or not all(isinstance(part, _PLAIN_KEYS) for part in parts):
         raise PickleError(f"the pickle has a key of type {type(value).__name__}; need text, numbers or tuples of them")

@@ -37,7 +37,7 @@ _OF_NAME: dict[str, str] = {
 _FIELDS = dtypes.fields()
 _NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
 _CODES = {dtype: name for name, dtype in _NAMES.items()}
-_LOADED: dict[str, DType | ByteFloat] = {  # what can be read, and is not written
+_LOADED: dict[str, DType | ByteFloat] = {  # dtypes that are read but not written
     **_NAMES,
     "F8_E4M3FNUZ": E4M3FNUZ,
     "F8_E5M2FNUZ": E5M2FNUZ,
@@ -120,7 +120,7 @@ def safe_load(fn: Source) -> dict[str, Tensor]:
 
 
 def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
-    """Where the data starts, and the header."""
+    """The offset of the data, and the header."""
     length = int.from_bytes(file.raw[:8], "little") if file.nbytes >= 8 else -1
     if not 0 <= length <= min(file.nbytes - 8, _MAX_HEADER):
         raise file.error(_FORMAT, f"{file.nbytes} bytes cannot hold a header of {length}")
@@ -147,7 +147,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
-    """dtype, shape, begin and end of a tensor in the data, each checked."""
+    """dtype, shape, begin and end in the data of a tensor, all checked."""
     name = f"{name!a:.80}"
     try:
         code, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]

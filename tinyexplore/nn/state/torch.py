@@ -14,7 +14,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.nn.state.archive import ArchiveError, place_of, read_members
 from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, FormatError, Source, TensorFile, fits
-from tinyexplore.nn.state.pickles import Budget, PickledGlobal, PickleError, plain_key, read_pickle
+from tinyexplore.nn.state.pickles import PickleBudget, PickledGlobal, PickleError, plain_key, read_pickle
 from tinyexplore.tensor import Tensor
 
 _FORMAT = "a file of tensors by torch.save"
@@ -24,10 +24,10 @@ _LEGACY_PROTOCOL = 1001
 _MAX_PICKLE = 64 << 20
 _MAX_STEPS = 1_000_000
 _MAX_TENSORS = 100_000
-_MAX_STRIDED = 2_000  # of those, tensors whose elements lie apart: each is a graph that picks them
+_MAX_STRIDED = 2_000  # of those, tensors with strides: each is a graph that gathers its elements
 _MAX_RANK = 64
 _MAX_DEPTH = 200
-_MAX_BYTES = 1 << 62  # of a tensor: broadcast ones are larger than their storage
+_MAX_BYTES = 1 << 62  # of a tensor; broadcast tensors are larger than their storage
 
 _STORAGES = {
     "Float": dtypes.float32,
@@ -56,7 +56,7 @@ _DTYPES: dict[str, DType | ByteFloat] = {
 
 
 class _NumpyType:
-    """What is left of a NumPy dtype: its code, and the byte order that the pickle tells afterwards."""
+    """A NumPy dtype in a pickle: its code, and the byte order that the pickle sets afterwards."""
 
     def __init__(self, code: str, *_: Any) -> None:
         if not isinstance(code, str):
@@ -77,8 +77,9 @@ def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
 def torch_load(fn: Source) -> dict[str, Any]:
     """What torch.save put there: a dict, or any nesting of dicts, lists and numbers, with tensors on the file's device.
 
-    FormatError where the file is damaged, or names a class or function that plain tensors do not need, or where the
-    structure around the tensors takes more than 64 MiB or a million of pickle's opcodes to tell.
+    Raises:
+        FormatError: the file is damaged; it names a class or function that plain tensors do not need; or the structure
+            around the tensors takes more than 64 MiB or a million of pickle's opcodes.
     """
     file = TensorFile(fn)
     try:
@@ -94,7 +95,7 @@ def torch_load(fn: Source) -> dict[str, Any]:
 
 
 class _Storage:
-    """`count` elements of `dtype` from byte `start` on; in old files the place is known last."""
+    """`count` elements of `dtype` from byte `start` on. In old files the position is known last."""
 
     def __init__(self, file: TensorFile, dtype: DType, count: int, start: int | None) -> None:
         self.file, self.dtype, self.count, self.start = file, dtype, count, start
@@ -121,21 +122,21 @@ class _View:
         if not isinstance(self.dtype, DType) or not fits(self.dtype, size, _MAX_BYTES):
             raise PickleError(f"a tensor of size {tuple(size)}, more than memory can be")
         self.offset, self.size, self.stride = offset, tuple(size), tuple(stride)
-        room = storage.count * storage.dtype.itemsize // self.dtype.itemsize
+        available = storage.count * storage.dtype.itemsize // self.dtype.itemsize
         last = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
-        if prod(self.size) and last >= room:
-            raise PickleError(f"a tensor of size {self.size} ends at element {last} of a storage of {room}")
+        if prod(self.size) and last >= available:
+            raise PickleError(f"a tensor of size {self.size} ends at element {last} of a storage of {available}")
 
     @property
     def is_strided(self) -> bool:
-        """True where no order of the axes makes one run of the elements."""
+        """Whether no order of the axes makes the elements contiguous."""
         order = self._order()
         return prod(self.size) > 0 and not _row_major(
             [self.size[axis] for axis in order], [self.stride[axis] for axis in order]
         )
 
     def _order(self) -> list[int]:
-        """The axes, the one of the largest stride first."""
+        """The axes, largest stride first."""
         return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
@@ -171,7 +172,7 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """A tensor with further attributes, which are left out."""
+    """A tensor with further attributes, which are ignored."""
     if not isinstance(function, PickledGlobal) or function.build is _rebuilt:
         raise PickleError("a tensor with attributes that is made by no function of tensors")
     return function(arguments)
@@ -223,9 +224,9 @@ _BUILDERS: dict[str, Any] = {
 
 
 def _with_tensors(value: Any) -> Any:
-    """`value` with a tensor for each view, and lists, tuples and dicts as they are (rebuilt)."""
+    """`value` with a tensor for each view; lists, tuples and dicts are rebuilt."""
     tensor_of: dict[int, Any] = {}
-    tensors, strided = Budget(_MAX_TENSORS), Budget(_MAX_STRIDED)
+    tensors, strided = PickleBudget(_MAX_TENSORS), PickleBudget(_MAX_STRIDED)
 
     def of(part: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
@@ -254,7 +255,7 @@ def _with_tensors(value: Any) -> Any:
 
 
 def _storage_id(value: Any) -> tuple[DType, str, int]:
-    """dtype, key and number of elements that a persistent id tells."""
+    """dtype, key and number of elements in a persistent id."""
     if not isinstance(value, tuple) or len(value) not in (5, 6) or value[0] != "storage":
         raise PickleError("a persistent id that is no storage")
     _, dtype, key, _, count = value[:5]
@@ -295,14 +296,14 @@ def _load_zip(file: TensorFile) -> Any:
             raise PickleError(f"storage {key} has {end - start} bytes, too few for {count} of {dtype.name}")
         return _Storage(file, dtype, count, start)
 
-    return _with_tensors(read_pickle(io.BytesIO(content("data.pkl")), _BUILDERS, Budget(_MAX_STEPS), storage))
+    return _with_tensors(read_pickle(io.BytesIO(content("data.pkl")), _BUILDERS, PickleBudget(_MAX_STEPS), storage))
 
 
 # *** pickles in a row ***
 
 
 def _load_legacy(file: TensorFile) -> Any:
-    stream, budget = io.BytesIO(bytes(file.raw[:_MAX_PICKLE])), Budget(_MAX_STEPS)
+    stream, budget = io.BytesIO(bytes(file.raw[:_MAX_PICKLE])), PickleBudget(_MAX_STEPS)
 
     def next_pickle(builders: dict[str, Any], storage: Any = None) -> Any:
         try:

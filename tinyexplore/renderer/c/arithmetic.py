@@ -47,9 +47,9 @@ _MASK_COMPARE = {Ops.CMPLT: "~{0} & {1}", Ops.CMPLE: "~{0} | {1}", Ops.CMPEQ: "~
 
 
 class CArithmetic(TextWriter):
-    """Expressions; `needs` notes the helpers that they call, `prelude` writes these.
+    """Writes expressions. `needs` notes the helpers that they call; `prelude` writes these.
 
-    as_x86: whether the machine itself gives for a float that no integer holds what `uop/semantics.py` says.
+    as_x86: whether the machine's own conversion of a float outside an integer's range agrees with `uop/semantics.py`.
     """
 
     def __init__(self, uops: Sequence[UOp], *, as_x86: bool) -> None:
@@ -59,7 +59,7 @@ class CArithmetic(TextWriter):
         self._helpers: dict[str, tuple[str, list[UOp]]] = {}
         self._tables: dict[tuple[float, ...], int] = {}
 
-    # *** what stands before the kernel ***
+    # *** definitions before the kernel ***
 
     def vector(self, dtype: DType) -> str:
         """The name of a vector type, which is then defined."""
@@ -75,7 +75,7 @@ class CArithmetic(TextWriter):
         return short(dtype)
 
     def vector_type(self, dtype: DType) -> str:
-        """What defines a vector type."""
+        """The definition of a vector type."""
         return parts.vector_type(dtype)
 
     def type_of(self, node: UOp) -> str:
@@ -121,7 +121,7 @@ class CArithmetic(TextWriter):
     # *** operations ***
 
     def alu(self, node: UOp) -> tuple[str, int]:
-        """The expression of an ALU node and how tightly it binds."""
+        """The expression of an ALU node, and its precedence."""
         op, dtype = node.op, node.dtype
         assert isinstance(dtype, DType)
         source = node.src[0].dtype
@@ -145,7 +145,7 @@ class CArithmetic(TextWriter):
         return self.arithmetic(op, dtype, [left, right])[0]
 
     def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
-        """`op` on expressions that are all of `dtype`."""
+        """`op` on expressions that all have `dtype`."""
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
             text, tightness = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
@@ -178,7 +178,7 @@ class CArithmetic(TextWriter):
         return text, tightness
 
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        """Words multiplied part by part, and the products added, by a helper; `dtype` is that of the words."""
+        """Words multiplied part by part, and the products added, by a helper; `dtype` is the dtype of the words."""
         words, result = dtypes.uint32, dtypes.float32 if op is Ops.DOT_BF16 else dtypes.int32
         if op is Ops.DOT_BF16:
             self.conversion("bf16_to_f32")
@@ -259,7 +259,7 @@ class CArithmetic(TextWriter):
         return f"{name}({', '.join(values)})"
 
     def table_name(self, numbers: tuple[float, ...], target: DType) -> str:
-        """What the function is called that looks a number up."""
+        """The name of the function that looks up a number in a table."""
         return f"table{self._tables.setdefault(numbers, len(self._tables))}_{short(target)}"
 
     def table(self, node: UOp) -> str:
@@ -286,7 +286,7 @@ class CArithmetic(TextWriter):
         return f"{name}({left}, {right})", ATOM
 
     def divisor(self, op: Ops, dtype: DType) -> str:
-        """The function that divides two numbers, whatever they are."""
+        """The name of the function that divides any two numbers."""
         return self.needs(f"{op.name.lower()}_{short(dtype)}", lambda: parts.divide_text(op, dtype))
 
     # *** conversions ***
@@ -324,14 +324,15 @@ class CArithmetic(TextWriter):
         return f"__builtin_convertvector({text}, {name})"
 
     def float_to_uint64(self, text: str, source: DType, target: DType) -> str:
-        """Negative numbers wrap; C leaves them open, and compilers answer otherwise with AVX-512 than without."""
+        """Negative numbers wrap. C leaves them undefined, and compilers give other results with AVX-512 than
+        without."""
         name = self.needs("f64_to_u64", lambda: parts.TO_UINT64)
         if source.count == 1:
             return f"{name}({text})"
         return self.by_lane(f"{name}_{short(source)}", name, source, target) + f"({text})"
 
     def float_to_int(self, text: str, source: DType, target: DType) -> str:
-        """By a helper that asks whether the number fits, as C leaves open what becomes of one that does not."""
+        """Calls a helper that tests whether the number fits, since C leaves other conversions undefined."""
         name, needed = parts.float_to_int_texts(source.scalar, target.scalar)
         for helper, written in needed.items():
             self.needs(helper, lambda written=written: written)  # type: ignore[misc]
@@ -381,7 +382,7 @@ class CArithmetic(TextWriter):
 
 
 def through(source: DType, target: DType) -> DType | None:
-    """The integer type that floats pass through on their way to a narrower or unsigned one, as machines do it."""
+    """The integer type through which floats are converted to a narrower or unsigned one, as on the machine."""
     if not (dtypes.is_float(source) and dtypes.is_int(target)) or target.itemsize == 8:
         return None
     through = dtypes.int64 if target.scalar is dtypes.uint32 else dtypes.int32

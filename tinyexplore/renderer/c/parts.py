@@ -55,7 +55,7 @@ def type_name(dtype: DType) -> str:
 
 
 def short(dtype: DType) -> str:
-    """How helpers name a type: f32, f32x16; 16-bit floats are u16 vectors."""
+    """The name of a dtype in helpers: f32, f32x16; 16-bit floats are u16 vectors."""
     name = SHORT[dtype.scalar]
     if dtype.count == 1:
         return name
@@ -68,7 +68,7 @@ def memory_name(dtype: DType) -> str:
 
 
 def mask_int(dtype: DType) -> DType:
-    """The signed integer vector that comparing vectors of `dtype` gives."""
+    """The signed integer vector that results from comparing vectors of `dtype`."""
     signed = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
     return signed[dtype.itemsize].vec(dtype.count)
 
@@ -117,7 +117,7 @@ def _float_literal(value: float, *, single: bool) -> str:
 
 
 def vector_type(dtype: DType) -> str:
-    """The typedefs of a vector type: in a register, and anywhere in memory (`_u`)."""
+    """The typedefs of a vector type: one for registers, one for unaligned memory (`_u`)."""
     scalar = "int8_t" if dtype.scalar is dtypes.bool else SCALAR[dtype.scalar]
     size = dtype.itemsize * dtype.count
     return (
@@ -138,7 +138,7 @@ def select_text(dtype: DType) -> str:
 
 
 def extreme_text(op: Ops, dtype: DType) -> str:
-    """The greater or lesser; NaN where either is NaN."""
+    """The greater or lesser value; NaN if either is NaN."""
     name, symbol = op.name.lower(), ">" if op is Ops.MAX else "<"
     kind = type_name(dtype)
     head = f"static inline {kind} {name}_{short(dtype)}({kind} x, {kind} y)"
@@ -164,7 +164,7 @@ def divide_text(op: Ops, dtype: DType) -> str:
 
 
 def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity: int) -> str:
-    """A scalar function done lane by lane: `scalar_call` has `x[i]`, `y[i]`, `z[i]`."""
+    """A scalar function called lane by lane: `scalar_call` contains `x[i]`, `y[i]`, `z[i]`."""
     parameters = ", ".join(f"{short(source)} {letter}" for letter in "xyz"[:arity])
     return (
         f"static inline {short(target)} {name}({parameters}) {{\n"
@@ -176,7 +176,7 @@ def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity:
 
 
 def scale_text(dtype: DType) -> str:
-    """x times 2 to the power of n rounded down."""
+    """x times 2 to the power of floor(n)."""
     kind, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
     exponent = f"n < -5000 ? -5000 : n > 5000 ? 5000 : (int)floor{letter}(n)"
     return (
@@ -186,7 +186,7 @@ def scale_text(dtype: DType) -> str:
 
 
 def table_text(name: str, values: Sequence[float], target: DType, source: DType) -> str:
-    """The number that the low bits of a place name, in every lane."""
+    """The table entry that the low bits of an index select, in every lane."""
     numbers = ", ".join(literal(value, target) for value in values)
     head = (
         f"static inline {type_name(target)} {name}({type_name(source)} x) {{\n"
@@ -203,7 +203,7 @@ def table_text(name: str, values: Sequence[float], target: DType, source: DType)
 
 
 def dot_text(op: Ops) -> str:
-    """z and the products of the parts of two words."""
+    """z plus the products of the parts of two words."""
     if op is Ops.DOT_BF16:
         terms = "bf16_to_f32(x) * bf16_to_f32(y) + bf16_to_f32(x >> 16) * bf16_to_f32(y >> 16)"
         return f"static inline float dot_bf16(uint32_t x, uint32_t y, float z) {{ return z + {terms}; }}"
@@ -213,7 +213,7 @@ def dot_text(op: Ops) -> str:
 
 
 def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> str:
-    """The same lane by lane."""
+    """`dot_text` lane by lane."""
     return (
         f"static inline {short(result)} {name}({short(words)} x, {short(words)} y, {short(result)} z) {{\n"
         f"  for (int i = 0; i < {result.count}; i++) z[i] = {scalar_name}(x[i], y[i], z[i]);\n"
@@ -287,22 +287,22 @@ static inline uint64_t f64_to_u64(double x) {
 
 
 def float_to_int_texts(source: DType, target: DType) -> tuple[str, dict[str, str]]:
-    """The helper that makes a float an integer, whatever it is, and all helpers by name; those that are called come
-    first. Small integers are cut off what they return, an int32 or an int64."""
+    """The helper that converts any float to an integer, and all helpers by name; called helpers come first. Small
+    integers are truncated from its result, an int32 or an int64."""
     float_name, suffix = SHORT[source], "f" if source is dtypes.float32 else ""
     bits = 64 if target.itemsize == 8 or target is dtypes.uint32 else 32
     name, whole, kind = f"{float_name}_to_i{bits}", f"int{bits}_t", SCALAR[source]
     end, least = f"{2 ** (bits - 1)}.0{suffix}", "INT64_MIN" if bits == 64 else "(-2147483647 - 1)"
     above = "> -2147483649.0" if (source, bits) == (dtypes.float64, 32) else f">= -{end}"
-    found = {
+    texts = {
         name: f"static inline {whole} {name}({kind} x) {{ return x {above} && x < {end} ? ({whole})x : {least}; }}"
     }
     if target is dtypes.uint64:
-        found[f"{float_name}_to_u64"] = (
+        texts[f"{float_name}_to_u64"] = (
             f"static inline uint64_t {float_name}_to_u64({kind} x) {{\n"
             f"  return x >= {end} ? (uint64_t){name}(x - {end}) ^ (uint64_t)1 << 63 : (uint64_t){name}(x);\n}}"
         )
-    return list(found)[-1], found
+    return list(texts)[-1], texts
 
 
 CONVERSIONS = {

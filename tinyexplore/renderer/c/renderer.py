@@ -148,7 +148,7 @@ class CWriter(CArithmetic):
     # *** memory ***
 
     def place(self, index: UOp) -> tuple[str, str, UOp | None]:
-        """Buffer, position and condition of an INDEX."""
+        """The buffer, the position and the condition of an INDEX."""
         self.also((index,))
         buffer, position = (self.operand(src) for src in index.src[:2])
         return buffer, position, index.src[2] if len(index.src) > 2 else None

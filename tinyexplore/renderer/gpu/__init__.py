@@ -1,7 +1,7 @@
 """The languages of GPUs: OpenCL C, CUDA C++, HIP and Metal, which are like C, and WGSL."""
 
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
-from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
+from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
 from tinyexplore.renderer.gpu.renderer import LANGUAGES, GPURenderer, in_other_languages
 from tinyexplore.renderer.gpu.vectors import MOST_LANES, VectorRenderer, scratch_in_memory
 
@@ -10,7 +10,7 @@ __all__ = [
     "DIALECTS",
     "LANGUAGES",
     "MOST_LANES",
-    "Dialect",
+    "GPUDialect",
     "GPURenderer",
     "VectorRenderer",
     "in_other_languages",

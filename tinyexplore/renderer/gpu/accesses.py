@@ -1,4 +1,4 @@
-"""Accesses of vectors in a program for a GPU: in which memory, and the same program without them."""
+"""Vector accesses of a GPU program: the memory that they use, and the same program without them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import count
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp, index_const
 
-ALIGNMENT = 16  # bytes: of what is accessed in vectors, for none is wider
+ALIGNMENT = 16  # bytes of memory accessed in vectors; none is wider
 
 
 def in_vectors(uops: Sequence[UOp]) -> frozenset[UOp]:
-    """The memory that a program loads vectors from, or stores some to."""
+    """The memory that a program loads or stores in vectors."""
     return frozenset(node.src[0].src[0] for node in uops if is_vector_access(node))
 
 
 def is_vector_access(node: UOp) -> bool:
-    """True for a load or a store of several neighbours."""
+    """Whether this is a load or a store of several neighbours."""
     if node.op is Ops.STORE:
         node = node.src[1]
     elif node.op is not Ops.LOAD:
@@ -25,15 +25,21 @@ def is_vector_access(node: UOp) -> bool:
     return bool(node.dtype.count > 1)
 
 
-def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
-    """The same program with an access for each lane, for memory that starts anywhere and languages without vectors:
-    its nodes in order, and what each stands for."""
-    preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
+def whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
+    """The nodes that read whole vectors, such as tensor cores; preloaded: accumulators that are loaded before their
+    loop."""
     users = [node for node in uops if node.op is not Ops.GEP and not is_vector_access(node)]
     users = [node for node in users if node not in preloaded and preloaded.isdisjoint(node.src)]
+    return {src for node in users for src in node.src}
+
+
+def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
+    """The same program with an access for each lane, for memory of any alignment and languages without vectors: its
+    nodes in order, and the node that each replaces."""
+    preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
+    whole = whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
-    whole = {src for node in users for src in node.src}  # what a tensor core takes
-    lanes: dict[UOp, list[UOp]] = {}  # of each vector
+    lanes: dict[UOp, list[UOp]] = {}  # for each vector
     now: dict[UOp, UOp] = {}
     replaced: dict[UOp, UOp] = {}
     for node in uops:
@@ -42,7 +48,7 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
         elif node.op is Ops.GEP and node.src[0] in lanes:
             now[node] = lanes[node.src[0]][node.arg]
         elif node in preloaded:
-            lanes[node] = [UOp(Ops.DEFINE_ACC, one.dtype, (one,), next(numbers)) for one in lanes[node.src[0]]]
+            lanes[node] = [UOp(Ops.DEFINE_ACC, lane.dtype, (lane,), next(numbers)) for lane in lanes[node.src[0]]]
             replaced.update(dict.fromkeys(lanes[node], node))
         elif node.op is Ops.ASSIGN and node.src[0] in preloaded:
             parts = [UOp(Ops.ASSIGN, one.dtype, (one, new)) for one, new in zip(*map(lanes.__getitem__, node.src))]
@@ -50,7 +56,7 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
         elif is_vector_access(node):
             lanes[node] = accesses_of(node, lanes, now, replaced)
             if node.op is Ops.STORE:
-                now[node] = lanes[node][-1]  # which a barrier comes after
+                now[node] = lanes[node][-1]  # which precedes a barrier
             elif node in whole:
                 now[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
                 replaced[now[node]] = node
@@ -61,7 +67,7 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
 
 
 def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], replaced: dict[UOp, UOp]) -> list[UOp]:
-    """An access for each lane of `node`, put into `found` with all that they need."""
+    """An access for each lane of `node`, with all nodes that they need; `replaced` gets the node that each replaces."""
     memory, idx, *valid = [now[src] for src in node.src[0].src]
     value = node if node.op is Ops.LOAD else node.src[1]
     after = [now[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]

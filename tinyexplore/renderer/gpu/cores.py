@@ -1,8 +1,8 @@
-"""Tensor cores in the languages of GPUs: a function that takes and gives what one lane holds, for each core.
+"""Tensor cores in the languages of GPUs: for each core, a function of the elements that one lane holds.
 
-What a lane holds of a matrix is a struct of its elements, `of`, in the order of the core's map; 16-bit floats are their
-bits. CUDA C++ gets an instruction of PTX, whose operands are words of 32 bits; HIP a builtin, whose operands are
-vectors; Metal a simdgroup matrix, whose elements in a lane are `thread_elements()`.
+The elements of a matrix that a lane holds are a struct `of`, in the order of the core's layout; 16-bit floats are their
+bits. CUDA C++ uses a PTX instruction, whose operands are 32-bit words; HIP a builtin, whose operands are vectors; Metal
+a simdgroup matrix, whose elements in a lane are `thread_elements()`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ WORD_BYTES = 4
 
 
 def held_text(dtype: DType) -> str:
-    """The type of what a lane holds of a matrix, or accesses in memory at one time: no compiler divides an access that
-    is aligned to its width."""
+    """The type for the elements that a lane holds of a matrix, or accesses in memory at one time: compilers do not
+    divide an access that is aligned to its width."""
     nbytes = dtype.itemsize * dtype.count
     aligned = f" __attribute__((aligned({nbytes})))" if nbytes <= ALIGNMENT else ""
     return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }}{aligned};"
 
 
 def types_of(core: TensorCore) -> tuple[DType, DType, DType]:
-    """What a lane holds of A, B and C."""
+    """The types of A, B and C in a lane."""
     bits = dtypes.uint16 if core.factor in (dtypes.float16, dtypes.bfloat16) else core.factor
     a, b = bits.vec(core.a.registers), bits.vec(core.b.registers)
     return a, b, core.accumulator.vec(core.c.registers)
 
 
 def core_text(core: TensorCore) -> str:
-    """The function of a core, called by its name."""
+    """The function of a core, with the core's name."""
     a, b, c = map(short, types_of(core))
     body = {"cuda": _cuda, "hip": _hip, "metal": _metal}[core.language](core)
     lines = [f"static inline {c} {core.name}({a} a, {b} b, {c} c) {{", *(f"  {line}" for line in body)]
@@ -55,7 +55,7 @@ def _cuda(core: TensorCore) -> list[str]:
 
 
 def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
-    """How each 32-bit register of a factor is made: elements side by side, the first one lowest; or a float of fewer
+    """The expression of each 32-bit register of a factor: elements side by side, first one lowest; or a float of fewer
     bits, which an instruction rounds."""
     if core.mantissa:
         round_it = 'asm("cvt.rna.tf32.f32 %0, %1;"'

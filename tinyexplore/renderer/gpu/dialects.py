@@ -1,4 +1,4 @@
-"""What the languages of GPUs differ in, as data. All else is C, which `renderer/c` writes."""
+"""The differences between the GPU languages, as data. `renderer/c` writes the parts that are plain C."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _INTEGERS = {
     "uint64_t": "ulong",
 }
 _FUNCTIONS = "sqrt exp exp2 log log2 sin cos tanh erf floor pow fmod ldexp".split()
-_PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # one name for all widths
+_PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # one name for all dtypes
 
-WIDTHS = (2, 4, 8, 16)  # of OpenCL's vectors
+WIDTHS = (2, 4, 8, 16)  # widths of OpenCL's vectors
 
 
 def _vector_names() -> dict[str, str]:
-    """OpenCL's words for vector types, and for what is called by them."""
+    """OpenCL's names of vector types, and of functions named after them."""
     words = {**_INTEGERS, "int8_t": "char"}
     names = {}
     for dtype, name in SHORT.items():
@@ -38,13 +38,13 @@ def _vector_names() -> dict[str, str]:
 
 
 def _portable(text: str) -> str:
-    """A helper without the type that only some C compilers have."""
+    """A helper without types that only some C compilers have."""
     head, separator, rest = text.partition("#ifdef __FLT16_MAX__\n")
     return head + rest.partition("#else\n")[2].replace("#endif\n", "") if separator else text
 
 
 @dataclass(frozen=True)
-class Dialect:
+class GPUDialect:
     """A language of GPUs.
 
     language: its short name. words: its full one. kernel, parameter, variable: how a kernel and what it is given are
@@ -52,7 +52,7 @@ class Dialect:
     waiting for it. special: how a work-item knows its numbers, by the first letters of a SPECIAL ({d}: the dimension,
     {x}: its letter). spaces: of what a pointer into a buffer points to, and one into memory of a group. vectors: the
     language has vectors of its own, else they are structs; together, lane: how one is made of its lanes ({type},
-    {lanes}), and a lane of one ({vector}, {n}). limit: how it is said that groups have so many work-items ({x}, {y},
+    {lanes}), and a lane of one ({vector}, {n}). limit: the declaration of the work-items of a group ({x}, {y},
     {z}, {all}). names: its words for those of C99. helper: how a helper is declared. conversions: helpers that are
     written in another way. bits: how bits are taken for another type; "" for memcpy. head: lines that come first;
     double: one more where there are any. guards: whole groups are run, also of a grid of which the program does not say
@@ -82,7 +82,7 @@ class Dialect:
     guards: bool = False
 
 
-OPENCL = Dialect(
+OPENCL = GPUDialect(
     language="opencl",
     words="OpenCL C",
     kernel="__kernel void",
@@ -112,7 +112,7 @@ OPENCL = Dialect(
     double="#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
 )
 
-CUDA = Dialect(
+CUDA = GPUDialect(
     language="cuda",
     words="CUDA C++",
     kernel='extern "C" __global__ void',
@@ -144,7 +144,7 @@ CUDA = Dialect(
 
 HIP = replace(CUDA, language="hip", words="HIP C++")
 
-METAL = Dialect(
+METAL = GPUDialect(
     language="metal",
     words="Metal",
     kernel="kernel void",
@@ -172,4 +172,4 @@ METAL = Dialect(
 
 DIALECTS = {dialect.language: dialect for dialect in (OPENCL, CUDA, HIP, METAL)}
 
-__all__ = ["CUDA", "DIALECTS", "HIP", "METAL", "OPENCL", "WIDTHS", "Dialect"]
+__all__ = ["CUDA", "DIALECTS", "HIP", "METAL", "OPENCL", "WIDTHS", "GPUDialect"]

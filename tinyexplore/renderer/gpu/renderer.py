@@ -1,4 +1,4 @@
-"""The linear program of a GPU in its language: what one work-item does."""
+"""Renders the linear program of a GPU in its language: the code of one work-item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, 
 from tinyexplore.renderer.c.renderer import CWriter
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT, in_vectors, one_by_one
 from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
-from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
+from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
 from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
 from tinyexplore.renderer.program import (
     Launch,
@@ -32,9 +32,9 @@ from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
 WGSL = "wgsl"
-LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # what each is called
-LETTERS = "xyz"  # of the dimensions, the fastest first
-# what may wrap, and the type in which it does; shorter ones are computed as `int`, which holds all but uint16 products
+LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
+LETTERS = "xyz"  # letters of the dimensions, fastest first
+# operations that may wrap, and their dtype; shorter dtypes are computed as `int`, which fits all but uint16 products
 _UNSIGNED: dict[DType | PtrDType, str] = {
     dtypes.int32: "uint32_t",
     dtypes.int64: "uint64_t",
@@ -45,8 +45,8 @@ _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
 
 class GPURenderer:
-    """A kernel in the language of the target. aligned: memory starts where vectors may be loaded, as an allocator's
-    does; where not, elements are, one by one."""
+    """A kernel in the language of the target. aligned: memory is aligned for vectors, as an allocator's is; otherwise
+    elements are accessed one by one."""
 
     def __init__(self, target: Target, compiler: str, *, aligned: bool = True) -> None:
         self.target = target
@@ -55,7 +55,7 @@ class GPURenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
+        """The `ProgramSpec` of a kernel called `name`. RenderError if it uses a dtype that the target lacks."""
         check_types(self.target, uops)
         if not self.aligned:
             uops = list(one_by_one(uops))
@@ -72,11 +72,11 @@ class GPURenderer:
 
 
 def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """The same program in each other language of GPUs that has all its types and functions."""
+    """The same program in each other GPU language that has all its dtypes and functions."""
     programs = []
     for gpu in {one.language: one for one in GPUS.values()}.values():
         if any(node.op is Ops.WMMA for node in spec.uops):
-            continue  # each language has tensor cores of its own
+            continue  # tensor cores differ between languages
         if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
             continue
         if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
@@ -87,7 +87,7 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """The lines of a kernel called `name`."""
-    if language == WGSL:  # a buffer is an array of numbers there, or one of vectors
+    if language == WGSL:  # a buffer is either an array of numbers or one of vectors there
         stands_for = one_by_one(uops)
         lines = WGSLWriter(list(stands_for)).write(name)
         return [line._replace(uops=tuple(dict.fromkeys(stands_for[node] for node in line.uops))) for line in lines]
@@ -95,7 +95,7 @@ def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
 
 
 def check_types(target: Target, uops: Sequence[UOp]) -> None:
-    """RenderError where a program computes with a type that the target lacks."""
+    """Raises RenderError if a program computes with a dtype that the target lacks."""
     for node in uops:
         if target.has_local and node.op in OpGroups.ALU and node.dtype.count > 1:
             raise RenderError(
@@ -108,21 +108,21 @@ def check_types(target: Target, uops: Sequence[UOp]) -> None:
 
 
 def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
-    """The type of a node that is among those that are missing."""
+    """The dtype of a node, if it is among the missing ones."""
     base: DType = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
     return base.scalar if base.scalar in missing else None
 
 
 class GPUWriter(CWriter):
-    """C99 with a GPU's words in it, of which `words` then makes the dialect's."""
+    """Writes C99 with GPU keywords, which `words` then translates to the dialect."""
 
-    def __init__(self, uops: Sequence[UOp], dialect: Dialect, *, as_x86: bool = False) -> None:
+    def __init__(self, uops: Sequence[UOp], dialect: GPUDialect, *, as_x86: bool = False) -> None:
         super().__init__(uops, as_x86=as_x86)
         self.dialect = dialect
         self.in_vectors = in_vectors(uops)
         self.names = dict(dialect.names)
         if all(map(_is_short, uops)) and not variable_arguments(uops):
-            self.names["int64_t"] = dialect.names["int32_t"]  # no address needs more
+            self.names["int64_t"] = dialect.names["int32_t"]  # enough for every address
 
     def write(self, name: str) -> list[SourceLine]:
         dialect, launch = self.dialect, Launch.of(self.uops)
@@ -187,7 +187,7 @@ class GPUWriter(CWriter):
             super().write_node(node)
 
     def alu(self, node: UOp) -> tuple[str, int]:
-        """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
+        """Integers wrap. Signed ones of these languages need not, so they are computed as unsigned ones."""
         if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
         assert isinstance(node.dtype, DType)
@@ -196,7 +196,7 @@ class GPUWriter(CWriter):
         return f"({SCALAR[node.dtype]})({WRAPPING[node.op].format(*values)})", SUM
 
     def special(self, node: UOp) -> None:
-        """The number of a work-item or a group, with how many there are."""
+        """The index of a work-item or a group, with the number of them."""
         kind, dimension = node.arg[:-1], int(node.arg[-1])
         name, end = self.name(node, node.arg), node.src[0]
         call = self.dialect.special[kind].format(d=dimension, x=LETTERS[dimension])
@@ -225,7 +225,7 @@ class GPUWriter(CWriter):
         check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
 
-    # *** vectors: neighbours in memory, and what a lane holds for a tensor core ***
+    # *** vectors: neighbours in memory, and the operands of a tensor core in a lane ***
 
     def load(self, node: UOp) -> None:
         dtype, index = node.dtype, node.src[0]
@@ -252,7 +252,7 @@ class GPUWriter(CWriter):
         self.line(f"{condition}{place} = {self.operand(value)};")
 
     def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
-        """A vector where it lies in memory, and the condition under which it may be accessed."""
+        """A vector at its address in memory, and the condition of the access."""
         buffer, _, valid = self.place(index)
         space = self.dialect.spaces[is_shared(index.src[0])]
         return f"*({space}{const}{self.vector(dtype)}*)({buffer} + {self.operand(index.src[1], SUM)})", valid
@@ -280,7 +280,7 @@ class GPUWriter(CWriter):
 
 
 def _is_short(node: UOp) -> bool:
-    """False for a 64-bit integer that may need its 64 bits, and for a float that passes through one."""
+    """False for a 64-bit integer that may need 64 bits, and for a float that is converted through one."""
     if node.op is Ops.CAST and dtypes.is_float(node.src[0].dtype) and node.dtype in (dtypes.uint32, dtypes.uint64):
         return False
     if isinstance(node.dtype, PtrDType):

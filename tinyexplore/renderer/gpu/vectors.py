@@ -1,8 +1,8 @@
 """OpenCL C for a device that is a CPU: the kernels of the C renderer, in OpenCL's own vector types.
 
 A work-item is a thread: each does its share of the THREAD axis, and is a group alone. Vectors of bools are masks,
-`charN` of 0 and -1, and 16-bit floats are kept as their bits, as in `renderer/c`; types and helpers have the C
-renderer's names here too, and `words` puts OpenCL's in their place.
+`charN` of 0 and -1, and 16-bit floats are kept as their bits, as in `renderer/c`. Types and helpers have the C
+renderer's names here; `words` replaces them by OpenCL's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSIGNED = {
     dtypes.int32: dtypes.uint32,
     dtypes.int64: dtypes.uint64,
 }
-_CONVERSIONS = {  # of vectors, by the helper that does it for one number; {n}: lanes
+_CONVERSIONS = {  # conversions of vectors, by the name of the scalar helper; {n}: lanes
     "f16_to_f32": "return vload_half{n}(0, (const half*)&x);",
     "f32_to_f16": "u16x{n} u; vstore_half{n}_rte(x, 0, (half*)&u); return u;",
     "f64_to_f16": "u16x{n} u; vstore_half{n}_rte(x, 0, (half*)&u); return u;",
@@ -48,8 +48,8 @@ _CONVERSIONS = {  # of vectors, by the helper that does it for one number; {n}: 
 
 
 def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
-    """The scratch memory that is too large for a stack, with the bytes that each work-item has of it: of the whole, a
-    buffer that comes after a program's other arguments, each has a part."""
+    """The scratch memory that is too large for a stack, with the bytes of each work-item. It is a buffer after a
+    program's other arguments, of which each work-item has a part."""
     buffers = []
     for node in uops:
         if node.op is Ops.DEFINE_LOCAL:
@@ -61,7 +61,7 @@ def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
 
 
 class VectorRenderer:
-    """A kernel made for a CPU as OpenCL C."""
+    """Renders a kernel made for a CPU as OpenCL C."""
 
     language = "opencl"
 
@@ -70,8 +70,8 @@ class VectorRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`; its work-items divide the THREAD axis, and no call does.
-        RenderError where it has a type that the target lacks."""
+        """The `ProgramSpec` of a kernel called `name`. Its work-items divide the THREAD axis, so that calls need not.
+        RenderError if it uses a dtype that the target lacks."""
         check_types(self.target, uops)
         lines = VectorWriter(uops, as_x86=self.target.arch == "x86_64").write(name)
         spec = spec_of(name, self.target, uops, self.language, lines, self.compiler)
@@ -79,7 +79,7 @@ class VectorRenderer:
 
 
 class VectorWriter(GPUWriter):
-    """What one of the work-items does."""
+    """Writes the code of one work-item."""
 
     def __init__(self, uops: Sequence[UOp], *, as_x86: bool) -> None:
         super().__init__(uops, OPENCL, as_x86=as_x86)
@@ -171,7 +171,7 @@ class VectorWriter(GPUWriter):
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1 or op in (Ops.SQRT, Ops.FLOOR):
             return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
-        kind = short(dtype)  # number by number: PoCL's sin of a vector is wrong in all lanes where one is large
+        kind = short(dtype)  # one by one: PoCL's sin of a vector is wrong in all lanes if one is large
         return self.by_lanes(LIBM[op], kind, [kind] * len(values), dtype.count, values)
 
     def scale(self, dtype: DType, values: list[str]) -> str:
@@ -302,7 +302,7 @@ class VectorWriter(GPUWriter):
         self.line(f"__global {kind}* restrict {name} = scratch{self.scratch[node]} + {each} * get_global_id(0);")
 
     def space(self, index: UOp) -> str:
-        """In which of OpenCL's memories an INDEX is."""
+        """The OpenCL address space of an INDEX."""
         buffer = index.src[0]
         return "__global" if buffer.op is Ops.DEFINE_GLOBAL or buffer in self.scratch else "__private"
 
@@ -376,12 +376,12 @@ def _element(node: UOp) -> str:
 
 
 def _lane(number: int) -> str:
-    """How OpenCL calls a lane of a vector."""
+    """OpenCL's name of a lane of a vector."""
     return f"s{number:x}"
 
 
 def _lanes(count: int, call: str) -> str:
-    """`call` for each lane, whose name stands where it has {}."""
+    """`call` for each lane, whose name replaces {}."""
     return ", ".join([call.format(_lane(number)) for number in range(count)])
 
 

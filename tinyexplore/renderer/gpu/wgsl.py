@@ -1,7 +1,7 @@
-"""WGSL, the language of WebGPU: what one work-item does, by the C writer's way through a program.
+"""WGSL, the language of WebGPU: the code of one work-item, in the C writer's order of a program.
 
-Its numbers have 32 bits: indices are i32, which the bounds of a program must allow, and memory has no smaller elements:
-a bool in a buffer takes a word, which whoever fills the buffer sees to.
+Its numbers have 32 bits: indices are i32, which the bounds of a program must allow. Memory has no smaller elements: a
+bool in a buffer takes a word, and the code that fills the buffer converts it.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ TYPES = {
     dtypes.int64: "i32",
     dtypes.float32: "f32",
 }
-ITEMS = 64  # of a group, where the program leaves it to the runtime
-MOST_GROUPS = 65_535  # of one dimension, whatever the device
-# how a work-item knows its numbers, by the first letters of a SPECIAL
+ITEMS = 64  # work-items of a group, if the program leaves it to the runtime
+MOST_GROUPS = 65_535  # groups of one dimension, on any device
+# the indices of a work-item, by the first letters of a SPECIAL
 PLACES = {
     "gidx": ("workgroup_id", "group"),
     "lidx": ("local_invocation_id", "item"),
     "idx": ("global_invocation_id", "place"),
 }
-# made of bits when the program runs: WGSL refuses constants that are not finite
+# made from bits at run time: WGSL rejects constants that are not finite
 _NOT_FINITE = {"INFINITY": ("inf", "0x7f800000u"), "NAN": ("nan", "0x7fc00000u")}
-# by its bits: compilers of WGSL may take it that no value is NaN, and that no comparison meets one
-# WGSL leaves open what becomes of a float that no integer holds; a compiler may take it that there is no NaN
+# by its bits: WGSL compilers may assume that no value is NaN, also in comparisons
+# WGSL does not define the conversion of a float outside an integer's range, and compilers may assume no NaN
 _TO_INT = {
     "f32_to_i32": """\
 fn f32_to_i32(x: f32) -> i32 {
@@ -58,7 +58,7 @@ fn f32_to_u32(x: f32) -> u32 {
 }""",
 }
 _IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"
-# of what lies below 0 WGSL knows no power
+# WGSL has no power of a negative number
 _POW = """\
 fn pow_f32(x: f32, y: f32) -> f32 {{
   let p: f32 = pow(abs(x), y);
@@ -66,7 +66,7 @@ fn pow_f32(x: f32, y: f32) -> f32 {{
   let all: f32 = select(select(p, below, x < 0.0f), {nan}, is_nan(x) || is_nan(y));
   return select(all, 1.0f, y == 0.0f || x == 1.0f || (x == -1.0f && abs(y) == {inf}));
 }}"""
-# by hyperbolic sine and cosine, say, which overflow
+# which an implementation may compute by sinh and cosh, which overflow
 _TANH = "fn tanh_f32(x: f32) -> f32 { return select(tanh(clamp(x, -10.0f, 10.0f)), x, is_nan(x)); }"
 # exact, where WGSL's own x - y * trunc(x / y) is rounded: y times a power of 2, no less than half of what is left, goes
 # off until less than y is left; a y below the least normal number leaves 0
@@ -89,7 +89,7 @@ _OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} =
 
 
 def too_wide(uops: Sequence[UOp]) -> str:
-    """Which numbers of a program WGSL has no type for, as text; "" where it has all."""
+    """The dtypes of a program that WGSL lacks, as text; an empty string if it has all."""
     for node in uops:
         base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
         if base is dtypes.int64 and (isinstance(node.dtype, PtrDType) or not is_short(node)):
@@ -98,7 +98,7 @@ def too_wide(uops: Sequence[UOp]) -> str:
 
 
 def is_spread(launch: Launch) -> bool:
-    """Whether a dimension may have more groups than any device allows: then all groups are counted in one number."""
+    """Whether a dimension may have more groups than any device allows: then one number counts all groups."""
     most = [bounds(end)[1] for end in launch.grid]
     if launch.group is None:
         most[0] = -(-most[0] // ITEMS)
@@ -106,7 +106,7 @@ def is_spread(launch: Launch) -> bool:
 
 
 def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
-    """How many groups are to be launched, by dimension, for these values of the Variables."""
+    """The number of groups to launch, by dimension, for these values of the Variables."""
     sizes = launch.sizes(values)
     if is_spread(launch):
         total = prod(sizes) if launch.group is not None else -(-prod(sizes) // ITEMS)
@@ -115,19 +115,19 @@ def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
 
 
 def is_short(node: UOp) -> bool:
-    """Whether 32 bits hold whatever an integer of 64 bits may be."""
+    """Whether every value of a 64-bit integer fits in 32 bits."""
     low, high = bounds(node)
     return -(1 << 31) <= low and high < 1 << 31
 
 
 def in_words(index: UOp) -> bool:
-    """True for an element of a buffer of bools."""
+    """Whether this is an element of a buffer of bools."""
     buffer = index.src[0]
     return buffer.op is Ops.DEFINE_GLOBAL and isinstance(buffer.dtype, PtrDType) and dtypes.is_bool(buffer.dtype.base)
 
 
 class WGSLWriter(CWriter):
-    """The C writer's way through a program, written as WGSL."""
+    """The C writer's order of a program, written as WGSL."""
 
     indent_text = "  "
 
@@ -160,7 +160,9 @@ class WGSLWriter(CWriter):
         kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
         if self.spread:
             kinds.add("gidx")
-        parameters = [f"@builtin({what}) {name}: vec3<u32>" for kind, (what, name) in PLACES.items() if kind in kinds]
+        parameters = [
+            f"@builtin({builtin}) {name}: vec3<u32>" for kind, (builtin, name) in PLACES.items() if kind in kinds
+        ]
         if self.spread:
             parameters += ["@builtin(num_workgroups) groups: vec3<u32>", "@builtin(local_invocation_index) one: u32"]
         sizes = ", ".join(map(str, launch.group or (ITEMS,)))
@@ -195,7 +197,7 @@ class WGSLWriter(CWriter):
                 super().write_node(node)
 
     def special(self, node: UOp) -> None:
-        """The number of a work-item or a group, with how many there are."""
+        """The index of a work-item or a group, with the number of them."""
         kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
         name, end = self.name(node, node.arg), node.src[0]
         if self.spread and node in self.places:
@@ -206,7 +208,7 @@ class WGSLWriter(CWriter):
             self.line(f"if ({name} >= {self.operand(end)}) {{ return; }}")
 
     def share_of_number(self, node: UOp, name: str) -> None:
-        """A place in one dimension of a grid, of which the groups, or the work-items, are counted in one number."""
+        """The index in one dimension of a grid whose groups, or work-items, are counted by one number."""
         size, is_item = self.operand(node.src[0], ATOM), node.arg.startswith("idx")
         if node is self.places[0]:
             number = "group.x + group.y * groups.x"
@@ -237,7 +239,7 @@ class WGSLWriter(CWriter):
         text = f"{buffer}[{position}]"
         if in_words(node.src[0]):
             text += " != 0u"
-        if valid is not None:  # an access beyond the end is defined in WGSL, and not used here
+        if valid is not None:  # an out-of-range access is defined in WGSL, but not used here
             text = f"select({TYPES[dtype]}(0), {text}, {self.operand(valid)})"
         self.declare(node, text)
 
@@ -278,7 +280,7 @@ class WGSLWriter(CWriter):
             return f"round({self.operand(rounded)})", ATOM
         if op in OpGroups.COMPARE and source is dtypes.bool:
             return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
-        if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != says nothing of NaN
+        if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != does not handle NaN
             return "!({} == {})".format(*[self.operand(src, ATOM) for src in node.src]), ATOM
         return super().alu(node)
 
@@ -341,7 +343,9 @@ class WGSLWriter(CWriter):
 
     def bitcast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(source) or dtypes.is_bool(target) or source.itemsize != target.itemsize:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: WGSL has bits of numbers of 32 bits")
+            raise RenderError(
+                f"BITCAST of {source!r} to {target!r}: WGSL bitcasts between types of equal size only, and no bools"
+            )
         return text if source is target else f"bitcast<{TYPES[target]}>({text})"
 
     def table(self, node: UOp) -> str:
@@ -349,7 +353,7 @@ class WGSLWriter(CWriter):
 
 
 def _rounded(node: UOp) -> UOp | None:
-    """The x of (x + c) - c, where c is so large that the sum has no fraction: WGSL lets compilers cancel that."""
+    """The x of (x + c) - c, where c is so large that the sum has no fraction: WGSL compilers may cancel that."""
     if node.op is not Ops.ADD or node.dtype is not dtypes.float32 or node.src[0].op is not Ops.ADD:
         return None
     (x, c), back = node.src[0].src, node.src[1]

@@ -1,4 +1,4 @@
-"""LLVM IR: how it is written, and how much LLVM is to do for it."""
+"""LLVM IR: its renderer, and the choice of LLVM's optimization effort."""
 
 from tinyexplore.renderer.llvm.renderer import LLVMRenderer, with_debug_info
 

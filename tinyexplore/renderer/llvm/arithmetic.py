@@ -34,7 +34,7 @@ _REGISTER = {
     dtypes.float64: "double",
 }
 
-# each is an intrinsic of LLVM by its own name
+# each is an LLVM intrinsic with the same name
 _INTRINSICS = {
     Ops.SQRT,
     Ops.EXP,
@@ -54,9 +54,9 @@ _BOOL_OP = {Ops.ADD: "or", Ops.MAX: "or", Ops.MUL: "and", Ops.MIN: "and"}
 _FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
 _INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 
-DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}  # of 16 words at a time
+DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}  # for 16 words at a time
 SCALE_FEATURES = frozenset({"+avx512f", "+avx512vl"})
-REGISTER_BITS = 512  # of these, at the most
+REGISTER_BITS = 512  # their greatest size
 
 _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
 
@@ -75,7 +75,7 @@ def register_type(dtype: DType) -> str:
 
 
 def is_tile(dtype: DType) -> bool:
-    """True for what a tile register of a CPU holds: no vector is as long."""
+    """Whether a tile register of a CPU holds this dtype: no vector is as long."""
     return dtype.count * dtype.itemsize == TILE_ROWS * TILE_ROW_BYTES
 
 
@@ -115,8 +115,8 @@ def literal(value: Any, dtype: DType) -> str:
 
 @cache
 def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
-    """`op` of two values of `dtype` where that is one instruction whatever the values: how it begins, what its register
-    is called. None for all others."""
+    """For `op` on two values of `dtype` that is one instruction for all values: its text up to the operands, and the
+    name of its register. None otherwise."""
     if dtypes.is_float(dtype) and dtype.scalar not in _COMPUTED_IN_FLOAT32 and op in _FLOAT_OP:
         name = _FLOAT_OP[op]
     elif dtypes.is_int(dtype) and op in _INT_OP and (dtype is not dtypes.index or op not in (Ops.ADD, Ops.MUL)):
@@ -128,7 +128,7 @@ def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
 
 @cache
 def suffix(dtype: DType) -> str:
-    """How intrinsics name a type: f32, v16f32."""
+    """The name of a dtype in intrinsics: f32, v16f32."""
     scalar = dtype.scalar
     letter = "f" if dtypes.is_float(scalar) else "i"
     bits = 1 if scalar is dtypes.bool else scalar.bits
@@ -142,7 +142,7 @@ class InstructionWriter:
         self.target = target
         self.lines: list[SourceLine] = []
         self.declared: dict[str, str] = {}
-        self.made_by: tuple[UOp, ...] = ()  # what is being written, and the constants and addresses written with it
+        self.made_by: tuple[UOp, ...] = ()  # the present node, with the constants and addresses written with it
         self._count = 0
         self._fuses = target.fuses
 
@@ -217,7 +217,7 @@ class InstructionWriter:
         return self.value(f"sub {result} {product}, {too_much}", "dot")
 
     def scale(self, dtype: DType, x: str, n: str) -> str:
-        """x times 2 to the power of n rounded down, by AVX-512's own instruction for it."""
+        """x times 2 to the power of floor(n), by AVX-512's instruction."""
         lanes = max(dtype.count, 128 // dtype.bits)
         wide = dtype.scalar.vec(lanes)
         kind, bits = register_type(wide), lanes * dtype.bits
@@ -229,7 +229,7 @@ class InstructionWriter:
         return self.lanes(scaled, wide, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
-        """The lanes of a register that the low bits of `index` name."""
+        """The lanes of a register that the low bits of `index` select."""
         dtype, source = node.dtype, node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
         count = REGISTER_BITS // dtype.scalar.bits
@@ -244,7 +244,7 @@ class InstructionWriter:
         return self.lanes(self.call(kind, name, (kind, f"<{values}>"), place, hint="table"), wide, dtype.count)
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:
-        """The first `count` lanes of a vector; those beyond it hold anything."""
+        """The first `count` lanes of a vector; further lanes are undefined."""
         if dtype.count == count:
             return value
         kind = register_type(dtype)
@@ -252,7 +252,7 @@ class InstructionWriter:
         return self.value(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{chosen}>", "lanes")
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        """`op` on values that are all of `dtype`."""
+        """`op` on values that all have `dtype`."""
         plain = plain_instruction(op, dtype)
         if plain is not None:
             return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
@@ -301,7 +301,7 @@ class InstructionWriter:
         raise RenderError(f"{op.name} of {dtype!r}: not an operation on floats ({node!r})")
 
     def per_lane(self, function: str, dtype: DType, value: str) -> str:
-        """A C function that knows no vectors, lane by lane."""
+        """Calls a scalar C function lane by lane."""
         scalar = register_type(dtype.scalar)
         if dtype.count == 1:
             return self.call(scalar, function, (scalar, value), hint=function)
@@ -380,7 +380,7 @@ class InstructionWriter:
         return self.value(f"{instruction} {before} {value} to {after}", "cast")
 
     def cast(self, value: str, source: DType, target: DType) -> str:
-        """The conversion of `uop/semantics.py`, also of what does not fit an integer type."""
+        """The conversion of `uop/semantics.py`, also for values outside an integer dtype's range."""
         if source is target:
             return value
         count = source.count
@@ -416,7 +416,7 @@ class InstructionWriter:
         return self.convert("zext" if unsigned else "sext", value, source, target)
 
     def float_to_int(self, value: str, source: DType, target: DType) -> str:
-        """Through the signed type that machines convert to in one instruction."""
+        """Converts through the signed integer type for which machines have one instruction."""
         if target.scalar is dtypes.uint64:
             return self.float_to_uint64(value, source)
         through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
@@ -425,7 +425,7 @@ class InstructionWriter:
         return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
 
     def truncated(self, value: str, source: DType, target: DType) -> str:
-        """A float as int32 or int64; what does not fit becomes the least of them, as x86's instruction has it."""
+        """A float as int32 or int64. Values out of range become the least integer, as on x86."""
         whole = self.convert("fptosi", value, source, target)
         whole = self.value(f"freeze {register_type(target)} {whole}", "cast")
         if self.target.arch == "x86_64":
@@ -480,7 +480,8 @@ class InstructionWriter:
         return self.convert("trunc", chosen, u32, u16)
 
     def double_to_odd_float(self, value: str, count: int) -> str:
-        """A float32 that rounds to float16 as the double would: towards zero, the last bit set where bits were lost."""
+        """A float32 that rounds to float16 as the double would: rounded towards zero, with the last bit set if bits
+        were lost (round to odd)."""
         i32, f32, f64 = (dtype.vec(count) for dtype in (dtypes.int32, dtypes.float32, dtypes.float64))
         kind, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
         nearest = self.convert("fptrunc", value, f64, f32)

@@ -1,5 +1,5 @@
-"""Tensor cores in LLVM IR: for NVIDIA an instruction of PTX, as inline assembly, for AMD an intrinsic of LLVM's, and
-for Intel's AMX those on its tile registers, which LLVM allocates and configures.
+"""Tensor cores in LLVM IR: a PTX instruction as inline assembly for NVIDIA, an LLVM intrinsic for AMD, and for Intel's
+AMX intrinsics on tile registers, which LLVM allocates and configures.
 
 What a lane holds is a vector; PTX takes it as words of 32 bits, and gives a struct of floats (or integers).
 """
@@ -45,7 +45,7 @@ def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: S
 
 
 def _words_of(core: TensorCore, registers: int) -> range:
-    """The words that so many elements are."""
+    """A range over the machine words that hold `registers` elements of a factor."""
     return range(registers * core.factor.itemsize // dtypes.uint32.itemsize)
 
 
@@ -62,7 +62,7 @@ def _words(value: Value, core: TensorCore, kind: str, kind_of_value: str) -> lis
 
 
 def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str], values: Sequence[str]) -> str:
-    """MFMA: without a broadcast, or another order of lanes; WMMA: the name says the types."""
+    """MFMA: without a broadcast or another order of lanes. WMMA: the name includes the types."""
     name = core.name.replace("_w32", "").replace("_", ".")
     arguments = list(zip(kinds, values))
     if name.startswith("mfma"):
@@ -75,7 +75,7 @@ def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str]
 # *** tile registers ***
 
 SHAPE = (("i16", str(TILE_ROWS)), ("i16", str(TILE_ROW_BYTES)))  # rows, and bytes of each
-STRIDE = ("i64", str(TILE_ROW_BYTES))  # a tile lies in memory row by row
+STRIDE = ("i64", str(TILE_ROW_BYTES))  # a tile is row-major in memory
 TILE = "x86_amx"
 
 
@@ -88,10 +88,10 @@ def load_tile(writer: InstructionWriter, pointer: str) -> str:
 
 
 def store_tile(writer: InstructionWriter, pointer: str, tile: str) -> None:
-    given = (*SHAPE, ("ptr", pointer), STRIDE, (TILE, tile))
+    arguments = (*SHAPE, ("ptr", pointer), STRIDE, (TILE, tile))
     name = "llvm.x86.tilestored64.internal"
-    writer.declared[name] = f"declare void @{name}({', '.join(kind for kind, _ in given)})"
-    writer.raw(f"  call void @{name}({', '.join(f'{kind} {value}' for kind, value in given)})")
+    writer.declared[name] = f"declare void @{name}({', '.join(kind for kind, _ in arguments)})"
+    writer.raw(f"  call void @{name}({', '.join(f'{kind} {value}' for kind, value in arguments)})")
 
 
 def product_of_tiles(writer: InstructionWriter, core: TensorCore, a: str, b: str, c: str) -> str:

@@ -1,4 +1,4 @@
-"""How much LLVM is to do for a program: whether its passes would find anything, and whether it is worth looking."""
+"""Chooses LLVM's optimization effort for a program: whether its passes would help and are worth their time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
 WORK = OpGroups.ALU | {Ops.LOAD, Ops.STORE}
-LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
-BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
+LONG = 100  # UOps: shorter programs get all of LLVM's passes, which take little time for them
+BRIEF = 256  # executed UOps, counting loop iterations: about 0.1 µs for any code
 LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
-MOST_SHUFFLED = 6  # vectors that lanes are taken from by shuffles: from more, lane by lane
-MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
+MOST_SHUFFLED = 6  # most vectors from which shuffles take lanes; with more, lanes are taken one by one
+MOST_PUT_TOGETHER = 5  # vectors with an operation for each vector that is built from lanes
 
 
 def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
-    """How much LLVM is to do for a program. Tile registers are allocated well by all efforts but the LEAST."""
+    """How much LLVM optimizes a program. All efforts but the LEAST allocate tile registers well."""
     if any([node.op is Ops.WMMA for node in uops]):
         return Effort.LIGHT
     if is_brief(uops):
@@ -96,8 +96,8 @@ def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
 
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
-    """True where the innermost loops do all their work, but for addresses, in vectors of at least half of
-    `vector_bytes`, and none of it under a condition, but for loads and stores where nothing is summed up. A scalar may
+    """Whether the innermost loops do all their work, but for addresses, in vectors of at least half of
+    `vector_bytes`. Only loads and stores may be under a condition, and only where nothing is summed up. A scalar may
     be loaded for all lanes, none may be put into or taken from single ones, but for shuffles.
     """
     bodies = innermost_bodies(uops)

@@ -32,11 +32,11 @@ from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 
-CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime, where a backend has to say it
+CHOSEN_ITEMS = 256  # work-items of a group that the program leaves to the runtime, if a backend must state it
 LETTERS = "xyz"
 FUNCTIONS = TRANSCENDENTAL + DOUBLE + REMAINDER
 _WRITTEN_OUT = OpGroups.TRANSCENDENTAL | {Ops.MOD}
-# what has no formula here, and no instruction there: C's functions, which GPUs are not linked with
+# functions without a formula here or an instruction there: GPUs are not linked with C's functions
 _NOT_THERE = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
 
 
@@ -103,7 +103,7 @@ BACKENDS = {"cuda": PTX, "hip": AMDGCN}  # by the language that a GPU's programs
 
 
 class GPUIRRenderer:
-    """LLVM IR for a GPU that LLVM has a backend for. `compiler` names what compiles it, for cache keys."""
+    """LLVM IR for a GPU with an LLVM backend. `compiler` names the compiler, for cache keys."""
 
     language = "llvm"
 
@@ -121,7 +121,7 @@ class GPUIRRenderer:
 
 
 class _KernelWriter(FunctionWriter):
-    """The way through a program that a CPU's has, with what a GPU's has besides."""
+    """The CPU's way of writing a program, with the additions for a GPU."""
 
     without_lines = WITHOUT_LINES - {Ops.BARRIER}
 
@@ -162,7 +162,7 @@ class _KernelWriter(FunctionWriter):
         ]
 
     def limit(self, uops: Sequence[UOp]) -> str:
-        """How many work-items a group has, where that is known."""
+        """The number of work-items of a group, if it is known."""
         group = Launch.of(uops).group
         if group is None and not self.backend.size:
             group = (CHOSEN_ITEMS,)
@@ -189,7 +189,7 @@ class _KernelWriter(FunctionWriter):
             super().write_node(node)
 
     def special(self, node: UOp) -> None:
-        """The number of a work-item or a group; where the runtime chooses groups, some have work-items too many."""
+        """The index of a work-item or a group. If the runtime chooses groups, some have surplus work-items."""
         kind, dimension, end = node.arg[:-1], int(node.arg[-1]), node.src[0]
         if kind != "idx":
             self.names[node] = self.number(kind, dimension)
@@ -200,12 +200,12 @@ class _KernelWriter(FunctionWriter):
         index = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
         inside = self.value(f"icmp slt i64 {index}, {self.operand(end)}", "inside")
         self.has_guard = True
-        here = f"item.at{len(self.lines)}"
-        self.raw(f"  br i1 {inside}, label %{here}, label %outside")
-        self.label(here)
+        label = f"item.at{len(self.lines)}"
+        self.raw(f"  br i1 {inside}, label %{label}, label %outside")
+        self.label(label)
 
     def number(self, kind: str, dimension: int) -> str:
-        """A register with a number of the work-item's, its group's, or ("") of how many a group has."""
+        """A register with the index of the work-item, of its group, or ("") the number of work-items in a group."""
         function = self.backend.numbers[kind] if kind else self.backend.size
         if not function:
             return str(CHOSEN_ITEMS if dimension == 0 else 1)
@@ -228,11 +228,11 @@ class _KernelWriter(FunctionWriter):
             self.entry_block.append(SourceLine(f"  %{name} = alloca {kind}, align 16", (node,)))
 
     def alignment(self, dtype: DType) -> int:
-        """Vectors are aligned to their width, else LLVM would divide the access."""
+        """Vectors are aligned to their width; otherwise LLVM would divide the access."""
         return dtype.itemsize * dtype.count
 
     def alu(self, node: UOp, values: list[str]) -> str:
-        """As for a CPU; functions that the backend lacks are written out where they stand."""
+        """As for a CPU; functions that the backend lacks are written out."""
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count > 1:
@@ -257,7 +257,7 @@ class _KernelWriter(FunctionWriter):
 
 
 def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:
-    """A pointer into an address space as one that may point anywhere."""
+    """Casts a pointer into an address space to a generic pointer."""
     return SourceLine(f"  {name} = addrspacecast {kind} {value} to ptr", (node,))
 
 

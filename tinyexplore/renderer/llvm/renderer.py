@@ -6,7 +6,7 @@ index of its UOp in the program plus one, so that what the optimiser and the ass
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm.arithmetic import (
@@ -42,18 +42,18 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-# what a function says of its effort, for readers of the IR: what compiles it depends on `ProgramSpec.options`
+# attributes that show the effort to readers of the IR; compilation uses `ProgramSpec.options`
 EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "effort"="light"', Effort.LEAST: ' "effort"="least"'}
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
-USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with
+USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # their sources are not used in arithmetic
 WRITTEN_ALONE = frozenset({Ops.GEP, Ops.RESULT, Ops.ENDRANGE, Ops.DEFINE_GLOBAL})
 STORES_AND_LOOPS = frozenset({Ops.STORE, Ops.RANGE})
-BLOCK_BYTES = 16  # within which instructions move lanes about at the least price
+BLOCK_BYTES = 16  # within such blocks, moving lanes is cheapest
 
 
 class LLVMRenderer:
-    """Textual LLVM IR for the CPU described by `target`. `compiler` names what compiles it, for cache keys."""
+    """Textual LLVM IR for the CPU described by `target`. `compiler` names the compiler, for cache keys."""
 
     language = "llvm"
 
@@ -74,8 +74,8 @@ class LLVMRenderer:
 
 
 class FunctionWriter(InstructionWriter):
-    """Walks the linear program once; `names` has the register, constant or pointer of each UOp (of an accumulator, what
-    it is at this point of the program)."""
+    """Walks the linear program once; `names` has the register, constant or pointer of each UOp (for an accumulator, the
+    present one)."""
 
     without_lines = WITHOUT_LINES
 
@@ -83,40 +83,41 @@ class FunctionWriter(InstructionWriter):
         super().__init__(target)
         self.streaming = streaming
         self.effort = effort
-        self.has_branches = False  # so far: blocks that an access under a condition stands in
+        self.has_branches = False  # whether there are conditional accesses in blocks so far
         self.names: dict[UOp, str] = {}
-        self.entry_block: list[SourceLine] = []  # scratch memory is taken once, whatever loop it is used in
+        self.entry_block: list[SourceLine] = []  # scratch memory is allocated once, for all loops
         self.block = "entry"
         self.to_free: list[str] = []
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
-        self.changed: dict[UOp, dict[UOp, UOp]] = {}  # by loop, the accumulators that it changes, and the ASSIGNs
+        # for each loop still to be opened, the accumulators that it changes, and the ASSIGNs
+        self.changed: Iterator[dict[UOp, UOp]] = iter(())
         self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
-        self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
-        self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
-        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers, as far as they are frozen
-        self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
+        self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the present loop
+        self.near: set[UOp] = set()  # indices at a constant distance from a pointer that their neighbours share
+        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of those of these pointers that are frozen
+        self.pointers: dict[tuple[UOp, UOp], str] = {}  # all valid pointers, by buffer and index
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
         # Loads of LEAST are volatile: instruction by instruction (FastISel, up to LLVM 22 at least), a load that only a
         # select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes where 4 are meant.
         # Volatile ones become operands of nothing, whatever the instruction.
         self.loads = "load volatile" if effort is Effort.LEAST else "load"
-        self.hides_steps = False  # whether LLVM is kept from finding out how addresses change in loops
-        self.freezes = False  # whether it is kept from finding out how places change that are a least or a most
-        self.unwritten: set[UOp] = set()  # what needs no instruction
+        self.hides_steps = False  # whether the change of addresses in loops is hidden from LLVM
+        self.freezes = False  # whether the change of indices that are minima or maxima is hidden from LLVM
+        self.unwritten: set[UOp] = set()  # nodes that need no instruction
         self.distances: set[UOp] = set()  # those of them that are sums, and part of an address
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         attributes = self.attributes()
-        is_final = self.effort is not Effort.FULL  # no pass changes what is written here
+        is_final = self.effort is not Effort.FULL  # no pass changes this IR
         self.hides_steps = is_final and self.has_long_vectors(uops)
-        self.freezes = is_final and not self.hides_steps  # the vectorisers would not see through it
+        self.freezes = is_final and not self.hides_steps  # vectorizers cannot analyze frozen values
         self.prepare(uops)
         self.write_nodes(uops)
         self.made_by = ()
         if self.streaming:
-            self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
+            self.raw("  fence seq_cst")  # other threads see such stores only after a fence
         for pointer in self.to_free:
             self.raw(f"  call void @free(ptr {pointer})")
         variables = variable_arguments(uops)
@@ -140,15 +141,15 @@ class FunctionWriter(InstructionWriter):
         return lines
 
     def prepare(self, uops: Sequence[UOp]) -> None:
-        """Finds out what has to be known of the whole program before its first line."""
+        """Analyzes the whole program before its first line is written."""
         self.near, distances = _near_places(uops)
         if self.freezes:
             self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
-        self.changed = _changed_in_loops(uops)
+        self.changed = iter(_changed_in_loops(uops))
         self.unwritten, self.distances = _only_shuffled(uops) | distances, distances
 
     def write_nodes(self, nodes: Sequence[UOp]) -> None:
-        """`nodes`, one after the other."""
+        """Writes `nodes`, one after the other."""
         names, unwritten, arithmetic, without_lines = self.names, self.unwritten, OpGroups.ALU, self.without_lines
         for node in nodes:
             if node.op in without_lines or node in unwritten:
@@ -158,27 +159,27 @@ class FunctionWriter(InstructionWriter):
                 values = [names[src] if src in names else self.operand(src) for src in node.src]
                 result = self.alu(node, values)
                 if self.freezes and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
-                    result = self.value(f"freeze i64 {result}", "place")  # how it changes is not worth finding out
+                    result = self.value(f"freeze i64 {result}", "place")  # its change in loops is not worth analyzing
                 names[node] = result
             else:
                 self.write_node(node)
 
     def attributes(self) -> str:
-        """What LLVM is told of both functions. What it knows of the CPU it rebuilds for each set of attributes that
-        say something of it, which takes a millisecond, so these are two at the most."""
+        """The attributes of both functions. LLVM rebuilds its description of the CPU for each set of attributes that
+        mentions it, which takes a millisecond, so there are at most two."""
         width = f' "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
         return f"noinline nounwind{'' if self.effort is Effort.LEAST else width}{EFFORT_ATTRIBUTE[self.effort]}"
 
     def has_long_vectors(self, uops: Sequence[UOp]) -> bool:
-        """True where vectors take several registers: work beside which it costs nothing to compute each address again.
+        """Whether vectors take several registers. Beside such work, computing each address again costs nothing.
 
-        What LLVM would do to make it cheaper takes a tenth to a sixth of the time that a product takes to compile.
+        LLVM's work to make addresses cheaper takes a tenth to a sixth of the compile time of a product.
         """
         width = self.target.vector_bytes
         return any(node.op is Ops.MULACC and node.dtype.count * node.dtype.itemsize > width for node in uops)
 
     def parameters(self, buffers: Sequence[UOp], variables: Sequence[UOp]) -> list[str]:
-        """The buffers and integers that a kernel takes, and what LLVM's passes may know of them."""
+        """The buffers and integers that a kernel takes, with attributes for LLVM's passes."""
         aligned = {node.src[0].src[0] for node in self.streaming}
         declarations = []
         for node in buffers:
@@ -188,7 +189,7 @@ class FunctionWriter(InstructionWriter):
         return declarations + [f"i64 {self.names[node]}" for node in variables]
 
     def unpacked(self, place: int, node: UOp) -> list[SourceLine]:
-        """A buffer's address, or an integer, out of the array that `@name_entry` is given."""
+        """The address of a buffer, or an integer, from the argument array of `@name_entry`."""
         kind = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
         slot = f"  %slot{place} = getelementptr inbounds ptr, ptr %buffers, i64 {place}"
         loaded = f"  {self.names[node]} = load {kind}, ptr %slot{place}, align 8"
@@ -210,7 +211,7 @@ class FunctionWriter(InstructionWriter):
         return [SourceLine(text, ()) for text in texts]
 
     def unique(self, name: str) -> str:
-        """`name`, or `name` with a number where it is taken."""
+        """`name`, or `name` with a number if it is in use."""
         count = 1
         unique_name = name
         while unique_name in self.used_names:
@@ -224,7 +225,7 @@ class FunctionWriter(InstructionWriter):
         self.block = name
 
     def operand(self, node: UOp) -> str:
-        """The register or constant of a source; of an accumulator, what it is now."""
+        """The register or constant of a source; for an accumulator, the present one."""
         operand_text = self.names.get(node)
         if operand_text is not None:
             return operand_text
@@ -234,7 +235,7 @@ class FunctionWriter(InstructionWriter):
         raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
 
     def write_node(self, node: UOp) -> None:
-        """What is no arithmetic."""
+        """Writes a node that is no arithmetic."""
         match node.op:  # the most frequent first
             case Ops.LOAD:
                 self.names[node] = self.load(node)
@@ -298,7 +299,7 @@ class FunctionWriter(InstructionWriter):
         self.to_free.append(name)
 
     def address(self, index: UOp) -> tuple[str, DType]:
-        """The pointer to an INDEX's element; it may lie outside the buffer where `valid` is false."""
+        """The pointer to an INDEX's element. It may be outside the buffer where `valid` is false."""
         buffer, position = index.src[:2]
         assert isinstance(buffer.dtype, PtrDType)
         base = buffer.dtype.base
@@ -312,10 +313,10 @@ class FunctionWriter(InstructionWriter):
         return self.behind(base, self.pointer(buffer, base, first), distance), base
 
     def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
-        """The pointer to a place in the buffer, made once where it holds.
+        """The pointer to an element of the buffer, computed once while it is valid.
 
-        One that serves several places is frozen, so that LLVM works out how that one changes from step to step, and
-        not how each of the places does: a tenth of what a product takes to compile.
+        A pointer that serves several elements is frozen, so that LLVM analyzes the change of one pointer instead of
+        each element's. That saves a tenth of the compile time of a product.
         """
         address = self.pointers.get((buffer, position))
         if address is None:
@@ -326,7 +327,7 @@ class FunctionWriter(InstructionWriter):
         return address
 
     def behind(self, base: DType, start: str, distance: UOp) -> str:
-        """A pointer `distance` elements behind another; both are places in one buffer."""
+        """A pointer `distance` elements after another one in the same buffer."""
         text = f"getelementptr inbounds {memory_type(base)}, ptr {start}, i64 {self.operand(distance)}"
         return self.value(text, "ptr")
 
@@ -348,18 +349,18 @@ class FunctionWriter(InstructionWriter):
         self.has_branches = True
         before = self.block
         condition = self.operand(valid)
-        here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %load.at{here}, label %load.done{here}")
-        self.label(f"load.at{here}")
+        place = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %load.at{place}, label %load.done{place}")
+        self.label(f"load.at{place}")
         loaded = self.value(plain, "load")
-        self.raw(f"  br label %load.done{here}")
-        self.label(f"load.done{here}")
+        self.raw(f"  br label %load.done{place}")
+        self.label(f"load.done{place}")
         zero = "zeroinitializer"
-        merged = self.value(f"phi {kind} [ {loaded}, %load.at{here} ], [ {zero}, %{before} ]", "load")
+        merged = self.value(f"phi {kind} [ {loaded}, %load.at{place} ], [ {zero}, %{before} ]", "load")
         return self.from_memory(merged, dtype)
 
     def alignment(self, dtype: DType) -> int:
-        """Of what address a load or store of this type is a multiple: vectors may start at any element."""
+        """The alignment of a load or store of this dtype: vectors may start at any element."""
         return dtype.itemsize
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
@@ -411,12 +412,12 @@ class FunctionWriter(InstructionWriter):
             self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
             return
         self.has_branches = True
-        here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %store.at{here}, label %store.done{here}")
-        self.label(f"store.at{here}")
+        place = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %store.at{place}, label %store.done{place}")
+        self.label(f"store.at{place}")
         self.raw(plain)
-        self.raw(f"  br label %store.done{here}")
-        self.label(f"store.done{here}")
+        self.raw(f"  br label %store.done{place}")
+        self.label(f"store.done{place}")
 
     def prefetch(self, node: UOp) -> None:
         index = node.src[0]
@@ -450,9 +451,9 @@ class FunctionWriter(InstructionWriter):
         self.outside.append(self.pointers)
         self.pointers = dict(self.pointers)
         count = len(self.lines)
-        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block that it ends in
+        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block in which it ends
         merged = {}
-        for acc, assign in self.changed.get(node, {}).items():  # what they become is known when the loop closes
+        for acc, assign in next(self.changed).items():  # what they become is known when the loop closes
             merged[acc] = self.names[acc], len(self.lines)
             inside = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
             self.lines.append(SourceLine(inside, (acc, assign)))
@@ -473,9 +474,9 @@ class FunctionWriter(InstructionWriter):
         before, count, merged = self.before[opened]
         self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
         for acc, (register, place) in merged.items():
-            here = self.lines[place]
+            open_line = self.lines[place]
             phi = f"phi {register_type(acc.dtype)} [ {register}, %{before} ], [ {self.names[acc]}, %{last} ]"
-            self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
+            self.lines[place] = SourceLine(f"  {open_line.text} = {phi}", open_line.uops)
             if not runs_always(opened):
                 self.names[acc] = self.value(phi, "after")
 
@@ -505,22 +506,22 @@ class FunctionWriter(InstructionWriter):
         return result
 
     def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
-        """Lanes of one vector or two, in any order; then those of each further vector between them."""
+        """Lanes of one or two vectors, in any order; then the lanes of each further vector are inserted."""
         kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
         places = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
         result = self.shuffle(kind, self.operand(vectors[0]), "poison", places) if len(vectors) == 1 else ""
         for last, vector in enumerate(vectors[1:], 1):
             if last > 1:
-                here = [
+                lane_indices = [
                     width + lane.arg if which == last else i for i, (lane, which) in enumerate(zip(node.src, number))
                 ]
-                places = [place if which <= last else None for place, which in zip(here, number)]
+                places = [place if which <= last else None for place, which in zip(lane_indices, number)]
             result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), places)
         return result
 
     def shuffle(self, kind: str, first: str, second: str, places: Sequence[int | None]) -> str:
-        """Lanes of two vectors one after the other, by their places; None: any."""
+        """Lanes of two concatenated vectors, by their numbers; None: any lane."""
         return self.shuffled_by(kind, first, second, mask_of(places))
 
     def shuffled_by(self, kind: str, first: str, second: str, mask: str) -> str:
@@ -587,7 +588,7 @@ class FunctionWriter(InstructionWriter):
         return rows
 
     def fenced(self, vector: str, dtype: DType) -> str:
-        """`vector`, of which LLVM does not see how it was made. Only floats have fences."""
+        """`vector`, whose origin is hidden from LLVM. Only floats have `llvm.arithmetic.fence`."""
         kind, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
         floats = register_type(words)
         name = f"llvm.arithmetic.fence.{suffix(words)}"
@@ -599,7 +600,8 @@ class FunctionWriter(InstructionWriter):
         return self.value(f"bitcast {floats} {fence} to {kind}", "mix")
 
     def horizontal(self, node: UOp) -> str:
-        """Lane i with lane i + half, until one is left; an odd lane waits for the next round. Truths are one number."""
+        """Combines lane i with lane i + half, until one is left; an odd lane waits for the next round. Bools are one
+        number."""
         source = node.src[0].dtype
         assert isinstance(source, DType)
         if len(node.src) > 1:
@@ -635,7 +637,7 @@ class FunctionWriter(InstructionWriter):
         return lanes[0]
 
     def horizontal_of_rows(self, node: UOp, dtype: DType) -> str:
-        """As `horizontal`, of vectors of `dtype` to a lane each. While there are two vectors, the halves that meet of
+        """`horizontal` for vectors of `dtype`, to one lane each. While there are two vectors, the combined halves of
         both fill one; their rows stay in order."""
         vectors, part, rows = [self.operand(src) for src in node.src], dtype.count, 1  # each has `rows` × `part` lanes
         while part > 1:
@@ -652,25 +654,29 @@ class FunctionWriter(InstructionWriter):
 
 
 def mask_of(places: Sequence[int | None]) -> str:
-    """What a shuffle takes its lanes by."""
+    """The lane mask of a shuffle."""
     lanes = ", ".join(["i32 poison" if place is None else f"i32 {place}" for place in places])
     return f"<{len(places)} x i32> <{lanes}>"
 
 
 def runs_always(loop: UOp) -> bool:
-    """True for a loop that has a first step whatever the call's arguments are."""
+    """Whether a loop has a first step for all arguments of the call."""
     return loop.arg.kind is not AxisKind.THREAD and loop.src[0].op is Ops.CONST and loop.src[0].arg > 0
 
 
-def _changed_in_loops(uops: Sequence[UOp]) -> dict[UOp, dict[UOp, UOp]]:
-    """By loop, the accumulators set before it that it changes, and the ASSIGNs that do."""
-    changed: dict[UOp, dict[UOp, UOp]] = {}
-    around: list[UOp] = []
+def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
+    """For each loop, in the order in which they open, the accumulators that it changes, and the ASSIGNs.
+
+    One RANGE may open two loops: a sum that depends on fewer loops than another one stands outside of them.
+    """
+    changed: list[dict[UOp, UOp]] = []
+    around: list[dict[UOp, UOp]] = []
     depth: dict[UOp, int] = {}
     for node in uops:
         op = node.op
         if op is Ops.RANGE:
-            around.append(node)
+            around.append({})
+            changed.append(around[-1])
         elif op is Ops.ENDRANGE:
             around.pop()
         elif op is Ops.DEFINE_ACC:
@@ -678,7 +684,7 @@ def _changed_in_loops(uops: Sequence[UOp]) -> dict[UOp, dict[UOp, UOp]]:
         elif op is Ops.ASSIGN:
             acc = node.src[0]
             for loop in around[depth[acc] :]:
-                changed.setdefault(loop, {})[acc] = node
+                loop[acc] = node
     return changed
 
 
@@ -697,15 +703,17 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
 
 
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
-    """The GEPs that nothing uses but shuffles, and columns of transposed matrices: they need no instruction."""
+    """The GEPs that only shuffles, and columns of transposed matrices, use: they need no instruction."""
     shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _transposed_from(node)}
     return lanes_of_alone(shuffled, uops)
 
 
 def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
-    """The INDEXes whose position is another one in the buffer and a constant; and the sums that nothing else uses.
+    """The INDEXes whose position is another position in the buffer plus a constant; and the sums that nothing else
+    uses.
 
-    An instruction addresses memory by a register and a constant anyway: where these say so, LLVM has less to find out.
+    An instruction addresses memory by a register and a constant anyway. If the IR does so too, LLVM has less to
+    analyze.
     """
     places = {node.src[0] for node in uops if node.op in ACCESSES}
     near = {index for index in places if len(index.src) == 2 and _is_near(*index.src)}
@@ -723,7 +731,7 @@ def _is_near(buffer: UOp, position: UOp) -> bool:
 
 
 def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
-    """`node` and its sources that have no instruction of their own: constants, and addresses with theirs."""
+    """`node` and its sources without an instruction: constants, and addresses with theirs."""
     if node.op in WRITTEN_ALONE:
         return (node,)
     written = [node]
@@ -741,8 +749,8 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
 
 
 def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
-    """The IR of `spec` with the place of every instruction: line i + 1 is `spec.uops[i]`. `kind`: what LLVM is to make
-    of it, a DICompileUnit's emissionKind."""
+    """The IR of `spec` with the source line of every instruction: line i + 1 is `spec.uops[i]`. `kind`: the
+    DICompileUnit's emissionKind, for LLVM's output."""
     position = {node: number for number, node in enumerate(spec.uops)}
     texts = []
     used: set[int] = set()

@@ -1,7 +1,7 @@
-"""Which stores may go past the caches: large results, written once, in whole cache lines, and never read.
+"""Finds stores that may bypass the caches: large results, written once, in whole cache lines, and never read.
 
-An ordinary store first fetches the line that it is about to overwrite; for a result that no cache could hold anyway
-that is a third to half of all memory traffic.
+An ordinary store first fetches the line that it overwrites. For a result that no cache could hold, that is a third to
+half of all memory traffic.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def factor(node: UOp) -> int:
-    """A number that divides every value of this index expression (0 divides only 0)."""
+    """A common divisor of all values of this index expression (0 if the index is always 0)."""
     if node.op is Ops.CONST:
         return abs(node.arg)
     if node.op is Ops.ADD:
@@ -30,7 +30,7 @@ def factor(node: UOp) -> int:
 def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
     """The STOREs that may bypass the caches, provided that their buffers start at a cache line.
 
-    Not those of a scatter's copy, some of which is written again.
+    Stores of a scatter's copy are excluded, because some of it is written again.
     """
     buffers = [node for node in uops if node.op is Ops.DEFINE_GLOBAL]
     if not any(is_large(buffer, target) for buffer in buffers):
@@ -67,11 +67,11 @@ def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp], target
         return False
     if not is_large(buffer, target):
         return False
-    return index.src[1].ranges.issuperset(open_loops)  # a loop that the place does not depend on writes it again
+    return index.src[1].ranges.issuperset(open_loops)  # a loop that the index does not depend on writes it again
 
 
 def _split(position: UOp) -> tuple[UOp | None, int]:
-    """An index as something plus a constant."""
+    """An index as an expression plus a constant."""
     if position.op is Ops.CONST:
         return None, position.arg
     if position.op is Ops.ADD and position.src[1].op is Ops.CONST:
@@ -80,7 +80,7 @@ def _split(position: UOp) -> tuple[UOp | None, int]:
 
 
 def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
-    """Stores that lie one behind the other, in order: the rows of a tile are a run each."""
+    """Runs of stores to consecutive addresses, in order: each row of a tile is a run."""
     run: list[tuple[int, UOp]] = []
     end = 0
     for offset, store in sorted(stores, key=lambda pair: pair[0]):
@@ -93,7 +93,7 @@ def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
 
 
 def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]], line_bytes: int) -> bool:
-    """True where a run fills cache lines, and each store is aligned to its own width."""
+    """Whether a run fills whole cache lines, with each store aligned to its width."""
     size = run[0][1].src[1].dtype.itemsize
     for offset, store in run:
         if offset % store.src[1].dtype.count:

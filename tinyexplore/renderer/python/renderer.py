@@ -1,7 +1,7 @@
 """The linear program as Python: one function over memoryviews, for the reference interpreter to execute.
 
-Scalars are Python numbers, vectors lists. float32 results are rounded by passing through a one-element float32 view.
-What has no short form is a call of a function named after its meaning (`exp_float32`), which
+Scalars are Python numbers, vectors are lists. float32 results are rounded by passing through a one-element float32
+view. An operation without a short form is a call of a function named after its meaning (`exp_float32`), which
 `tinyexplore.uop.semantics` defines.
 """
 
@@ -29,14 +29,14 @@ from tinyexplore.uop.semantics import to_dtype_range
 
 
 def memory_format(dtype: DType) -> str:
-    """The memoryview format of elements of `dtype`; 16-bit floats are seen as their bits."""
+    """The memoryview format of elements of `dtype`; 16-bit floats are read as their bits."""
     if dtype.scalar in dtypes.fp8s:
         return "B"
     return "H" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else str(dtype.fmt)
 
 
 def meaning_name(op: Ops, dtype: DType, source: DType) -> str:
-    """How the function of `op` is called in the text."""
+    """The name of the function of `op` in the text."""
     if op in (Ops.CAST, Ops.BITCAST):
         return f"{op.name.lower()}_{source.name}_to_{dtype.name}"
     return f"{op.name.lower()}_{source.name}"
@@ -58,7 +58,7 @@ class PythonRenderer:
 
 
 class PythonWriter(TextWriter):
-    """Writes a function of views of the buffers, of Variables, and of start and stop of the THREAD axis."""
+    """Writes a function of views of the buffers, of Variables, and of the start and stop of the THREAD axis."""
 
     indent_text = "    "
 
@@ -79,7 +79,7 @@ class PythonWriter(TextWriter):
         return self.lines
 
     def further_parameters(self) -> list[str]:
-        """What is given beside buffers and Variables."""
+        """Parameters beside buffers and Variables."""
         return ["start", "stop"]
 
     def constant(self, node: UOp) -> str:
@@ -87,6 +87,28 @@ class PythonWriter(TextWriter):
         value = to_dtype_range(node.arg, node.dtype)
         text = repr(value) if not isinstance(value, float) or math.isfinite(value) else f"{value}"
         return text if node.dtype.count == 1 else f"[{text}] * {node.dtype.count}"
+
+    def write_vector(self, node: UOp) -> None:
+        """An operation on whole vectors."""
+        match node.op:
+            case Ops.VECTORIZE:
+                if all(src is node.src[0] for src in node.src):
+                    self.assign(node, f"[{self.operand(node.src[0])}] * {len(node.src)}")
+                else:
+                    self.assign(node, f"[{', '.join(self.operand(src) for src in node.src)}]")
+            case Ops.GEP:
+                vector = self.operand(node.src[0], ATOM)
+                self.assign(node, f"({vector})[{node.arg}]" if node.src[0].op is Ops.CONST else f"{vector}[{node.arg}]")
+            case Ops.TABLE:
+                index, mask = self.operand(node.src[0]), len(node.arg) - 1
+                vector = node.dtype.count > 1
+                self.assign(
+                    node, f"[{node.arg}[i & {mask}] for i in {index}]" if vector else f"{node.arg}[{index} & {mask}]"
+                )
+            case Ops.HREDUCE:
+                function = meaning_name(node.arg, node.dtype.scalar, node.dtype.scalar)
+                rows = [f"halves({function}, {self.operand(src)})" for src in node.src]
+                self.assign(node, rows[0] if len(rows) == 1 else f"[{', '.join(rows)}]")
 
     def write_node(self, node: UOp) -> None:
         op = node.op
@@ -121,33 +143,17 @@ class PythonWriter(TextWriter):
                 if self.lines[-1].text.endswith(":"):
                     self.line("pass")
                 self.depth -= 1
-                opening = self.lines[self.opened[node.src[0]]]  # the end has no line of its own
+                opening = self.lines[self.opened[node.src[0]]]  # the end has no separate line
                 self.lines[self.opened[node.src[0]]] = opening._replace(uops=(*opening.uops, node))
             case Ops.LOAD:
                 self.load(node)
             case Ops.STORE:
                 self.store(node)
             case Ops.WMMA:
-                held = ", ".join([self.operand(src) for src in node.src])
-                self.assign(node, f"{node.arg}({held})")
-            case Ops.VECTORIZE:
-                if all(src is node.src[0] for src in node.src):
-                    self.assign(node, f"[{self.operand(node.src[0])}] * {len(node.src)}")
-                else:
-                    self.assign(node, f"[{', '.join(self.operand(src) for src in node.src)}]")
-            case Ops.GEP:
-                vector = self.operand(node.src[0], ATOM)
-                self.assign(node, f"({vector})[{node.arg}]" if node.src[0].op is Ops.CONST else f"{vector}[{node.arg}]")
-            case Ops.TABLE:
-                index, mask = self.operand(node.src[0]), len(node.arg) - 1
-                vector = node.dtype.count > 1
-                self.assign(
-                    node, f"[{node.arg}[i & {mask}] for i in {index}]" if vector else f"{node.arg}[{index} & {mask}]"
-                )
-            case Ops.HREDUCE:
-                function = meaning_name(node.arg, node.dtype.scalar, node.dtype.scalar)
-                rows = [f"halves({function}, {self.operand(src)})" for src in node.src]
-                self.assign(node, rows[0] if len(rows) == 1 else f"[{', '.join(rows)}]")
+                operands = ", ".join([self.operand(src) for src in node.src])
+                self.assign(node, f"{node.arg}({operands})")
+            case Ops.VECTORIZE | Ops.GEP | Ops.TABLE | Ops.HREDUCE:
+                self.write_vector(node)
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 
@@ -157,7 +163,7 @@ class PythonWriter(TextWriter):
     # *** memory ***
 
     def place(self, index: UOp) -> tuple[str, str]:
-        """The view and the position of an INDEX; Python counts negative positions from the end, which `at` refuses."""
+        """The view and the position of an INDEX. Python counts negative positions from the end; `at` rejects them."""
         buffer, position = index.src[:2]
         self.also((index,))
         text = self.operand(position)
@@ -200,7 +206,7 @@ class PythonWriter(TextWriter):
         self.line(f"store({view}, {self.start(index, dtype.count)}, {text}, {mask})")
 
     def start(self, index: UOp, count: int) -> str:
-        """Where `count` neighbours begin."""
+        """The position of the first of `count` neighbours."""
         return self.operand(index.src[1])
 
     def from_bits(self, dtype: DType, text: str) -> str:
@@ -224,7 +230,7 @@ class PythonWriter(TextWriter):
         self.assign(node, text)
 
     def call(self, node: UOp) -> str:
-        """The function of this operation's meaning, by name."""
+        """A call of the function that defines this operation, by name."""
         source = node.src[1].dtype if node.op is Ops.WHERE else node.src[0].dtype
         assert isinstance(node.dtype, DType) and isinstance(source, DType)
         return meaning_name(node.op, node.dtype.scalar, source.scalar)
@@ -304,8 +310,9 @@ class PythonWriter(TextWriter):
 
 
 class WorkItemWriter(PythonWriter):
-    """Writes what one work-item of a GPU does: a generator that stops at every barrier, and where a tensor core wants
-    what all lanes of a warp hold, if there is either; a function of its numbers and of what its group shares."""
+    """Writes the code of one work-item of a GPU: a function of its indices and of its group's shared memory. With
+    barriers or tensor cores it is a generator, which stops at every barrier, and at a tensor core that needs operands
+    of all lanes of a warp."""
 
     def further_parameters(self) -> list[str]:
         shared = [str(node.arg) for node in self.uops if is_shared(node)]
@@ -329,7 +336,7 @@ class WorkItemWriter(PythonWriter):
             super().write_node(node)
 
 
-_ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})  # written as double arithmetic; the rest is exact or a call
+_ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})  # written as double arithmetic; all others are exact or calls
 _BOOL = {Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&", Ops.XOR: "^"}
 
 

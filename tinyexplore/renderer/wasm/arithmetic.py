@@ -41,7 +41,7 @@ class WasmArithmetic(Casts):
     """Operations on `Value`s."""
 
     def alu(self, node: UOp) -> Value:
-        """What an ALU node comes to, as expressions over locals."""
+        """The value of an ALU node, as expressions over locals."""
         op, dtype = node.op, node.dtype
         source = node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
@@ -70,7 +70,7 @@ class WasmArithmetic(Casts):
         return self.arithmetic(op, source, values)
 
     def long_arithmetic(self, node: UOp, op: Ops) -> Value:
-        """Of int64 scalars: in 32 bits where all that is requested fits."""
+        """Arithmetic of int64 scalars; in 32 bits if every result that is used fits."""
         narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
         kind = "i32" if narrow else "i64"
         texts = [self.number(src, kind) for src in node.src]
@@ -79,7 +79,7 @@ class WasmArithmetic(Casts):
         return Value((self.int_text(op, kind, "s", texts),))
 
     def arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
-        """`op` on values that are all of `dtype`."""
+        """`op` on values that all have `dtype`."""
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
             result = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
@@ -113,7 +113,7 @@ class WasmArithmetic(Casts):
         return text if exact else self.wrapped(text, dtype)
 
     def int_text(self, op: Ops, kind: str, sign: str, texts: list[str]) -> str:
-        """`op` on integers of the type `kind`, not wrapped."""
+        """`op` on integers of the type `kind`, without wrapping to a narrower dtype."""
         joined = " ".join(texts)
         if op is Ops.NEG:
             return f"({kind}.sub ({kind}.const 0) {joined})"
@@ -170,7 +170,7 @@ class WasmArithmetic(Casts):
     # *** registers ***
 
     def lanes_arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
-        """Register by register, or, what there are no instructions for, lane by lane."""
+        """Arithmetic register by register; lane by lane if there is no instruction."""
         if dtypes.is_bool(dtype):
             return self.masks(op, dtype.count, values)
         if op is Ops.MULACC:
@@ -189,7 +189,7 @@ class WasmArithmetic(Casts):
         if op in _BITS:
             return f"(v128.{_BITS[op]} {joined})"
         if dtypes.is_float(dtype):
-            if op in _EXTREME:  # that of the two which is greater, as x86 has it; where the first is NaN, that
+            if op in _EXTREME:  # the greater of the two, as on x86; if the first is NaN, the first
                 greater = f"({kind}.p{_EXTREME[op]} {texts[1]} {texts[0]})"
                 return f"(v128.bitselect {texts[0]} {greater} ({kind}.ne {texts[0]} {texts[0]}))"
             name = _FLOATS.get(op) or _COMPARE.get(op)
@@ -198,7 +198,7 @@ class WasmArithmetic(Casts):
             return f"({kind}.{name} {joined})"
         letter = sign(dtype)
         if dtype.scalar.itemsize == 8 and letter == "u" and (op in _EXTREME or op in (Ops.CMPLT, Ops.CMPLE)):
-            flip = constant(-(1 << 63), dtypes.int64.vec(2)).text  # there are signed comparisons only
+            flip = constant(-(1 << 63), dtypes.int64.vec(2)).text  # only signed comparisons exist
             joined = " ".join([f"(v128.xor {text} {flip})" for text in texts])
         if op in _EXTREME:
             if dtype.scalar.itemsize < 8:
@@ -217,7 +217,7 @@ class WasmArithmetic(Casts):
         return f"({kind}.{name} {joined})"
 
     def extreme_of_number(self, op: Ops, dtype: DType, values: list[Value]) -> Value:
-        """Of anything and a constant that is a number: NaN stays where the first is NaN."""
+        """The extreme of any value and a constant number: a NaN in the first stays."""
         if dtype.scalar in BITS_ONLY or dtype.count == 1:
             return self.arithmetic(op, dtype, values)
         name = f"{shape(dtype)}.p{_EXTREME[op]}"
@@ -242,7 +242,7 @@ class WasmArithmetic(Casts):
         return Value(tuple(forms[op].format(*row) for row in rows), lane)
 
     def shift_lanes(self, op: Ops, dtype: DType, values: list[Value], counts: UOp) -> Value:
-        """All lanes by one count, where that is known to be the same; else lane by lane."""
+        """Shifts all lanes by one count if it is known to be equal; else lane by lane."""
         same = counts.op is Ops.CONST or (counts.op is Ops.VECTORIZE and len(set(counts.src)) == 1)
         if not same:
             return self.lane_by_lane(op, dtype, values)

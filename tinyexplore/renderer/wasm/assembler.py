@@ -45,11 +45,11 @@ _TYPES, _IMPORTS, _FUNCTIONS, _GLOBALS, _EXPORTS, _CODE = 1, 2, 3, 6, 7, 10
 
 
 class AssemblerError(ValueError):
-    """A text that is no module that the assembler knows: the form that it stumbled over, and its line."""
+    """Raised for a text that the assembler does not support: the form, and its line."""
 
 
 class _Atom(str):
-    """A word of the text, and the line that it stands in."""
+    """A word of the text, with its line."""
 
     line: int
 
@@ -88,7 +88,7 @@ def assemble(text: str) -> bytes:
 
 
 def _parsed(text: str) -> Form:
-    """The one form that the text is."""
+    """The single form of the text."""
     forms: list[Form] = [[]]
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
@@ -156,7 +156,7 @@ def _constant(form: Form) -> tuple[str, bytes]:
 
 
 class _Function:
-    """A function: its head, and how its body is encoded."""
+    """A function: its head, and the encoding of its body."""
 
     def __init__(self, form: Form) -> None:
         rest = form[1:]
@@ -227,7 +227,7 @@ class _Function:
             raise _error(f"{' '.join([name, *words])} is no instruction that is known here", form) from error
 
     def _instruction(self, name: str, words: list[str]) -> bytes:
-        """The opcode and what follows it."""
+        """The opcode and its immediate operands."""
         if name in PLAIN and not words:
             return PLAIN[name]
         if name in LOCAL:

@@ -1,4 +1,4 @@
-"""Conversions between the types of the linear program, and between lanes and registers."""
+"""Conversions between the dtypes of the linear program, and between lanes and registers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tinyexplore.uop import Ops, UOp
 
 
 class Casts(ABC):
-    """What arithmetic stands on. A writer says what a node's value is, keeps values in locals, and adds helpers."""
+    """Conversions and access to operands. A writer supplies the values of nodes, keeps values in locals, and adds
+    helpers."""
 
     narrow: set[UOp]
 
@@ -36,21 +37,21 @@ class Casts(ABC):
 
     @abstractmethod
     def held(self, value: Value) -> Value:
-        """`value` in locals: it can be named more than once."""
+        """`value` in locals, so that it can be used more than once."""
 
     @abstractmethod
     def needs(self, helper: str) -> str:
-        """The name of a helper, which then stands in the module."""
+        """The name of a helper, which is then written into the module."""
 
     # *** scalars ***
 
     def kind(self, node: UOp) -> str:
-        """The type of WebAssembly's that a scalar lies in."""
+        """The wasm type that holds a scalar."""
         assert isinstance(node.dtype, DType)
         return "i32" if node in self.narrow else scalar_type(node.dtype.scalar)
 
     def number(self, node: UOp, kind: str) -> str:
-        """The text of a scalar, integers as wide as asked."""
+        """The text of a scalar; integers have the width of `kind`."""
         if node.op is Ops.CONST and kind[0] == "i" and not dtypes.is_float(node.dtype):
             return f"({kind}.const {int(node.arg)})"
         text, have = self.operand(node).text, self.kind(node)
@@ -110,7 +111,7 @@ class Casts(ABC):
         return text if fits or dtypes.is_bool(source) else self.wrapped(text, target)
 
     def truncated(self, text: str, have: str, target: DType) -> str:
-        """A float as an integer, through a wider one where there is none, as x86 does it."""
+        """A float as an integer; through a wider type if there is no instruction, as on x86."""
         if target is dtypes.uint64:
             double = text if have == "f64" else f"(f64.promote_f32 {text})"
             return f"(call ${self.needs('f64_to_u64')} {double})"
@@ -126,7 +127,7 @@ class Casts(ABC):
         return f"(i32x4.extract_lane 0 (call ${self.needs(_to_bits_name(target))} {single}))"
 
     def from_bits(self, source: DType, register: str) -> str:
-        """float32s of a register of 16-bit floats, each in 32 bits."""
+        """The float32s of a register of 16-bit floats, each in 32 bits."""
         if source.scalar is dtypes.bfloat16:
             return f"(i32x4.shl {register} (i32.const 16))"
         return f"(call ${self.needs('f16_to_f32')} {register})"
@@ -180,7 +181,7 @@ class Casts(ABC):
         return self.resized(words, 2, source.count, signed=False)
 
     def cast_float_lanes(self, value: Value, source: DType, target: DType) -> Value:
-        """Between floats, and between floats and integers; in 32 bits, or lane by lane."""
+        """Conversions between floats, and between floats and integers; in 32 bits, or lane by lane."""
         count, letter = source.count, sign(source)
         int_type = target if dtypes.is_float(source) else source
         ints = dtypes.int32.vec(count)
@@ -205,13 +206,13 @@ class Casts(ABC):
         return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
 
     def in_pairs(self, halves: list[str]) -> tuple[str, ...]:
-        """Registers of which only the first half counts, two in one."""
+        """Pairs of registers, of which only the first half counts, merged into one register each."""
         if len(halves) == 1:
             return tuple(halves)
         return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))
 
     def doubled(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
-        """Each half of a register, converted to a whole one."""
+        """Each half of a register, converted to a whole register."""
         if count == 2:
             return Value((convert(value.text),), 8)
         parts = []
@@ -221,14 +222,14 @@ class Casts(ABC):
         return Value(tuple(parts), 8)
 
     def mask(self, node: UOp, lane: int) -> Value:
-        """A vector of bools with lanes of so many bytes."""
+        """A vector of bools with lanes of `lane` bytes."""
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
             return constant(node.arg, node.dtype, lane)
         return self.resized(self.operand(node), lane, node.dtype.count, signed=True)
 
     def resized(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
-        """`count` integers with lanes of so many bytes: extended, or their low bits."""
+        """`count` integers with lanes of `lane` bytes: extended, or their low bits."""
         while value.lane < lane:
             name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
             count_after = registers(count, 2 * value.lane)
@@ -246,7 +247,7 @@ class Casts(ABC):
         return value
 
     def moved(self, value: Value, taken: list[int]) -> Value:
-        """One register with its bytes in another order."""
+        """One register with its bytes permuted."""
         return Value((shuffled(value.text, value.text, taken),), value.lane)
 
     # *** lanes ***
@@ -267,7 +268,7 @@ class Casts(ABC):
         return f"({shape(dtype)}.extract_lane{letter} {place} {part})"
 
     def put_together(self, lanes: list[str], dtype: DType) -> Value:
-        """A vector of scalars' texts; bools are 0 or 1."""
+        """A vector from the texts of scalars; bools are 0 or 1."""
         lane = lane_bytes(dtype)
         kind, per = shape(dtype), REGISTER_BYTES // lane
         if dtypes.is_bool(dtype):

@@ -1,5 +1,5 @@
-"""Functions that kernels call, as text: what takes several instructions. Each is written into a module
-only when it is called."""
+"""Functions that kernels call, as text: operations that take several instructions. Each is written into a module only
+if it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and stores of the linear program: addresses, registers that are not full, and lanes under conditions."""
+"""Loads and stores of the linear program: addresses, partial registers, and lanes under conditions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tinyexplore.renderer.wasm.values import (
 )
 from tinyexplore.uop import Ops, UOp
 
-MOST_LANES = 32  # under one mask, whose bits lie in an i32
+MOST_LANES = 32  # most lanes under one mask, whose bits fit in an i32
 _ZERO = "(v128.const i32x4 0 0 0 0)"
 
 
 class Accesses(Casts):
-    """Memory, for a writer."""
+    """Memory accesses of a writer."""
 
     uses: Uses
     values: dict[UOp, Value]
@@ -33,7 +33,7 @@ class Accesses(Casts):
 
     @abstractmethod
     def also(self, *nodes: UOp) -> None:
-        """The line under way comes of these, too."""
+        """Adds nodes to those from which the present line comes."""
 
     @abstractmethod
     def line(self, text: str) -> None:
@@ -45,12 +45,12 @@ class Accesses(Casts):
 
     @abstractmethod
     def define(self, node: UOp, value: Value) -> None:
-        """`value` is what `node` is from now on."""
+        """Makes `value` the value of `node` from now on."""
 
     # *** addresses ***
 
     def write_addresses(self, node: UOp) -> None:
-        """The addresses that are known as soon as `node` is."""
+        """Writes the addresses that are known once `node` is computed."""
         for place in self.uses.places.get(node, ()):
             if node.op is not Ops.DEFINE_ACC:
                 name = self.local("a", "i32")
@@ -74,7 +74,7 @@ class Accesses(Casts):
         return f"(local.get $data{buffer.arg})"
 
     def address(self, index: UOp) -> tuple[str, int]:
-        """The address of an INDEX, and how many bytes further it is."""
+        """The base address of an INDEX, and its byte offset."""
         place, further = place_of(index)
         buffer, varying = place
         self.also(index)
@@ -140,7 +140,7 @@ class Accesses(Casts):
         self.define(node, Value((text,)))
 
     def loaded(self, value: Value, dtype: DType) -> Value:
-        """Bytes in memory as what they are in registers: bools as masks."""
+        """Bytes from memory in their register form: bools as masks."""
         if not dtypes.is_bool(dtype):
             return value
         return Value(tuple(f"(i8x16.ne {part} {_ZERO})" for part in value.parts), 1)
@@ -178,7 +178,7 @@ class Accesses(Casts):
             self.line("))")
 
     def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
-        """The registers of a vector, as they lie in memory."""
+        """The registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
             return self.held(self.operand(value)).parts
         one = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
@@ -186,7 +186,7 @@ class Accesses(Casts):
         return self.held(Value(tuple(f"(v128.and {part} {one})" for part in mask.parts), 1)).parts
 
     def mask_bits(self, valid: UOp) -> str:
-        """A bit for each lane of a vector of bools, in an i32."""
+        """The lanes of a vector of bools as bits of an i32."""
         count = valid.dtype.count
         if count > MOST_LANES:
             raise RenderError(f"{valid!r}: a mask of {count} lanes; here it has at most {MOST_LANES}")
@@ -200,7 +200,7 @@ class Accesses(Casts):
 
 
 def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
-    """Where each register's bytes begin, and how many they are."""
+    """The start and the number of the bytes of each register."""
     total = dtype.count * lane_bytes(dtype)
     pieces = []
     for number in range(registers(dtype.count, lane_bytes(dtype))):

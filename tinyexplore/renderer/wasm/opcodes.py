@@ -129,7 +129,7 @@ def _numbered(table: tuple[tuple[int, str, str], ...], prefix: int | None = None
                 yield f"{kind}.{name}", bytes([number]) if prefix is None else bytes([prefix]) + leb(number)
 
 
-# by what follows the opcode: nothing; an address; a lane; an address and a lane
+# grouped by the operands of the opcode: none; an address; a lane; an address and a lane
 PLAIN = {
     "return": b"\x0f",
     "drop": b"\x1a",

@@ -1,9 +1,14 @@
 """The linear program as a module of WebAssembly, in its text format, with registers of 16 bytes.
 
-The function that it exports takes, all in an i32, the addresses of the buffers in the memory that the module imports,
-the kernel's Variables (in an i64 where they may need it), and, where the kernel has them, the address of scratch memory
-(as many bytes as the exported constant "scratch" says, in whole cache lines) and the part of the THREAD axis to do,
-start and stop. `assemble` makes the binary of it.
+The module exports a function and imports the memory of the buffers. The function takes, each as an i32:
+
+- the addresses of the buffers;
+- the kernel's Variables, as an i64 where they may need it;
+- the address of scratch memory, if the kernel has some: the exported constant "scratch" is its size, in whole cache
+lines;
+- start and stop of the THREAD axis, if the kernel has one.
+
+`assemble` makes the binary of it.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-INLINE_LIMIT = 90  # longer expressions get a local of their own
+INLINE_LIMIT = 90  # longer expressions get a separate local
 SCRATCH_ALIGNMENT = 64
 LOCALS_IN_A_LINE = 8
 
@@ -59,7 +64,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.depth = 2
         self.node: UOp | None = None
         self.values: dict[UOp, Value] = {}
-        self.made_by: dict[UOp, tuple[UOp, ...]] = {}  # what an inlined text stands for
+        self.made_by: dict[UOp, tuple[UOp, ...]] = {}  # the nodes that an inlined text represents
         self.collected: list[UOp] = []
         self.locals: dict[str, str] = {}  # types by name
         self.taken = {"$scratch", "$start", "$stop"}  # names
@@ -107,8 +112,8 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.collected.extend(nodes)
 
     def local(self, name: str, kind: str) -> str:
-        """A new local, `$name` or with a number where that is taken: v0, v1, … values, a0, … addresses, t0, … what is
-        named twice, m0, … the bits of masks."""
+        """A new local, `$name`, with a number if the name is in use: v0, v1, … for values, a0, … for addresses, t0, …
+        for values used twice, m0, … for the bits of masks."""
         if name in ("v", "a", "t", "m"):
             self.counts[name] = number = self.counts.get(name, -1) + 1
             name = f"{name}{number}"
@@ -147,7 +152,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         return expression
 
     def define(self, node: UOp, value: Value, name: str = "v") -> None:
-        """`value` in locals, which are what `node` is from now on."""
+        """Stores `value` in locals, which represent `node` from now on."""
         assert isinstance(node.dtype, DType)
         kind = self.kind(node) if node.dtype.count == 1 else "v128"
         parts = []
@@ -212,7 +217,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.write_addresses(node)
 
     def whole(self, node: UOp) -> Value:
-        """The value of a node as wide as its type: an int64 in 64 bits, a mask with lanes of a byte."""
+        """The value of a node at the width of its dtype: an int64 in 64 bits, a mask with lanes of a byte."""
         assert isinstance(node.dtype, DType)
         if node.dtype.count == 1:
             return Value((self.number(node, scalar_type(node.dtype)),))
@@ -224,7 +229,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.values[node] = self.values[node.src[0]]
 
     def open_loop(self, node: UOp) -> None:
-        """Steps from 0 to the end; what may have none asks first."""
+        """A loop from 0 to the end; a loop that may have no step tests that first."""
         kind = self.kind(node)
         name = self.local(node.arg.name, kind)
         self.values[node] = Value((f"(local.get {name})",))

@@ -1,4 +1,4 @@
-"""What is required of a linear program before it is written: what is used, how often, and which integers are small."""
+"""Analysis of a linear program before it is rendered: which nodes are used, how often, and which integers are small."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ _ROOTS = frozenset(
 _OTHERS = frozenset({Ops.CONST, Ops.BARRIER, Ops.PREFETCH, Ops.LOAD, Ops.VECTORIZE, Ops.GEP, Ops.HREDUCE})
 _KNOWN = OpGroups.ALU | _ROOTS | _OTHERS
 _NARROW_OPS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.NEG})
-_NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # in the text of these an operand may stand more than once
+_NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # operations whose text may use an operand more than once
 
-Place = tuple[UOp, UOp | None]  # of an address: the buffer, and what varies of the index
+Place = tuple[UOp, UOp | None]  # of an address: the buffer, and the variable part of the index
 
 
 class Uses:
-    """live: what has a part in some result. inlinable: what stands in the one expression that uses it. narrow: int64s
-    that fit 32 bits, computed from such. places: the addresses to be computed when what varies of them is known.
-    splatted: scalars read for nothing but to fill vectors."""
+    """What a linear program uses.
+
+    live: nodes that contribute to some result.
+    inlinable: nodes that are written inside the only expression that uses them.
+    narrow: int64s that fit in 32 bits, computed from others that do.
+    places: the addresses to compute once their variable part is known.
+    splatted: scalars that are loaded only to fill vectors.
+    """
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         self.narrow: set[UOp] = set()
@@ -38,7 +43,7 @@ class Uses:
         self._users: dict[UOp, list[UOp]] = {}
         for node in reversed(uops):
             if node.op is Ops.INDEX:
-                continue  # its parts are requested where memory is accessed
+                continue  # its parts are used where memory is accessed
             if node in self.live or node.op in _ROOTS or node.op not in _KNOWN:
                 self.live.add(node)
                 self._use(node)
@@ -72,8 +77,8 @@ class Uses:
         return bool(users) and all(user.op is Ops.VECTORIZE and set(user.src) == {node} for user in users)
 
     def _inlinable(self, uops: Sequence[UOp]) -> set[UOp]:
-        """Scalar integers and conditions that are used once, in the loop they stand in, and read no register; and what
-        is assigned to a register before another one changes."""
+        """Scalar integers and conditions that are used once, inside the same loop, and read no register; and values
+        assigned to a register before another register changes."""
         loop_of: dict[UOp, UOp | None] = {}
         loops: list[UOp] = []
         changes = 0
@@ -104,7 +109,7 @@ class Uses:
 
 
 def place_of(index: UOp) -> tuple[Place, int]:
-    """The buffer of an INDEX, what varies of the position, and how many elements further it is."""
+    """The buffer of an INDEX, the variable part of its position, and the constant offset in elements."""
     buffer, position = index.src[:2]
     if position.op is Ops.CONST:
         return (buffer, None), position.arg

@@ -7,46 +7,27 @@ import { TraceIndex } from "../provenance";
 import { Store, type Cursor } from "../store";
 
 export interface Edge extends Fate {
-  /** Why it is illegal; "" where one may. */
-  cut: string;
-  join: string;
   /** What the reader decided on its source. */
   override: "cut" | "join" | null;
 }
 
-/** What forbids cutting an edge from `src`, and against joining there; "" where nothing does. */
-export function against(index: TraceIndex, { mark, src, decision }: Fate): { cut: string; join: string } {
-  if (index.trace.links.some((link) => link.how === "split" && link.dst === src)) {
-    const why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole";
-    return { cut: why, join: why };
-  }
-  if (index.trace.links.some((link) => link.how === "hoist" && link.dst === src)) {
-    const why = "the scheduler made this when it took a reduction out of loops that do not change it";
-    return { cut: why, join: why };
-  }
-  if (mark === "read" || decision === undefined) {
-    const isConstant = ["CONST", "IOTA"].includes(index.node(src).op);
-    const why = isConstant ? "a constant, written into the kernels that use it" : "it lies in memory already";
-    return { cut: why, join: why };
-  }
-  if (mark === "cut") return { cut: `it is cut already: ${decision.reason}`, join: decision.obstacle };
-  return { cut: "", join: "it is joined already: computed where it is read" };
+/** What a reader could do with an edge. */
+export function changeOf({ mark }: Edge): "cut" | "join" {
+  return mark === "cut" ? "join" : "cut";
 }
 
 /** The edges between LazyBuffers of one schedule, in the order of the graph. */
 export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, schedule: number): Edge[] {
   const decided = new Set(index.trace.stages[schedule].decisions.map(({ node }) => node));
-  const found: Edge[] = [];
-  for (const node of index.trace.nodes) {
-    if (node.kind !== "lazybuffer" || !index.firstKernelOf.has(node.id) || !decided.has(node.id)) continue;
-    for (const src of new Set(node.src)) {
-      const fate = fateOf(index, src, node.id);
-      const override =
-        variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
-      found.push({ ...fate, ...against(index, fate), override });
-    }
+  const edges: Edge[] = [];
+  for (const { src, dst } of index.trace.fusion_edges) {
+    const fate = fateOf(index, src, dst);
+    if (fate === null || !decided.has(dst) || !index.node(dst).src.includes(src)) continue;
+    const override =
+      variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
+    edges.push({ ...fate, override });
   }
-  return found;
+  return edges;
 }
 
 /** Kernels of two schedules: those of both, those of `before` alone, those of `after` alone. */
@@ -108,7 +89,9 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
       : stage,
   );
   const links = trace.links.filter(({ how }) => how === "split");
-  const found = new TraceIndex({ ...trace, kernels, runs, stages, links } satisfies Trace);
+  const computed = new Set(variant.edges.map(({ dst }) => dst));
+  const edges = [...trace.fusion_edges.filter(({ dst }) => !computed.has(dst)), ...variant.edges];
+  const found = new TraceIndex({ ...trace, kernels, runs, stages, links, fusion_edges: edges } satisfies Trace);
   made.set(variant, found);
   return found;
 }

@@ -3,10 +3,10 @@
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { TraceIndex } from "../provenance";
-import type { Edge } from "./board";
+import { type Edge, changeOf } from "./board";
 
 const MOST = 120;
-const SIGNS = { fused: "•", cut: "‖", again: "○", read: " " };
+const SIGNS: Record<string, string> = { fused: "•", cut: "‖", again: "○", read: " " };
 
 export class EdgeList {
   readonly element = h("div", { class: "fusion-edges scroll", tabindex: 0, role: "group", "aria-label": "Edges" });
@@ -49,7 +49,7 @@ export class EdgeList {
 
   private row(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {
     const { src, dst, mark, override } = edge;
-    const what = mark === "cut" ? "join" : "cut";
+    const what = changeOf(edge);
     const key = `${src}-${dst}`;
     const words = h(
       "button",
@@ -64,10 +64,13 @@ export class EdgeList {
       h("span", { class: "fusion-mark", "aria-hidden": "true" }, SIGNS[mark]),
       `${nodeName(index, src)} → ${nodeName(index, dst)}`,
     );
-    const obstacle = edge[what];
     const act = button(
       what === "cut" ? "✂" : "⊕",
-      obstacle !== "" ? `Cannot be joined: ${obstacle}` : what === "cut" ? "Cut here" : "Join here",
+      edge.illegal !== ""
+        ? `Cannot be ${what === "cut" ? "cut" : "joined"}: ${edge.illegal}`
+        : what === "cut"
+          ? "Cut here"
+          : "Join here",
       () => this.act(edge),
       "quiet",
     );

@@ -11,7 +11,7 @@ import { kernelClass } from "../kernels";
 import { GraphView } from "../views/graph";
 import { type WhatIf, whatIfOf } from "../whatif";
 import { workingParts } from "../working";
-import { BoardStore, type Edge, changes, edgesOf, indexOf, numbersOf } from "./board";
+import { BoardStore, type Edge, changeOf, changes, edgesOf, indexOf, numbersOf } from "./board";
 import { EdgeList, nodeName } from "./edges";
 import { tried } from "./tried";
 
@@ -23,7 +23,12 @@ export class FusionView implements View {
   private readonly tree = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
   private readonly edges: EdgeList;
   private readonly canvas = h("div", { class: "fusion-graph" });
-  private readonly card = h("div", { class: "fusion-card", role: "group", "aria-label": "The selected edge" });
+  private readonly card = h("div", {
+    class: "fusion-card",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "The selected edge",
+  });
   private readonly table = h("div", {
     class: "fusion-table scroll",
     tabindex: 0,
@@ -43,8 +48,8 @@ export class FusionView implements View {
     this.whatIf = whatIfOf(store.index);
     this.edges = new EdgeList(
       (edge) => this.choose(edge),
-      (edge) => this.act(edge, edge.cut === "" ? "cut" : "join"),
-      (edge) => this.reachable(edge, edge.cut === "" ? "cut" : "join"),
+      (edge) => this.act(edge),
+      (edge) => this.reachable(edge),
     );
     this.stop = this.whatIf.listen(() => this.draw(true));
     const left = h("div", { class: "tuner-tried" }, this.tree, this.edges.element);
@@ -79,7 +84,7 @@ export class FusionView implements View {
 
   // *** drawing ***
 
-  /** Draws what is in sight: a graph that nobody sees has no size to fit. */
+  /** Draws what is in sight: a hidden graph has no size to fit. */
   private draw(changed: boolean): void {
     if (this.element.getClientRects().length === 0 || (!changed && this.drawn !== undefined)) return;
     const { trace } = this.store.index;
@@ -121,6 +126,7 @@ export class FusionView implements View {
     const own = new BoardStore(index, store);
     own.select([...store.selected], true);
     const view = new GraphView(own);
+    view.element.setAttribute("aria-label", "Graph of the fusion board");
     own.add(view);
     replaceChildren(this.canvas, view.element);
     this.graph = { index, store: own, view };
@@ -165,11 +171,7 @@ export class FusionView implements View {
     );
     begin.disabled = whatIf.working !== null;
     const parent = at?.parent === null || at === null ? null : whatIf.branches[at.parent];
-    const undo = button(
-      "Undo",
-      "Back to the branch that this one came from",
-      () => parent !== null && whatIf.go(parent),
-    );
+    const undo = button("Undo", "Back to the parent branch", () => parent !== null && whatIf.go(parent));
     undo.disabled = parent === null;
     const tools = at !== null ? [undo] : whatIf.send !== null ? [begin] : [];
     replaceChildren(
@@ -194,8 +196,8 @@ export class FusionView implements View {
           "span",
           {},
           at === null
-            ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)."
-            : "A page cannot schedule again: what was tried can be walked.",
+            ? "No schedule was tried. A page cannot schedule; a notebook can (view.fusion.cut, view.fusion.join)."
+            : "A page cannot schedule again. The schedules that were tried can be opened.",
         ),
       );
     else if (at === null)
@@ -239,7 +241,7 @@ export class FusionView implements View {
       return;
     }
     const others = this.all.filter(({ src }) => src === edge.src).length;
-    const marks = {
+    const marks: Record<string, string> = {
       fused: "fused",
       cut: "through memory",
       again: "computed again in each kernel",
@@ -248,13 +250,14 @@ export class FusionView implements View {
     const { decision } = edge;
     const overridden = edge.override !== null;
     const do_ = (what: "cut" | "join", text: string, title: string): Element => {
-      const one = button(text, edge[what] || title, () => this.act(edge, what));
-      one.disabled = !this.reachable(edge, what);
+      const isDone = changeOf(edge) !== what;
+      const says = isDone ? `It is ${what === "cut" ? "cut" : "joined"} already` : edge.illegal || title;
+      const one = button(text, says, () => this.act(edge));
+      one.disabled = isDone || !this.reachable(edge);
       return one;
     };
     const leave = button("Leave to the scheduler", "Takes the cut or join back", () => this.leave(edge));
     leave.disabled = !overridden || (this.whatIf.send === null && this.without(edge) === null);
-    const obstacle = edge.mark === "cut" ? edge.join : edge.cut;
     replaceChildren(
       this.card,
       h(
@@ -269,17 +272,17 @@ export class FusionView implements View {
         "div",
         { class: "fusion-tools" },
         do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"),
-        do_("join", "⊕ Join", "Computed where it is read, whatever that costs"),
+        do_("join", "⊕ Join", "Computed in each kernel that reads it, at any cost"),
         overridden ? leave : null,
       ),
-      obstacle === ""
+      edge.illegal === ""
         ? null
         : h(
             "p",
-            { class: "fusion-obstacle" },
-            `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${obstacle}.`,
+            { class: "fusion-legality-error" },
+            `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${edge.illegal}.`,
           ),
-      others > 1 && obstacle === ""
+      others > 1 && edge.illegal === ""
         ? h(
             "p",
             { class: "faint" },
@@ -310,16 +313,17 @@ export class FusionView implements View {
     return this.whatIf.withOverrides(this.schedule!, ...this.overridden(edge, null));
   }
 
-  private reachable(edge: Edge, what: "cut" | "join"): boolean {
+  private reachable(edge: Edge): boolean {
     return (
-      edge[what] === "" &&
+      edge.illegal === "" &&
       this.whatIf.working === null &&
-      (this.whatIf.send !== null || this.known(edge, what) !== null)
+      (this.whatIf.send !== null || this.known(edge, changeOf(edge)) !== null)
     );
   }
 
-  private act(edge: Edge, what: "cut" | "join"): void {
-    if (!this.reachable(edge, what)) return;
+  private act(edge: Edge): void {
+    if (!this.reachable(edge)) return;
+    const what = changeOf(edge);
     this.lastEdge = [edge.src, edge.dst];
     const known = this.known(edge, what);
     const kind = what === "cut" ? "Cut" : "Join";

@@ -115,7 +115,7 @@ class Box {
     const query = this.field.value;
     const { rows, total } = answersTo(query, this.entries);
     const words = query.trim();
-    this.rows = words === "" ? rows : [...rows, this.inGraph(words)];
+    this.rows = words === "" ? rows : [...rows, ...this.inTexts(words), this.inGraph(words)];
     this.at = 0;
     replaceChildren(this.list, ...this.rows.map((row, at) => this.option(row, at)));
     this.list.scrollTop = 0;
@@ -123,6 +123,16 @@ class Box {
     this.status.textContent =
       words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
     this.mark();
+  }
+
+  /** What was typed as a search of the texts of all stages, where there are any. */
+  private inTexts(query: string): Row[] {
+    const { store } = this.reach;
+    const texts = store.index.trace.stage_texts.length;
+    if (texts === 0) return [];
+    const says = `lines of ${count(texts, "text")}`; // they are counted where they are shown
+    const go = (): void => void store.chunks.load("texts").then(({ findInTexts }) => findInTexts!(store, query));
+    return [{ kind: "search", name: `Find “${query}” in the texts of stages`, says, marked: [], go }];
   }
 
   /** What was typed as a search of the graph in view. */

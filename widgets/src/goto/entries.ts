@@ -1,5 +1,6 @@
 // What one can go to by name: panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and tensors.
 
+import { counted, isTensor, levelFor, levelOf } from "../dialect";
 import { canShow } from "../available";
 import { chooseKernel } from "../choosing";
 import { meaning } from "../explaining";
@@ -216,9 +217,12 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
   const uops = new Set<string>();
   const add = (to: Map<string, number[]>, key: string, node: number): void =>
     void (to.get(key)?.push(node) ?? to.set(key, [node]));
-  for (const { id, kind, op, name } of store.index.trace.nodes) {
-    if (kind === "uop") uops.add(op);
-    else {
+  const { trace } = store.index;
+  for (const node of trace.nodes) {
+    const { id, op, name } = node;
+    if (!isTensor(trace, node)) {
+      if (levelOf(trace, node).role === "program") uops.add(op);
+    } else {
       add(tensors, op, id);
       if (name !== "") add(named, name, id);
     }
@@ -227,6 +231,7 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
     store.go({ graph: "lazy", place: "lazy" });
     store.select(nodes);
   };
+  const word = trace.dialect === null ? "UOp" : "operation";
   return [
     ...[...named].map(
       ([name, nodes]): Entry => ({
@@ -240,20 +245,20 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
       ([op, nodes]): Entry => ({
         kind: "operation",
         name: op,
-        says: count(nodes.length, "LazyBuffer"),
+        says: counted(nodes.length, levelFor(trace, "tensors")),
         go: () => show(nodes),
       }),
     ),
     ...[...uops]
       .sort()
-      .map((op): Entry => ({ kind: "UOp", name: op, says: explain("uops", op) ?? "", go: () => showUops(store, op) })),
+      .map((op): Entry => ({ kind: word, name: op, says: explain("uops", op) ?? "", go: () => showUops(store, op) })),
   ];
 }
 
 /** Selects the UOps of a kind: in the graph in view, else in the last graph that has one, of the kernel in view if it can be. */
 function showUops(store: Store, op: string): void {
   const { index } = store;
-  const isWanted = (node: number): boolean => index.node(node).op === op && index.node(node).kind === "uop";
+  const isWanted = (node: number): boolean => index.node(node).op === op && !isTensor(index.trace, index.node(node));
   const inView = [...new Graphs(index).at(store.cursor).graph.nodes.values()].map(({ node }) => node).filter(isWanted);
   if (inView.length > 0) return store.select(inView);
   const all = stagesHere(store);

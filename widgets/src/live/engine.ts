@@ -1,4 +1,4 @@
-// The page's side of its engine: a worker with Python in it, started when somebody first asks something.
+// The page's side of its engine: a worker with Python in it, started at the first request.
 
 import type { Ask, Question, Response } from "../asking";
 import { button, h, replaceChildren } from "../dom";
@@ -31,7 +31,7 @@ export class PageEngine implements Engine {
   private told: Told | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
-  /** The branches that were told: a worker that is restarted goes on from them. */
+  /** The branches that were sent: a worker that is restarted goes on from them. */
   private rows: string[] = [];
 
   /** `trace`: the capture that the page shows, as it travels; null for a page that makes its own. */
@@ -63,7 +63,7 @@ export class PageEngine implements Engine {
       this.cancel();
       return;
     }
-    if (request.ask === "go" && this.worker === null) return; // it is told where to go on from with the next command
+    if (request.ask === "go" && this.worker === null) return; // the next command says where to go on from
     this.start();
     this.ask(request).catch((error: Error) => this.told?.working({ complaint: error.message }));
   }
@@ -155,7 +155,7 @@ export class PageEngine implements Engine {
     }
   }
 
-  // *** telling ***
+  // *** sending ***
 
   private change(state: State): void {
     this.state = state;

@@ -65,7 +65,7 @@ export class Playground {
       },
       ...machines.map(([label, value]) => h("option", { value }, label)),
     );
-    const share = button("Share", "Copies a link to this program, and to where you are in it", () => void this.share());
+    const share = button("Share", "Copies a link to this program and to your place in it", () => void this.share());
     const bar = h(
       "header",
       { class: "pg-bar" },
@@ -190,8 +190,8 @@ export class Playground {
     const copied = await copyText(location.href);
     this.note(
       copied
-        ? "The link is copied: program, machine, and where you are in the explorer. Whoever opens it reads the program before it runs."
-        : "The link stands in the address bar.",
+        ? "The link is copied: program, machine, and your place in the explorer. It opens the program without running it."
+        : "The link is in the address bar.",
     );
   }
 
@@ -210,7 +210,7 @@ export class Playground {
         h(
           "p",
           {},
-          "Press Run: what the program computes is explored here, from its Python to its kernels' instructions, with nothing installed and no server asked.",
+          "Press Run to explore the program here, from its Python to its kernels' instructions. Nothing is installed, and no server is involved.",
         ),
       ),
     );

@@ -93,13 +93,13 @@ function writeAll(fs: Python["FS"], folder: string, archive: Uint8Array): void {
   }
 }
 
-/** Whatever asks for a file gets it out of the page, or is told that there is none. */
+/** A request for a file gets it out of the page, or the answer that there is none. */
 function serveFromPage(): void {
   globalThis.fetch = (input: RequestInfo | URL): Promise<Response> => {
     const url = input instanceof Request ? input.url : String(input);
     const data = held.get(url.slice(NOWHERE.length));
     if (!url.startsWith(NOWHERE) || data === undefined)
-      return Promise.reject(new TypeError(`${url}: a page with engine asks no network for anything`));
+      return Promise.reject(new TypeError(`${url}: blocked, because this page makes no network requests`));
     const type = url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
     return Promise.resolve(new Response(data as BodyInit, { headers: { "content-type": type } }));
   };
@@ -195,4 +195,4 @@ function whatWentWrong(text: string): string {
   return lines.findLast((line) => /^[\w.]+(Error|Exception|Interrupt)\b/.test(line)) ?? lines.at(-1)!;
 }
 
-export default ""; // whoever imports it gets its own text (build.mjs)
+export default ""; // an import gives its own text (build.mjs)

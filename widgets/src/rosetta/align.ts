@@ -1,4 +1,4 @@
-// The lines of several texts in rows, none of them moved; `aligned` in tinyexplore/explore/analysis/comparing/rosetta.py does the same.
+// The lines of several texts in rows, none of them moved.
 
 import type { TranslationData } from "../requests";
 

@@ -1,4 +1,4 @@
-// Rosetta: a kernel in two or three languages side by side, its lines aligned by the nodes of its ast. Asked of Python; a page
+// Language comparison: a kernel in two or three languages side by side, its lines aligned by the nodes of its ast. Asked of Python; a page
 // shows what was asked before.
 
 import { Answering, note, programKernel } from "../answering";
@@ -14,7 +14,12 @@ const WIDE = 1000; // pixels: from here on there is room for three
 const FOLDED = 3; // lines before the function, from which on they are folded
 
 export class RosettaView implements View {
-  readonly element = h("div", { class: "rosetta scroll", tabindex: 0, role: "region", "aria-label": "Rosetta" });
+  readonly element = h("div", {
+    class: "rosetta scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "Language comparison",
+  });
   private kernel: number | null = null;
   private found: RosettaData | null = null;
   private chosen: (string | null)[] | null = null;
@@ -73,7 +78,7 @@ export class RosettaView implements View {
       row instanceof HTMLElement ? row : this.row(found, columns, row),
     );
     const note =
-      "A row stands for a node of the kernel's ast, before any opt: its lines descend from that. No line is moved; where a counterpart stands elsewhere, the gap says so.";
+      "Each row is a node of the kernel's AST, before any opt, with the lines made from it. Lines keep their order; a gap names a counterpart elsewhere.";
     replaceChildren(
       this.element,
       h("div", { class: "steps" }, h("b", {}, found.kernel), columns.length < 3 ? this.third(found) : null),
@@ -134,7 +139,7 @@ export class RosettaView implements View {
       found.translations[0];
     return button(
       "add a column",
-      "A third language beside these two",
+      "Adds a third language",
       () => this.change(this.chosen!.length, next.target),
       "quiet",
     );

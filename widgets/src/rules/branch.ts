@@ -73,16 +73,14 @@ function stepping(
     return h(
       "p",
       { class: "note faint" },
-      "Every step of it takes Python: ",
+      "Python computes each step: ",
       h("code", {}, `Explorer(view.whatif.trace_of(${id}))`),
     );
   return h(
     "div",
     { class: "rules-actions" },
-    button(
-      "Step through",
-      "Its kernel with every step, in the place of this view; the check stands at each firing",
-      () => step(null),
+    button("Step through", "Its kernel with every step, instead of this view; each firing has its check", () =>
+      step(null),
     ),
   );
 }

@@ -86,7 +86,7 @@ export class RulesView implements View {
     if (change.cursor) this.wake();
   }
 
-  /** Asks Python as soon as there is somebody to show the answer to. */
+  /** Asks Python as soon as the panel is visible. */
   private wake(): void {
     if (this.element.offsetParent === null) return; // the panel is another one
     if (!this.asked) void this.askRules();
@@ -281,7 +281,7 @@ export class RulesView implements View {
     if (live && this.whatIf.inPage) {
       const add = button(
         "Add this rule",
-        "Then it stands in the list, with the places where it would fire (Ctrl+Enter)",
+        "Adds it to the list, with the nodes that it matches (Ctrl+Enter)",
         () => void this.write(),
       );
       const says =
@@ -296,7 +296,7 @@ export class RulesView implements View {
     }
     const text = live
       ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it."
-      : "The rules that fired here. Rules are Python: a notebook fires them (view.rules), this page has what was tried.";
+      : "The rules that fired here. A notebook fires more rules (view.rules); this page has those that were tried.";
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
@@ -328,7 +328,7 @@ export class RulesView implements View {
           ),
           button(
             "Where it would match",
-            "Asks Python for every node that it would fire on",
+            "Lists every node that the rule matches (needs Python)",
             () => void this.askPlaces(true),
           ),
         ];
@@ -352,7 +352,7 @@ export class RulesView implements View {
         formula ? h("div", { class: "law" }, text) : h("p", { class: "note" }, text),
       ),
       this.whatIf.send === null
-        ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.rules.")
+        ? h("p", { class: "note faint" }, "Firing and inserting need Python: use view.rules in a notebook.")
         : h("div", { class: "rules-actions" }, ...buttons),
       typeof places === "string" ? h("p", { class: "note", role: "status" }, places) : null,
       Array.isArray(places)

@@ -1,4 +1,4 @@
-// What a page knows of a kernel that it can run, and what its worker is recorded and tells.
+// What a page knows of a kernel that it can run, and the messages of its worker.
 
 /** Of the page: `buffers` are (dtype, bytes) each; `inputs`, base64, what the kernel read when it was captured; `results` samples of what it writes. */
 export interface Runnable {

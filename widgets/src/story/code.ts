@@ -18,6 +18,7 @@ const TONE: Record<Role["kind"], string> = {
 };
 const LINE = 19; // pixels of a line
 const LEAST = 6;
+const MEMORY_READ = /,[^,]*\bptr \[/; // an instruction of x86 whose source lies in memory
 
 const SAYS: Record<string, string> = {
   fma: "a × b + c in one instruction, for every lane of the vector.",
@@ -147,7 +148,7 @@ export class CodePage implements Page {
     return this.loop!.right.lines.filter((line) => line.role?.key === role.key);
   }
 
-  /** The line of Python that asked for it. */
+  /** The line of Python that it comes from. */
   private drawPython(role: Role | undefined): void {
     const { index } = this.store;
     const lines = role === undefined ? this.loop?.right.lines : this.linesOf(role);
@@ -203,15 +204,16 @@ export class CodePage implements Page {
     const { lines } = this.loop.right;
     const role = this.roles[step - 1];
     const fma = lines.filter((line) => line.role?.key === "fma").length;
-    const loads = lines.filter((line) => line.role?.label.startsWith("load")).length;
+    const loads = lines.filter((line) => line.role?.label.startsWith("load") || MEMORY_READ.test(line.text)).length;
     if (role !== undefined) {
       const number = this.linesOf(role).length;
       return [
-        "The inner loop of ",
+        bold(`${number} of ${lines.length} lines`),
+        ` of the inner loop of `,
         name,
-        ": ",
-        bold(`${count(number, "instruction")} for ${role.label}`),
-        `, of ${lines.length} lines.`,
+        `${number === 1 ? " is" : " are"} for `,
+        bold(role.kind === "loop" ? "the loop itself" : role.label),
+        ".",
       ];
     }
     const what =

@@ -1,7 +1,7 @@
 // Which firings of rules change a program most: how much of the final program goes through what a rule made, and how many
 // operations it saved or wrote, one of each kind.
 
-import type { KernelInfo, Rule, Stage, Step } from "../model";
+import type { KernelInfo, RuleInfo, Stage, Step } from "../model";
 import type { TraceIndex } from "../provenance";
 
 export interface Firing {
@@ -9,7 +9,7 @@ export interface Firing {
   /** The number of steps done once this one is. */
   at: number;
   step: Step;
-  rule: Rule;
+  rule: RuleInfo;
   /** How often the rule fired on this kernel. */
   times: number;
   kernel: KernelInfo;
@@ -30,9 +30,9 @@ interface Difference {
   fresh: number[];
 }
 
-const SAMPLES = 3; // firings of one rule on one kernel that are looked at
+const SAMPLES = 3; // firings of one rule on one kernel that are examined
 const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", "SINK", "NOOP", "GROUP"]);
-const LOAD = 4; // a load or store costs as much as so many operations
+const LOAD = 4; // operations that cost as much as a load or store
 
 /** The most consequential ones, the best first, at most one of each rule and (while there are others) of each pass. */
 export function consequential(index: TraceIndex, most = 3): Firing[] {
@@ -121,7 +121,7 @@ function shareOf(index: TraceIndex, kernel: KernelInfo): number {
 }
 
 /** Whether the law says more than the first sentence of the docstring, which stands over it. */
-export function tells({ law, doc }: Pick<Rule, "law" | "doc">): boolean {
+export function tells({ law, doc }: Pick<RuleInfo, "law" | "doc">): boolean {
   const first = doc
     .trim()
     .replace(/\s+/g, " ")
@@ -130,7 +130,7 @@ export function tells({ law, doc }: Pick<Rule, "law" | "doc">): boolean {
 }
 
 /** What a rule does, in its own words: the first paragraph of its docstring, else what its law is. */
-export function ruleWords({ doc, law, name }: Rule): string {
+export function ruleWords({ doc, law, name }: RuleInfo): string {
   const first = doc
     .split(/\n\s*\n/)[0]
     .trim()

@@ -160,7 +160,7 @@ function nearest(program: Program, nodes: ReadonlySet<number>): [number, number]
 
 type Roles = (nodes: readonly number[], text: string) => Role | null;
 
-/** What a line does, by the most telling of the UOps that made it. */
+/** What a line does, by the most specific of its UOps. */
 function roles(index: TraceIndex, kernel: number): Roles {
   const buffers: string[] = [];
   const bufferOf = (id: number): string => {

@@ -6,7 +6,7 @@ import { humanName } from "../kernels";
 import type { Decision, KernelInfo } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
-import { type OpGraph, opGraph } from "./ops";
+import { type OpGraph, computing, opGraph } from "./ops";
 import { type Page, bold, code } from "./page";
 import { type Room, type Size, columnsOf, fitted } from "./placing";
 import { Scene, type SceneEdge, type SceneFrame, type SceneNode, type SceneState } from "./scene";
@@ -48,8 +48,8 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
     return op !== undefined && graph.ops[op].kind !== "input";
   };
   const stored = decisions.filter(
-    ({ node, decision, obstacle, reason }) =>
-      decision === "realize" && !/output of the program|asked for/.test(obstacle + reason) && isComputed(node),
+    ({ node, decision, legality_error, reason }) =>
+      decision === "realize" && !/output of the program|asked for/.test(legality_error + reason) && isComputed(node),
   );
   const kept = decisions.filter(({ decision, node }) => decision === "keep" && isComputed(node));
   const cards = [
@@ -171,7 +171,8 @@ export class KernelsPage implements Page {
     const drawn = drawable(this.graph, room);
     this.whole = drawn.groups.length === this.graph.ops.length ? stateOf(drawn) : null;
     this.framed =
-      (this.whole === null ? null : framed(this.store.index, this.graph, room)) ?? boxed(this.store.index, room);
+      (this.whole === null ? null : framed(this.store.index, this.graph, room)) ??
+      boxed(this.store.index, this.graph, room);
     this.scene.resize(room.width, Math.max(room.height, this.framed.height));
     this.draw(0);
   }
@@ -208,9 +209,9 @@ export class KernelsPage implements Page {
       earlier.size === 0
         ? ""
         : ` ${count(earlier.size, "kernel")} more compute${earlier.size === 1 ? "s" : ""} inputs first.`;
-    const computing = this.graph.ops.filter(({ kind }) => kind !== "input").length;
+    const all = computing(this.graph).length;
     const number = kernels.length === 1 ? "one kernel" : count(kernels.length, "kernel");
-    const start = [`${count(computing, "operation")} become${computing === 1 ? "s" : ""} `, bold(number), ".", first];
+    const start = [`${count(all, "operation")} become${all === 1 ? "s" : ""} `, bold(number), ".", first];
     const cut = this.cuts[step - 2];
     if (cut !== undefined) return [...start, " ", bold(`${cut.title}.`), ` ${cut.text}`];
     const cuts = this.cuts.filter(({ kind }) => kind === "cut");
@@ -404,7 +405,7 @@ function placeInputs(
 }
 
 /** One box for each kernel, where their operations have no room. */
-function boxed(index: TraceIndex, room: Room): Laid {
+function boxed(index: TraceIndex, graph: OpGraph, room: Room): Laid {
   const { trace } = index;
   const kernels = ownKernels(index);
   const writer = new Map<number, number>();
@@ -414,14 +415,14 @@ function boxed(index: TraceIndex, room: Room): Laid {
     for (const root of kernel.roots) writer.set(root, i);
     return [...new Set(from)];
   });
-  const place = fitted(sources, room, BOXES) ?? fitted(sources, { ...room, height: 1e5 }, BOXES.slice(-1))!;
+  const place =
+    fitted(sources, room, BOXES) ?? fitted(sources, { ...room, height: Number.POSITIVE_INFINITY }, BOXES.slice(-1))!;
   const { size, at } = place;
   const letters = Math.floor((size.w - 12) / 6.9);
   const nodes = kernels.map((kernel, i): SceneNode => {
-    const computing = kernel.nodes.filter(
-      (id) => !["movement", "const", "buffer"].includes(trace.nodes[id].group),
-    ).length;
-    const lines = [`${count(computing, "operation")} → ${bytes(kernel.bytes_written)}`, kernel.name];
+    const own = computing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;
+    const what = own === 0 ? "" : `${count(own, "operation")} → `;
+    const lines = [`${what}${bytes(kernel.bytes_written)}`, kernel.name];
     return {
       id: `k${kernel.id}`,
       x: at[i][0],

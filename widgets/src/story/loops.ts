@@ -95,7 +95,7 @@ export function optWords(opt: string): string {
     case "STAGE":
       return "an operand is copied into scratch memory first";
     case "LOCAL":
-      return `${amount} steps by the lanes of a workgroup`;
+      return `blocks of ${amount} steps; on a GPU, a work-group`;
     default:
       return optMeaning(opt).replace(`${opt}: `, "").split(/[.;]/)[0];
   }

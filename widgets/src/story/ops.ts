@@ -1,6 +1,7 @@
 // The tensor graph as a reader thinks of it: what computes, under plain names, with views on the edges; and the parts of
-// the user's Python that asked for it.
+// the user's Python that it comes from.
 
+import { isTensor } from "../dialect";
 import { callName, truncate } from "../format";
 import type { Frame, Node, Trace } from "../model";
 import type { TraceIndex } from "../provenance";
@@ -97,12 +98,12 @@ export function textOf(trace: Trace, frame: Frame): string {
   return rows.map((row) => row.trim()).join(" ");
 }
 
-/** The expressions that built LazyBuffers, in the order in which they did. What a gradient is for is told by module. */
+/** The expressions that built LazyBuffers, in the order in which they did. Gradients are named by module. */
 export function expressionsOf({ trace }: TraceIndex): Expression[] {
   const found = new Map<string, Expression>();
   const hasCalls = trace.nodes.some(({ calls }) => calls.length > 0);
   for (const node of trace.nodes) {
-    if (node.kind !== "lazybuffer" || node.user === null || (hasCalls && node.calls.length === 0)) continue;
+    if (!isTensor(trace, node) || node.user === null || (hasCalls && node.calls.length === 0)) continue;
     const call = callName(node.calls[0] ?? "");
     const scope = node.backward && node.scope !== null ? scopeName(trace, node.scope) : "";
     const key = `${node.user} ${call} ${scope}`;
@@ -147,7 +148,7 @@ export function opGraph(index: TraceIndex): OpGraph {
   const { trace } = index;
   const expressions = expressionsOf(index);
   const expressionOf = new Map(expressions.flatMap(({ id, nodes }) => nodes.map((node) => [node, id] as const)));
-  const lazy = trace.nodes.filter(({ kind }) => kind === "lazybuffer");
+  const lazy = trace.nodes.filter((node) => isTensor(trace, node));
   const users = new Map<number, Node[]>();
   for (const node of lazy) for (const id of new Set(node.src)) users.set(id, [...(users.get(id) ?? []), node]);
   const before = beforeOf(lazy);
@@ -156,6 +157,8 @@ export function opGraph(index: TraceIndex): OpGraph {
   const ops: Op[] = [];
   const opOf = new Map<number, number>();
   for (const node of lazy) {
+    const all = users.get(node.id) ?? [];
+    if (all.length > 0 && all.every(({ id }) => before.has(id))) continue; // another node stands for it
     if (inputs.has(node.id)) {
       opOf.set(node.id, ops.length);
       ops.push(inputFrom(trace, node));
@@ -283,7 +286,16 @@ function reduceLabel(trace: Trace, node: Node): string {
   return mark === word ? `${line}${word}` : `${mark} ${line}${word}`;
 }
 
-/** Down through views, to the node that has the values; the views in words. */
+/** The operations that compute something: every page of the story counts these. */
+export function computing({ ops }: OpGraph): Op[] {
+  return ops.filter(({ kind }) => kind !== "input");
+}
+
+/** What is counted, for the tooltips of numbers. */
+export const COUNTED =
+  "An operation computes values. A view is another way to index the same memory. A constant stands in the code.";
+
+/** Down through views, to the node that has the values; the views as text. */
 function through(
   trace: Trace,
   id: number,

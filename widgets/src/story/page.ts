@@ -4,7 +4,7 @@ import { type Child, h } from "../dom";
 import type { Change, Store } from "../store";
 import type { Chapter } from "../story";
 
-/** One idea, told in steps. The shell draws the sentence over it and the controls under it. */
+/** One idea, in steps. The shell draws the sentence over it and the controls under it. */
 export interface Page {
   readonly element: HTMLElement;
   /** How many steps it has; it may grow when a response arrives, and the page then calls `changed`. */

@@ -60,7 +60,15 @@ function ordered(sources: readonly (readonly number[])[], columns: readonly numb
   return lists;
 }
 
-/** Centres of the boxes, or null where the room is too small for boxes of this size. */
+/** The part of a canvas that the boxes need from its top. */
+export function heightOf({ size, at }: Placed): number {
+  return Math.max(0, ...at.map(([, y]) => y + size.h / 2)) + size.gapY;
+}
+
+/**
+ * Centres of the boxes, or null where the room is too small for boxes of this size. In a room of infinite height they
+ * stand at its top.
+ */
 export function placed(
   sources: readonly (readonly number[])[],
   room: Room,
@@ -77,7 +85,7 @@ export function placed(
   const heights = bands.map((band) => Math.max(...band.map((list) => list.length)) * (size.h + size.gapY));
   const total = heights.reduce((sum, one) => sum + one, 0);
   if (total > room.height + size.gapY) return null;
-  const spare = (room.height + size.gapY - total) / (rows + 1);
+  const spare = Number.isFinite(room.height) ? (room.height + size.gapY - total) / (rows + 1) : size.gapY;
   const at: [number, number][] = sources.map(() => [0, 0]);
   const step = perRow < 2 ? 0 : Math.min((room.width - size.w) / (perRow - 1), size.w * 2.1);
   const left = (room.width - step * (perRow - 1)) / 2;

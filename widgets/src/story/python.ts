@@ -1,9 +1,9 @@
 // First page: the user's lines, each part that builds operations coloured, and what it builds.
 
 import { type Child, h, replaceChildren, s } from "../dom";
-import { count, grouped, truncate } from "../format";
+import { count, truncate } from "../format";
 import type { Store } from "../store";
-import { type Expression, type Op, type OpGraph, opGraph } from "./ops";
+import { COUNTED, type Expression, type Op, type OpGraph, computing, opGraph } from "./ops";
 import { type Page, bold, code, listed, tone } from "./page";
 
 const MOST_CARDS = 9;
@@ -166,7 +166,7 @@ export class PythonPage implements Page {
     const views = expression.nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = expression.nodes.filter((id) => trace.nodes[id].group === "const").length;
     const counts = [
-      `${ops.length} compute${ops.length === 1 ? "s" : ""}`,
+      count(ops.length, "operation"),
       views > 0 ? count(views, "view") : "",
       constants > 0 ? count(constants, "constant") : "",
     ].filter(Boolean);
@@ -185,7 +185,7 @@ export class PythonPage implements Page {
       "section",
       { class: `expr-card ${tone(at)}`, "data-card": at, style: `--weight:${Math.min(most, ops.length) + 1}` },
       h("h3", { title: expression.text }, truncate(expression.short, 42)),
-      h("p", { class: "faint" }, `${count(expression.nodes.length, "operation")}: ${counts.join(", ")}`),
+      h("p", { class: "faint", title: COUNTED }, counts.join(", ")),
       h("div", { class: "op-chips" }, ...chips),
     );
   }
@@ -226,25 +226,24 @@ export class PythonPage implements Page {
     const { expressions } = this.graph;
     const { trace } = this.store.index;
     const nodes = expressions.flatMap((one) => one.nodes);
-    const computing = this.graph.ops.filter(({ kind, expression }) => kind !== "input" && expression !== null);
     const views = nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = nodes.filter((id) => trace.nodes[id].group === "const").length;
-    const rest = [
-      views > 0 ? `${grouped(views)} ${views === 1 ? "is a view" : "are views"}` : "",
-      constants > 0 ? `${grouped(constants)} ${constants === 1 ? "is a constant" : "are constants"}` : "",
-    ].filter(Boolean);
+    const rest = [views > 0 ? count(views, "view") : "", constants > 0 ? count(constants, "constant") : ""].filter(
+      Boolean,
+    );
     const lines = new Set(expressions.map(({ frame }) => `${frame?.source}:${frame?.line}`)).size;
     const what = lines === 1 ? "This line builds " : `These ${lines} lines build `;
-    const others = rest.length > 0 ? `; ${listed(rest)}` : "";
+    const others =
+      rest.length > 0
+        ? ` ${lines === 1 ? "It builds" : "They build"} ${listed(rest)} too, which compute${views + constants === 1 ? "s" : ""} nothing.`
+        : "";
+    const own = computing(this.graph);
+    const foreign = own.filter(({ expression }) => expression === null).length;
+    const from = foreign > 0 ? `, ${foreign} of them without a line here` : "";
     const at = this.cards[step];
     const now =
       at === undefined || this.cards.length < 2 ? [] : [" Here: ", code(truncate(at.expression.short, 40)), "."];
-    return [
-      what,
-      bold(count(nodes.length, "tensor operation")),
-      `. ${grouped(computing.reduce((sum, op) => sum + op.nodes.length, 0))} compute${others}.`,
-      ...now,
-    ];
+    return [what, bold(count(own.length, "operation")), `${from}.${others}`, ...now];
   }
 
   caption(step: number): string {

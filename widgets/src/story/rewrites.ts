@@ -7,7 +7,7 @@ import type { Node } from "../model";
 import type { Store } from "../store";
 import { type Firing, consequential, ruleWords, tells } from "./consequence";
 import { type Page, bold } from "./page";
-import { fitted } from "./placing";
+import { type Room, fitted, heightOf } from "./placing";
 import { Scene, type SceneNode, type SceneState, legend } from "./scene";
 
 const MOST_NODES = 11;
@@ -34,6 +34,13 @@ const UOP_WORDS: Record<string, string> = {
   MUL: "× multiply",
   ADD: "+ add",
   MAX: "maximum",
+  MIN: "minimum",
+  DEFINE_LOCAL: "scratch",
+  CMPLT: "< compare",
+  CMPNE: "≠ compare",
+  XOR: "xor",
+  SHR: "shift right",
+  SHL: "shift left",
   EXP: "exp",
   WHERE: "choose",
   CAST: "convert",
@@ -107,20 +114,22 @@ export class RewritesPage implements Page {
     const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     const firing = this.firings[Math.floor(this.step / 2)];
     if (room.width < 50 || firing === undefined) return;
-    this.scene.resize(room.width, room.height);
-    this.scene.set(this.state(firing, this.step % 2 === 1, room), ms);
+    const { height, ...state } = this.state(firing, this.step % 2 === 1, room);
+    this.scene.resize(room.width, Math.max(room.height, height));
+    this.scene.set(state, ms);
   }
 
-  /** One side of a firing: what the other side lacks is marked. */
-  private state({ step }: Firing, isAfter: boolean, room: { width: number; height: number }): SceneState {
+  /** One side of a firing, and the height that it needs: what the other side lacks is marked. */
+  private state({ step }: Firing, isAfter: boolean, room: Room): SceneState & { height: number } {
     const { index } = this.store;
     const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
     const elsewhere = new Set(index.reachable([other]));
     const shown = partOf(index.trace.nodes, own, elsewhere);
     const place = new Map(shown.map((id, i) => [id, i]));
     const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => place.get(src) ?? []));
-    const found = fitted(sources, room, SIZES) ?? fitted(sources, { ...room, height: 1e5 }, SIZES.slice(-1));
-    if (found === null) return { nodes: [], edges: [] };
+    const found =
+      fitted(sources, room, SIZES) ?? fitted(sources, { ...room, height: Number.POSITIVE_INFINITY }, SIZES.slice(-1));
+    if (found === null) return { nodes: [], edges: [], height: 0 };
     const { size, at } = found;
     const letters = Math.floor((size.w - 10) / 6.9);
     const nodes = shown.map((id, i): SceneNode => {
@@ -140,7 +149,7 @@ export class RewritesPage implements Page {
       };
     });
     const edges = shown.flatMap((id, i) => sources[i].map((from) => ({ from: `u${shown[from]}`, to: `u${id}` })));
-    return { nodes, edges };
+    return { nodes, edges, height: heightOf(found) };
   }
 
   private names(node: Node): string {
@@ -184,8 +193,8 @@ export class RewritesPage implements Page {
     );
     const which = this.firings.length === 1 ? "This one changes" : `These ${this.firings.length} change`;
     return [
-      `${count(firings, "rule firing")} turn${firings === 1 ? "s" : ""} the loops into machine operations. `,
-      bold(`${which} the most.`),
+      bold("A rule replaces a piece of the program by an equal one."),
+      ` Rules fired ${times(firings)} on the way from loops to machine operations. ${which} the most.`,
     ];
   }
 
@@ -198,6 +207,10 @@ export class RewritesPage implements Page {
     this.sizes.disconnect();
     this.scene.stop();
   }
+}
+
+function times(number: number): string {
+  return number === 1 ? "once" : `${grouped(number)} times`;
 }
 
 /** The node, what only this side has, and what that reads: as far as there is room. Sources first. */

@@ -1,6 +1,9 @@
 // A drawing whose boxes keep their identity: a new state moves, adds and fades them.
 
 import { h, prefersReducedMotion, replaceChildren, s } from "../dom";
+import { type Area, type Way, Ways } from "./routing";
+
+const LETTER = 5.9; // pixels of a letter of an edge's label, on the average
 
 /** A box by its centre. */
 export interface SceneNode {
@@ -56,6 +59,11 @@ interface DrawnEdge {
   path: SVGPathElement;
   label: SVGTextElement;
   edge: SceneEdge;
+  /** Where it leads once nothing moves. */
+  way: Way | null;
+  /** Points along it: before the change, and now. */
+  before: Way["points"];
+  now: Way["points"];
   seen: [from: number, to: number, now: number];
 }
 
@@ -79,6 +87,8 @@ export class Scene {
   private readonly joined = new Map<string, DrawnEdge>();
   private readonly marker = nextMarker();
   private frame = 0;
+  private room = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY };
+  private places = ""; // of the boxes that the ways were found for
 
   constructor(label: string) {
     const head = s("path", { d: "M0 .6 8 4 0 7.4z", class: "arrow-head" });
@@ -95,6 +105,7 @@ export class Scene {
   }
 
   resize(width: number, height: number): void {
+    this.room = { width, height };
     this.element.setAttribute("width", String(width));
     this.element.setAttribute("height", String(height));
     this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -118,6 +129,7 @@ export class Scene {
       if (!isThere) entry.to = entry.from = entry.now;
     }
     this.join(state.edges);
+    this.findWays(state);
     this.play(ms);
   }
 
@@ -144,7 +156,7 @@ export class Scene {
         const label = s("text", { class: "edge-label", "text-anchor": "middle" });
         this.edges.append(path);
         this.labels.append(label);
-        entry = { path, label, edge, seen: [0, 1, 0] };
+        entry = { path, label, edge, way: null, before: [], now: [], seen: [0, 1, 0] };
         this.joined.set(id, entry);
       }
       entry.edge = edge;
@@ -152,6 +164,17 @@ export class Scene {
       entry.label.textContent = edge.label ?? "";
     }
     for (const [id, entry] of this.joined) entry.seen = [entry.seen[2], present.has(id) ? 1 : 0, entry.seen[2]];
+  }
+
+  /** Around the boxes as they will stand, and around the titles of frames. */
+  private findWays({ nodes, edges, frames = [] }: SceneState): void {
+    for (const entry of this.joined.values()) entry.before = entry.now;
+    const boxes = new Map<string, Area>(nodes.map(({ id, x, y, w, h: tall }) => [id, { x, y, w, h: tall }]));
+    const places = JSON.stringify([this.room, [...boxes], edges.map(({ from, to }) => [from, to]), frames]);
+    if (places === this.places) return;
+    this.places = places;
+    const ways = new Ways(boxes, frames.map(titleArea), this.room);
+    for (const { from, to } of edges) this.joined.get(`${from}>${to}`)!.way = ways.between(from, to);
   }
 
   private play(ms: number): void {
@@ -182,13 +205,18 @@ export class Scene {
     for (const entry of this.joined.values()) {
       entry.seen[2] = mix(entry.seen[0], entry.seen[1], t);
       const [from, to] = [this.drawn.get(entry.edge.from), this.drawn.get(entry.edge.to)];
-      if (from === undefined || to === undefined) continue;
-      const { d, x, y } = route(from.now, to.now);
-      entry.path.setAttribute("d", d);
+      if (from === undefined || to === undefined || entry.way === null) continue;
+      const { d, x, y, points } = entry.way;
+      const begin = entry.before.length === 0 ? points : entry.before;
+      entry.now = t >= 1 ? points : points.map((end, i) => [mix(begin[i][0], end[0], t), mix(begin[i][1], end[1], t)]);
+      const moved = `M${entry.now.map(([px, py]) => `${px.toFixed(1)} ${py.toFixed(1)}`).join("L")}`;
+      entry.path.setAttribute("d", t >= 1 ? d : moved);
       entry.label.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
       const seen = entry.seen[2] * Math.min(from.seen[2], to.seen[2]);
       show(entry.path, seen);
-      show(entry.label, seen);
+      const gap = Math.abs(to.to[0] - from.to[0]) - (to.to[2] + from.to[2]) / 2;
+      const hasRoom = (entry.edge.label ?? "").length * LETTER <= gap;
+      show(entry.label, seen * (hasRoom && (t >= 1 || begin === points) ? 1 : 0));
     }
     if (t < 1) return;
     for (const [id, entry] of this.drawn) {
@@ -212,6 +240,12 @@ export class Scene {
 function show(element: SVGElement, seen: number): void {
   element.style.opacity = seen >= 1 ? "" : seen.toFixed(3);
   element.style.visibility = seen < 0.01 ? "hidden" : "";
+}
+
+/** Where the title of a frame stands. */
+function titleArea({ x, y, w, title, sub }: SceneFrame): Area {
+  const wide = Math.min(w, 16 + 7.2 * Math.max(title.length, sub.length));
+  return { x: x + wide / 2, y: y + 21, w: wide, h: 34 };
 }
 
 function frameElement({ title, sub, hue }: SceneFrame): SVGGElement {
@@ -256,26 +290,6 @@ function gridOf([rows, columns]: readonly [number, number], top: number): SVGEle
     s("rect", { x: -w / 2, y, width: w, height: tall, rx: 1 }),
     s("path", { d: lines.join("") }),
   );
-}
-
-/** From the side of one box that faces the other one. */
-function route(from: number[], to: number[]): { d: string; x: number; y: number } {
-  const [ax, ay, aw, ah] = from;
-  const [bx, by, bw, bh] = to;
-  if (bx - bw / 2 > ax + aw / 2 + 6) {
-    const [x1, x2] = [ax + aw / 2, bx - bw / 2 - 1];
-    const m = Math.max(14, (x2 - x1) * 0.5);
-    return { d: `M${x1} ${ay}C${x1 + m} ${ay} ${x2 - m} ${by} ${x2} ${by}`, x: (x1 + x2) / 2, y: (ay + by) / 2 - 6 };
-  }
-  if (Math.abs(by - ay) < (ah + bh) / 2) {
-    const up = Math.min(ay - ah / 2, by - bh / 2) - 16;
-    const d = `M${ax} ${ay - ah / 2}C${ax} ${up} ${bx} ${up} ${bx} ${by - bh / 2 - 1}`;
-    return { d, x: (ax + bx) / 2, y: up };
-  }
-  const down = by > ay ? 1 : -1;
-  const [y1, y2] = [ay + (down * ah) / 2, by - down * (bh / 2 + 1)];
-  const m = Math.max(12, Math.abs(y2 - y1) * 0.5) * down;
-  return { d: `M${ax} ${y1}C${ax} ${y1 + m} ${bx} ${y2 - m} ${bx} ${y2}`, x: (ax + bx) / 2 + 4, y: (y1 + y2) / 2 };
 }
 
 /** What the shapes and lines of a drawing mean: pairs of a class and words. */

@@ -3,7 +3,7 @@
 import { type Child, h, s } from "../dom";
 import { count, grouped, truncate } from "../format";
 import type { Store } from "../store";
-import { type Group, type OpGraph, type Product, byExpression, opGraph, productOf, singles } from "./ops";
+import { type Group, type OpGraph, type Product, byExpression, computing, opGraph, productOf, singles } from "./ops";
 import { type Page, bold } from "./page";
 import { type Placed, type Room, type Size, fitted } from "./placing";
 import { Scene, type SceneNode, type SceneState, legend } from "./scene";
@@ -38,7 +38,10 @@ export function drawable(graph: OpGraph, room: Room): Drawable {
     if (some !== null) return { groups, placed: some };
   }
   const groups = byExpression(graph, 0);
-  return { groups, placed: fitted(sourcesOf(groups), { ...room, height: 1e5 }, GROUP_SIZES.slice(-1))! };
+  return {
+    groups,
+    placed: fitted(sourcesOf(groups), { ...room, height: Number.POSITIVE_INFINITY }, GROUP_SIZES.slice(-1))!,
+  };
 }
 
 function sourcesOf(groups: readonly Group[]): number[][] {
@@ -89,8 +92,8 @@ const LEGEND = [
   ["input", "input, already in memory"],
   ["alu", "arithmetic on each element"],
   ["reduce", "reduction: an axis disappears"],
-  ["line", "data"],
-  ["line view", "a view: another way to index, no copy"],
+  ["way", "data"],
+  ["way view", "a view: another way to index, no copy"],
 ] as const;
 
 export class TensorsPage implements Page {
@@ -150,8 +153,8 @@ export class TensorsPage implements Page {
         },
       ];
     }
-    const computing = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind !== "input");
-    return computing.slice(-5).map(({ op, i }) => {
+    const all = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind !== "input");
+    return all.slice(-5).map(({ op, i }) => {
       const from = op.sources.map(({ op: source }) => graph.ops[source].label.replace(/^[^\w√]+ /, ""));
       const of = from.length === 0 ? "" : ` of ${[...new Set(from)].join(", ")}`;
       return { text: [`${op.label}`, `${of} → ${op.shape}`], ops: [i] };
@@ -187,16 +190,13 @@ export class TensorsPage implements Page {
   head(): Child[] {
     const { product, graph } = this;
     const inputs = graph.ops.filter(({ kind }) => kind === "input").length;
-    const computing = graph.ops.length - inputs;
+    const counted = [bold(count(computing(graph).length, "operation")), ` on ${count(inputs, "input")}. `];
     if (product !== null) {
       const name = product.isWindowed ? "A convolution is " : "A matrix product is ";
       const what = product.isWindowed ? "windows, a repeated multiply and a sum" : "a repeated multiply and a sum";
-      return [name, bold(what), ". The repeats are views; they copy nothing."];
+      return [...counted, name, bold(what), ". The repeats are views; they copy nothing."];
     }
-    return [
-      bold(count(computing, "operation")),
-      ` on ${count(inputs, "input")} make the result. Views change how memory is indexed; they copy nothing.`,
-    ];
+    return [...counted, "Views change how memory is indexed; they copy nothing."];
   }
 
   caption(step: number): string {
@@ -226,9 +226,9 @@ function cube({ operands: [a, b], products }: Product): SVGElement {
     "svg",
     {
       class: "cube",
-      viewBox: "0 0 220 128",
+      viewBox: "0 0 220 142",
       width: 220,
-      height: 128,
+      height: 142,
       role: "img",
       "aria-label": `${a.label} times ${b.label}: ${products} products`,
     },

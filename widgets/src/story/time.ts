@@ -1,8 +1,9 @@
 // Last page: the verdict. Fast or slow, against what the machine can do, and why.
 
 import { type Child, h, replaceChildren, s } from "../dom";
-import { count, duration, figures, samples, truncate } from "../format";
+import { count, duration, figures, samples, sumText, truncate } from "../format";
 import { humanName } from "../kernels";
+import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, apart, placesOn } from "../labels";
 import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
@@ -69,6 +70,12 @@ export class TimePage implements Page {
     return 1 + (this.timed.length > 1 ? this.shown.length : 0);
   }
 
+  /** What the times are: "medians". */
+  private get statistic(): string {
+    const runs = this.timed.map(({ kernel }) => this.store.index.runOf(kernel.id)!);
+    return this.timed.length === 1 && runs[0].warm ? "the median" : sumText(runs);
+  }
+
   private verdict(kernel: number): VerdictRow | undefined {
     return verdictOn(this.verdicts(), kernel);
   }
@@ -78,8 +85,14 @@ export class TimePage implements Page {
       if (!this.element.isConnected) return;
       this.drawBar();
       this.drawCards();
+      this.drawPicture();
       this.changed();
     });
+  }
+
+  /** "Median time", of samples. */
+  private get timeWord(): string {
+    return this.timed.every(({ kernel }) => this.store.index.runOf(kernel.id)!.warm) ? "Median time" : "Time";
   }
 
   private drawBar(): void {
@@ -112,7 +125,11 @@ export class TimePage implements Page {
         ),
       ];
     });
-    replaceChildren(this.bar, ...parts, this.timed.length === 0 ? null : h("b", {}, duration(total)));
+    replaceChildren(
+      this.bar,
+      ...parts,
+      this.timed.length === 0 ? null : h("b", { title: this.statistic }, duration(total)),
+    );
   }
 
   private drawCards(): void {
@@ -127,7 +144,7 @@ export class TimePage implements Page {
         verdict === undefined
           ? h("p", {}, areComing(this.store) ? COMING : "No verdict: there are too few samples, or no ceilings.")
           : verdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
-        h("p", { class: "faint" }, `median of ${samples(run)}`),
+        h("p", { class: "faint" }, run.warm ? `median of ${samples(run)}` : samples(run)),
       );
     });
     const rest = this.timed.length - cards.length;
@@ -167,7 +184,9 @@ export class TimePage implements Page {
   private bars(width: number, height: number): Element[] {
     const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
     const shown = [...this.timed].sort((a, b) => b.us - a.us).slice(0, Math.max(1, Math.floor((height - 60) / 58)));
-    const rows = shown.flatMap(({ kernel, us, least }, i) => {
+    const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
+      const share = this.verdict(kernel.id)?.share ?? null;
+      const least = share === null ? roof : share * us; // the verdict's limit, where there is one
       const y = 40 + i * 58;
       const room = width - 96;
       const bar = (value: number): number => Math.max(2, (value / longest) * room);
@@ -184,8 +203,8 @@ export class TimePage implements Page {
       ];
     });
     const what = shown.some(({ least }) => least !== null)
-      ? "Time against the least time on this machine"
-      : "Time of each kernel";
+      ? `${this.timeWord} against the least time on this machine`
+      : `${this.timeWord} of each kernel`;
     return [
       s(
         "svg",
@@ -232,49 +251,56 @@ export class TimePage implements Page {
           figures(10 ** power),
         ),
       );
-    const roofs = slopes.flatMap(({ name, rate }, i) => {
+    const roofs: Element[] = [];
+    const drawn: (readonly [readonly [number, number], readonly [number, number]])[] = [];
+    const labels: [text: string, places: LabelPlace[]][] = [];
+    slopes.forEach(({ name, rate }, i) => {
       const end = Math.min(10 ** x1, peak / rate);
       const begin = Math.max(10 ** x0, 10 ** y0 / rate);
-      if (begin >= end) return [];
-      const angle = (Math.atan2(y(end * rate) - y(begin * rate), x(end) - x(begin)) * 180) / Math.PI;
-      const middle = 10 ** (log(begin) + (log(end) - log(begin)) * 0.42);
-      const place = `translate(${x(middle)} ${y(middle * rate)}) rotate(${angle})`;
-      return [
-        s("path", {
-          class: `roof-line${i > 0 ? " dashed" : ""}`,
-          d: `M${x(begin)} ${y(begin * rate)}L${x(end)} ${y(end * rate)}`,
-        }),
-        s(
-          "text",
-          { class: "small halo", transform: place, y: -5, "text-anchor": "middle" },
-          `${name} ${figures(rate)} GB/s`,
-        ),
-      ];
+      if (begin >= end) return;
+      const [from, to] = [begin, end].map((value) => [x(value), y(value * rate)] as const);
+      const text = `${name} ${figures(rate)} GB/s`;
+      drawn.push([from, to]);
+      roofs.push(s("path", { class: `roof-line${i > 0 ? " dashed" : ""}`, d: `M${from.join(" ")}L${to.join(" ")}` }));
+      labels.push([text, placesOn(text, from, to, SLOPE_SHARES)]);
     });
-    const flat = lines
-      .filter(({ kind }) => kind === "arithmetic")
-      .flatMap(({ name, rate }) => [
-        s("path", {
-          class: "roof-line",
-          d: `M${Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((one) => one.rate))))} ${y(rate)}H${width - right}`,
-        }),
-        s(
-          "text",
-          { class: "small halo", x: width - right, y: y(rate) - 6, "text-anchor": "end" },
-          `${name} ${figures(rate)} GFLOP/s`,
-        ),
+    for (const { name, rate, kind } of lines) {
+      if (kind !== "arithmetic") continue;
+      const from = Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((one) => one.rate))));
+      const text = `${name} ${figures(rate)} GFLOP/s`;
+      drawn.push([
+        [from, y(rate)],
+        [width - right, y(rate)],
       ]);
-    const dots = [...points]
-      .sort((a, b) => a.time_us - b.time_us)
-      .map(({ kernel, flops_per_byte: intensity, gflops, attainable }) => {
-        const [cx, cy] = [x(intensity), y(gflops)];
+      roofs.push(s("path", { class: "roof-line", d: `M${from} ${y(rate)}H${width - right}` }));
+      const shares = [...FLAT_SHARES].reverse();
+      labels.push([text, placesOn(text, [left, y(rate)], [width - right, y(rate)], [1, ...shares])]);
+    }
+    const spots = points.map((point) => [x(point.flops_per_byte), y(point.gflops)] as const);
+    points.forEach((point, i) => {
+      const [cx, cy] = spots[i];
+      const text = dotWords(this.store.index, point);
+      const beside = 17 + (text.length * LETTER) / 2;
+      const all = [
+        [cx + beside, cy],
+        [cx - beside, cy],
+        [cx, cy + 22],
+        [cx, cy - 20],
+      ];
+      const inside = all.filter(([at]) => at - beside > left - 14 && at + beside < width + 14);
+      labels.push([text, (inside.length > 0 ? inside : all).map(([at, down]): LabelPlace => [at, down, 0])]);
+    });
+    const many = points.length > 6 ? labels.length - points.length : labels.length;
+    const texts = apart(labels.slice(0, many), { points: spots, lines: drawn, top: 40 }).map(([at, down, angle], i) => {
+      const transform = `translate(${at.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
+      return s("text", { class: "small halo", transform, y: 4, "text-anchor": "middle" }, labels[i][0]);
+    });
+    const dots = points
+      .map((point, i) => ({ point, spot: spots[i] }))
+      .sort((a, b) => a.point.time_us - b.point.time_us)
+      .map(({ point: { kernel, gflops, attainable }, spot: [cx, cy] }) => {
         const name = humanName(this.store.index.trace.kernels[kernel]);
-        const isLeft = cx > width * 0.6;
         const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - 10}V${y(attainable)}` });
-        const isApart = points.every((other) => {
-          if (other.kernel >= kernel) return true;
-          return Math.abs(y(other.gflops) - cy) > 15 || Math.abs(x(other.flops_per_byte) - cx) > 150;
-        });
         return s(
           "g",
           { class: `roof-dot tone-${this.verdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
@@ -282,30 +308,22 @@ export class TimePage implements Page {
           gap,
           s("circle", { cx, cy, r: 10 }),
           s("text", { class: "dot-number", x: cx, y: cy + 4, "text-anchor": "middle" }, String(kernel)),
-          isApart && points.length <= 6
-            ? s(
-                "text",
-                {
-                  class: "small halo",
-                  x: isLeft ? cx - 15 : cx + 15,
-                  y: cy + 4,
-                  "text-anchor": isLeft ? "end" : "start",
-                },
-                `${truncate(name, 18)}: ${figures(gflops)}`,
-              )
-            : null,
         );
       });
     return [
       s(
         "svg",
-        { width, height, role: "img", "aria-label": "Roofline: how far each kernel is from what this machine can do" },
-        s("text", { class: "strong", x: 0, y: 14 }, "How far from what this machine can do"),
+        { width, height, role: "img", "aria-label": "Roofline: the distance of each kernel from the machine's limit" },
+        s(
+          "text",
+          { class: "strong", x: 0, y: 14 },
+          `Distance from the machine's limit, at the ${this.timeWord.toLowerCase()}`,
+        ),
         s("text", { class: "small", x: 0, y: 32 }, "GFLOP/s"),
         ...marks,
         ...roofs,
-        ...flat,
         ...dots,
+        ...texts,
         s(
           "text",
           { class: "small", x: width - right, y: height - 3, "text-anchor": "end" },
@@ -334,9 +352,9 @@ export class TimePage implements Page {
       this.timed.length > 1 ? ` ${Math.round((slow.us / total) * 100)} % of it in ${humanName(slow.kernel)}.` : "";
     return [
       bold(
-        `${this.timed.length === 1 ? "The kernel takes" : `The ${this.timed.length} kernels take`} ${duration(total)}.`,
+        `${this.timed.length === 1 ? "The kernel takes" : `The ${this.timed.length} kernels take`} ${duration(total)}`,
       ),
-      share,
+      `, ${this.statistic}.${share}`,
     ];
   }
 
@@ -347,4 +365,9 @@ export class TimePage implements Page {
   destroy(): void {
     this.sizes.disconnect();
   }
+}
+
+/** "x @ w: 12.3", beside its dot. */
+function dotWords({ trace }: TraceIndex, { kernel, gflops }: RooflinePoint): string {
+  return `${truncate(humanName(trace.kernels[kernel]), 18)}: ${figures(gflops)}`;
 }

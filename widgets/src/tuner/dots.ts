@@ -85,8 +85,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
     path === "" ? null : s("path", { class: "trail", d: `M${path}` }),
     ...marks,
   );
-  const said =
-    peak === 0 ? null : h("figcaption", { class: "faint" }, "under what this machine was measured to do at best");
+  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, "below the measured ceilings of this machine");
   return h("figure", { class: "tuner-dots" }, picture, said);
 }
 

@@ -104,7 +104,7 @@ export class TunerView implements View {
         ? "Change this kernel's loops, opt by opt: each change is compiled and run by the interpreter in this page, its results are checked, and its UOps counted. There are no times of the machine."
         : live
           ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
-          : "Nothing was tried on this kernel, and a page cannot compile: a notebook can (view.tuner, view.apply).";
+          : "No opts were tried on this kernel, and a page cannot compile; a notebook can (view.tuner, view.kernels[i].apply).";
     begin.disabled = this.whatIf.working !== null;
     return h("div", { class: "tuner-empty" }, h("p", {}, text), live ? begin : null);
   }
@@ -148,11 +148,11 @@ export class TunerView implements View {
     if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(
       `BEAM ${BEAM_WIDTH}`,
-      "Searches for the fastest opts by measuring; what it tries stands below the tree",
+      "Searches for the fastest opts by measuring; the tree lists the candidates below",
       () => whatIf.ask({ kind: "SearchOpts", kernel, width: BEAM_WIDTH }, "searching"),
     );
     beam.disabled = !live || whatIf.inPage;
-    if (whatIf.inPage) beam.title = "A search measures: that takes the machine, and a page has none";
+    if (whatIf.inPage) beam.title = "A search needs measurements, and a page cannot measure";
     const tools =
       at === null
         ? []
@@ -162,7 +162,7 @@ export class TunerView implements View {
             jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"),
             known("BEAM") === undefined
               ? beam
-              : jump("BEAM", "BEAM’s", "The fastest that the search found", "SearchOpts", { width: BEAM_WIDTH }),
+              : jump("BEAM", "BEAM’s", "The fastest candidate of the search", "SearchOpts", { width: BEAM_WIDTH }),
           ];
     replaceChildren(
       this.bar,

@@ -19,8 +19,7 @@ export function nestTable(variant: KernelVariant, hovered: (axis: number | null)
     h(
       "th",
       {
-        title:
-          "Operands of which every step of the loop accesses the same: in a cache, or in registers, they are there already",
+        title: "Operands that every step of the loop reads again: a cache or registers can hold them",
       },
       "again each step",
     ),

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import type { KernelVariant, OptLaw, OptOffer } from "../model";
 import { type WhatIf, optText } from "../whatif";
 
-const NAMES_AXIS = new Set(["SWAP", "MERGE"]); // their amount is another axis
+const NAMES_AXIS = new Set(["SWAP", "COLLAPSE", "MERGE"]); // their amount is another axis; MERGE: COLLAPSE in older traces
 
 /** The buttons, and the law of the opt that is examined. */
 export class OptButtons {
@@ -17,8 +17,10 @@ export class OptButtons {
   draw(kernel: number, variant: KernelVariant): void {
     const axes = [...new Set(variant.offers.map(({ axis }) => axis))];
     const rows = axes.map((axis) => this.axisRow(kernel, variant, axis)).filter((row) => row !== null);
-    const illegal = variant.offers.filter(({ obstacle }) => obstacle !== "");
-    const refused = illegal.map((offer) => h("li", {}, h("b", {}, namesOf(offer, variant)), ` ${offer.obstacle}`));
+    const illegal = variant.offers.filter(({ legality_error }) => legality_error !== "");
+    const refused = illegal.map((offer) =>
+      h("li", {}, h("b", {}, namesOf(offer, variant)), ` ${offer.legality_error}`),
+    );
     const folded = h(
       "details",
       { class: "tuner-illegal", open: this.unfolded },
@@ -40,7 +42,7 @@ export class OptButtons {
   }
 
   private axisRow(kernel: number, variant: KernelVariant, axis: number): HTMLElement | null {
-    const offers = variant.offers.filter((offer) => offer.axis === axis && offer.obstacle === "");
+    const offers = variant.offers.filter((offer) => offer.axis === axis && offer.legality_error === "");
     if (offers.length === 0) return null;
     const kinds = [...new Set(offers.map(({ op }) => op))];
     const line = variant.nest.find((one) => one.axis === axis);
@@ -120,8 +122,8 @@ export class OptButtons {
           "p",
           { class: "faint" },
           this.whatIf.send === null
-            ? "A page walks what was recorded (blue); a notebook tries the others. Point at an opt to read its law."
-            : "Point at an opt to read its law.",
+            ? "A page opens recorded opts (blue); a notebook tries the others. Point at an opt to read its effect."
+            : "Point at an opt to read its effect.",
         ),
       );
   }

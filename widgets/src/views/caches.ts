@@ -136,7 +136,7 @@ export class CachesView implements View {
       type: "text",
       placeholder: "VECTOR(1, 16), UPCAST(0, 4)",
       "aria-label": "Other opts to compare with",
-      title: "Other opts, which stand on the right then (Enter)",
+      title: "Other opts; the right side shows them (Enter)",
       onkeydown: (event: KeyboardEvent) => {
         event.stopPropagation();
         const { value } = event.target as HTMLInputElement;
@@ -270,8 +270,8 @@ function pair(
 function headline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
   const told = ({ total }: CacheModelData): string =>
-    `${grouped(total.found.at(-1)!)} lines, ${bytes(total.found.at(-1)! * line)}`;
-  const change = before === null ? "" : times(before.total.found.at(-1)!, after.total.found.at(-1)!);
+    `${grouped(total.served.at(-1)!)} lines, ${bytes(total.served.at(-1)! * line)}`;
+  const change = before === null ? "" : times(before.total.served.at(-1)!, after.total.served.at(-1)!);
   const words = before === null ? told(after) : `${told(before)} → ${told(after)}`;
   return h(
     "p",
@@ -413,7 +413,7 @@ function tiles(which: string, { tile }: CacheModelData): HTMLElement {
 
 function row(name: string, title: string, counts: Traffic, levels: string[], most: number, more = ""): HTMLElement {
   const all = sum(counts);
-  const shares = counts.found.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
+  const shares = counts.served.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares
     .toReversed()
     .map(({ count, level }) => `${level} ${grouped(count)} (${((100 * count) / all).toFixed(1)} %)`)
@@ -448,8 +448,8 @@ function strip(name: string, lines: number[], of: number): HTMLElement {
   );
 }
 
-function sum({ found }: Traffic): number {
-  return found.reduce((a, b) => a + b, 0);
+function sum({ served }: Traffic): number {
+  return served.reduce((a, b) => a + b, 0);
 }
 
 /** 0 for the nearest cache … 3 for memory. */

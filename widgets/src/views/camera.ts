@@ -85,7 +85,7 @@ export class Camera {
     return this.bounds.height > this.bounds.width;
   }
 
-  /** Asked for at every step, so measured only after a change: a measurement makes the browser lay out the page. */
+  /** Requested at every step, so measured only after a change: a measurement makes the browser lay out the page. */
   private get size(): { width: number; height: number } {
     const { clientWidth: width, clientHeight: height } = this.measured ?? this.canvas;
     if (this.measured === null && width > 0 && height > 0) this.measured = { clientWidth: width, clientHeight: height };
@@ -112,7 +112,11 @@ export class Camera {
     const along = (size: number, room: number, from: number, near: number, far: number): number =>
       size <= room - 2 * MARGIN
         ? room / 2 - from * zoom - size / 2
-        : clamp(room / 2 - ((near + far) / 2) * zoom, room - MARGIN - from * zoom - size, MARGIN - from * zoom);
+        : clamp(
+            (far - near) * zoom <= room - 2 * MARGIN ? room / 2 - ((near + far) / 2) * zoom : MARGIN - near * zoom,
+            room - MARGIN - from * zoom - size,
+            MARGIN - from * zoom,
+          ); // of what is larger than the room, its beginning, where its title is
     const [x0, y0, x1, y1] = first;
     this.moveTo(along(wide, width, left, x0, x1), along(high, height, top, y0, y1), zoom);
   }

@@ -19,11 +19,7 @@ export function choiceRows(stage: Stage): Element[] {
 
 function row(choice: Choice, opts: OptStep[]): Element {
   const said =
-    choice.settled_by !== ""
-      ? `not asked: ${choice.settled_by} had answered its question`
-      : opts.length === 0
-        ? "nothing"
-        : "";
+    choice.settled_by !== "" ? `skipped: ${choice.settled_by} made it unnecessary` : opts.length === 0 ? "nothing" : "";
   return h(
     "details",
     { class: `tried ${opts.length > 0 ? "fires" : "stopped"}` },

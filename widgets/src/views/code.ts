@@ -3,9 +3,9 @@
 
 import { BAND_WORDS, type BandMode, bandOf } from "../bands";
 import { copyButton } from "../clipboard";
+import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
-import { languageName } from "../format";
-import type { Line, Program } from "../model";
+import type { Program, StageText } from "../model";
 import { kernelClass } from "../kernels";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
 import { explainWords } from "../explaining";
@@ -21,9 +21,11 @@ interface Listing {
   text: string;
 }
 
+type Listed = Program | StageText;
+
 const MACHINE_CODE = ["asm", "ptx", "amdgcn"];
 const PANES: Record<string, { label: string; wanted: string[] }> = {
-  a: { label: "Python and UOps", wanted: ["source", "uops"] },
+  a: { label: "Python and UOps", wanted: ["source", "aten", "uops"] },
   b: {
     label: "Source for the compiler",
     wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"],
@@ -39,6 +41,7 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
     label: "Code",
     wanted: [
       "source",
+      "aten",
       "uops",
       "c",
       "llvm",
@@ -56,7 +59,7 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
 
 /** The pane that a listing of that language stands in. */
 export function paneOf(language: string): string {
-  return MACHINE_CODE.includes(language) ? "c" : language === "uops" ? "a" : "b";
+  return MACHINE_CODE.includes(language) ? "c" : ["aten", "uops"].includes(language) ? "a" : "b";
 }
 
 /** The tabs after that listing is chosen, in every pane that has it. */
@@ -104,7 +107,8 @@ export class CodeView implements View {
   private arrange(): void {
     const { a, b, c, bc, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
-    const fitting = width === 0 || width >= WIDE ? [a, b, c] : width < NARROW ? [all] : [a, bc];
+    const isWide = width === 0 || (width >= WIDE && this.store.index.trace.kernels.length > 0);
+    const fitting = isWide ? [a, b, c] : width < NARROW ? [all] : [a, bc];
     const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
     this.shown = wanted;
@@ -147,6 +151,7 @@ class CodePane {
   private rows: HTMLElement[] = [];
   private parts: { element: HTMLElement; frames: number[] }[] = [];
   private listing: Listing | null = null;
+  private program: Listed | null = null;
   private kernel: number | null = null;
   private lastScrolledFor: Set<number> | null = null;
   private readonly coloured: InSight;
@@ -171,7 +176,8 @@ class CodePane {
 
   update(change: Change): void {
     const wanted = this.chosen(this.listings());
-    if (change.cursor && (wanted?.key !== this.listing?.key || this.kernel !== this.store.cursor.kernel)) this.draw();
+    const isOther = wanted?.key !== this.listing?.key || (wanted?.program ?? null) !== this.program;
+    if (change.cursor && (isOther || this.kernel !== this.store.cursor.kernel)) this.draw();
     else if (change.selection || change.hover) this.mark();
     if (change.selection) this.reveal();
   }
@@ -187,12 +193,18 @@ class CodePane {
     this.element.classList.add("flash");
   }
 
-  private listings(): { key: string; title: string; program: Program | null; source: number }[] {
+  private listings(): { key: string; title: string; program: Listed | null; source: number }[] {
     const { index, cursor } = this.store;
-    const programs = index.programsOf(cursor.kernel);
-    const all = programs.map((program) => ({
+    const texts = index.shownTexts(cursor.stage).map((text, at) => ({
+      key: `text ${text.title || at}`,
+      title: text.title || languageIn(index.trace, text.language),
+      program: text,
+      source: -1,
+    }));
+    const origins = index.trace.origins.filter(({ kernel }) => kernel === cursor.kernel);
+    const all = [...index.programsOf(cursor.kernel), ...origins].map((program) => ({
       key: program.language,
-      title: languageName(program.language),
+      title: languageIn(index.trace, program.language),
       program,
       source: -1,
     }));
@@ -205,7 +217,7 @@ class CodePane {
     const { wanted } = PANES[this.key];
     const rank = (key: string): number => wanted.indexOf(key.startsWith("source") ? "source" : key);
     const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
-    return [...sources, ...all]
+    return [...sources, ...texts, ...all]
       .filter(
         ({ key }) =>
           rank(key) >= 0 || (["b", "bc", "all"].includes(this.key) && !key.startsWith("source") && !known(key)),
@@ -222,6 +234,7 @@ class CodePane {
     const listings = this.listings();
     const entry = this.chosen(listings);
     this.kernel = this.store.cursor.kernel;
+    this.program = entry?.program ?? null;
     const tabs = listings.map(({ key, title }) => {
       const open = (): void => this.store.go({ tabs: { ...this.store.cursor.tabs, [this.key]: key } });
       return tab(key, title, key === entry?.key, open);
@@ -241,7 +254,7 @@ class CodePane {
       replaceChildren(this.body, h("p", { class: "empty" }, this.emptyText()));
       return;
     }
-    this.listing = entry.program === null ? this.fromSource(entry.source) : this.fromProgram(entry.program);
+    this.listing = entry.program === null ? this.fromSource(entry.source) : this.fromProgram(entry.program, entry.key);
     this.body.setAttribute("aria-label", `${entry.title} listing`);
     this.body.dataset.language = this.listing.language;
     this.writeLines(this.listing);
@@ -271,16 +284,16 @@ class CodePane {
     return { key: `source ${id}`, title: source.name, language: "source", lines, text };
   }
 
-  private fromProgram(program: Program): Listing {
+  private fromProgram(program: Listed, key = program.language): Listing {
     const { language } = program;
     const numbered = language === "uops";
-    const lines = program.lines.map((line: Line, i) => {
+    const lines = program.lines.map((line, i) => {
       const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing counts its lines itself
       const words = own === null ? line.text : line.text.slice(own[0].length);
       return { words, nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
     });
     const text = program.lines.map((line) => line.text).join("\n");
-    return { key: language, title: languageName(language), language, lines, text };
+    return { key, title: languageIn(this.store.index.trace, language), language, lines, text };
   }
 
   /** The lines, those near the head in colours; the others get theirs when they come near. */

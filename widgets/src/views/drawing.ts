@@ -1,6 +1,7 @@
 // The elements of the drawn graph: boxes, edges, and frames around kernels. Few boxes are SVG groups; of many, only those
 // in sight are; far away, each colour is one path.
 
+import { isTensor } from "../dialect";
 import { prefersReducedMotion, s } from "../dom";
 import type { Flow } from "../flow";
 import type { Frame } from "../frames";
@@ -173,8 +174,9 @@ export class Drawing {
     const { operands, through } = this.byEdge.get(key) ?? { operands: [], through: [] };
     const d = edgePath(edge.points, this.flow);
     const user = this.byId.get(edge.dst)!;
-    const { op, src, kind } = this.store.index.node(user.node);
-    const isMany = kind === "lazybuffer" && user.members.length > 1; // several operations, not one of several lanes
+    const node = this.store.index.node(user.node);
+    const { op, src } = node;
+    const isMany = isTensor(this.store.index.trace, node) && user.members.length > 1; // several operations, not one of several lanes
     const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) || isMany ? 0 : src.length;
     const isNumbered = sources >= 2 && edge.points.length > 0 && (user.members.length === 1 || operands.length <= 2);
     const number = isNumbered ? operandText(operands) : "";

@@ -1,6 +1,7 @@
 // Which nodes are drawn as one box: of LazyBuffers those of a kernel or of a line, of UOps the copies that unrolling
 // made; the reader chooses how much, and opens and closes single ones.
 
+import { isTensor } from "../dialect";
 import { button, h } from "../dom";
 import { callName, count } from "../format";
 import { type ProductGroup, productsOf } from "../products";
@@ -71,7 +72,7 @@ export class Regions {
     return [...this.products].filter(([sum]) => isOpen(sum)).map(([, product]) => product);
   }
 
-  /** What was folded for the canvas to have room: in words, null for nothing. */
+  /** What was folded for the canvas to have room, as text; null for nothing. */
   get fittedWords(): string | null {
     if (this.fitted !== null) return DETAILS[this.fitted];
     return this.fittedTwins ? "a box for all copies" : null;
@@ -169,7 +170,7 @@ export class Regions {
   private region(members: number[]): Region {
     const { trace, firstKernelOf } = this.index;
     const last = trace.nodes[members[members.length - 1]];
-    if (last.kind === "uop") return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
+    if (!isTensor(trace, last)) return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
     if (this.isEarlier(last.id)) {
       const label =
         trace.nodes[members.findLast((id) => trace.nodes[id].name !== "") ?? last.id].name || nodeText(last);

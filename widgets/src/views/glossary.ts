@@ -2,7 +2,7 @@
 
 import { h, replaceChildren } from "../dom";
 import { GLOSSARY } from "../glossary";
-import type { View } from "../store";
+import type { Store, View } from "../store";
 
 export class GlossaryView implements View {
   readonly element = h("div", { class: "glossary scroll", tabindex: 0, role: "region", "aria-label": "Glossary" });
@@ -14,18 +14,31 @@ export class GlossaryView implements View {
   });
   private readonly list = h("div", { class: "groups" });
 
-  constructor() {
-    this.field.addEventListener("input", () => this.draw());
+  private drawn: readonly string[] = [];
+
+  constructor(private readonly store: Store) {
+    this.field.addEventListener("input", () => {
+      store.lookedUp = [];
+      this.draw();
+    });
     this.element.append(this.field, this.list);
     this.draw();
   }
 
-  update(): void {} // it is the same wherever the reader is
+  update(): void {
+    if (this.store.lookedUp !== this.drawn) this.draw();
+  }
 
   private draw(): void {
+    const words = this.store.lookedUp;
+    this.drawn = words;
+    if (words.length > 0) this.field.value = "";
+    this.field.placeholder = words.length > 0 ? `shown: ${words.join(", ")}` : "find a word";
     const wanted = this.field.value.trim().toLowerCase();
+    const isShown = (word: string, text: string): boolean =>
+      words.length > 0 ? words.includes(word) : `${word} ${text}`.toLowerCase().includes(wanted);
     const groups = Object.entries(GLOSSARY).flatMap(([key, { title, terms }]) => {
-      const found = Object.entries(terms).filter(([word, text]) => `${word} ${text}`.toLowerCase().includes(wanted));
+      const found = Object.entries(terms).filter(([word, text]) => isShown(word, text));
       if (found.length === 0) return [];
       const mark = (word: string): string | null =>
         key === "axis" ? `axis-${word}` : key === "decision" ? `tag d-${word}` : null;

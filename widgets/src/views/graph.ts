@@ -1,6 +1,7 @@
 // The graph: boxes coloured by role or by kernel, framed by kernel where they are LazyBuffers, laid out in layers that
 // stay put from step to step.
 
+import { counted, isTensor, levelFor, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Flow } from "../flow";
@@ -190,6 +191,11 @@ export class GraphView implements View {
 
   focusSearch(): void {
     this.finder.focus();
+  }
+
+  /** The keyboard goes to the card of the selected node. */
+  focusCard(): void {
+    this.card.focus();
   }
 
   /** The whole graph, never with words below 11 pixels: what has no room is folded; where even that is too much, the
@@ -450,16 +456,29 @@ export class GraphView implements View {
 
   private writeTitle(stage: string | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
-    const what = lazy ? "Tensor graph" : "UOp graph";
+    const { trace } = this.store.index;
+    const tensors = levelFor(trace, "tensors");
+    const shown = this.store.cursor.stage === null ? undefined : trace.stages[this.store.cursor.stage];
+    const root = isBefore ? shown?.before[0] : (shown?.after[0] ?? shown?.before[0]);
+    const program = root === undefined ? levelFor(trace, "program") : levelOf(trace, trace.nodes[root]);
+    const what = lazy
+      ? trace.dialect === null
+        ? "Tensor graph"
+        : `${tensors?.name ?? "Tensor"} graph`
+      : `${program?.name ?? "UOp"} graph`;
     const where = lazy
-      ? count(this.drawn.total, "LazyBuffer")
+      ? counted(this.drawn.total, tensors)
       : step < steps
         ? `in ${stage}, ${step} of ${steps}`
         : `${isBefore ? "before" : "after"} ${stage}`;
     const swap = (): void =>
       this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
-    const other = lazy ? "UOps" : "tensors";
-    const hasOther = this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);
+    const other = lazy
+      ? (program?.plural ?? "UOps")
+      : trace.dialect === null
+        ? "tensors"
+        : (tensors?.plural ?? "tensors");
+    const hasOther = trace.nodes.some((node) => !isTensor(trace, node) === lazy);
     replaceChildren(
       this.title,
       h("b", {}, what),
@@ -551,7 +570,7 @@ export class GraphView implements View {
         () => this.regions.flipTwins(),
       ),
       constants,
-      button("tidy", "Lay the graph out again: from step to step boxes stay where they are", tidy, "quiet"),
+      button("tidy", "Compute the layout again; between steps, boxes keep their positions", tidy, "quiet"),
       toggle(
         "index",
         "Fold index arithmetic into the addresses that use it",

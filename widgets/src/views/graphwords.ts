@@ -1,5 +1,6 @@
 // What the graph's boxes and frames say: headings, tooltips, classes.
 
+import { isTensor } from "../dialect";
 import { button, h, s } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration, truncate } from "../format";
@@ -20,7 +21,10 @@ const HOPS = [1, 2, 3, null]; // null: all
 export function frameTitle(index: TraceIndex, id: number, verdict?: VerdictRow): [string, string] {
   const kernel = index.trace.kernels[id];
   const run = index.runOf(id);
-  const facts = [count(kernel.nodes.length, "node"), ...(run === null ? [] : [duration(run.median_us)])].join(" · ");
+  const facts = [
+    count(kernel.nodes.length, "node"),
+    ...(run === null ? [] : [run.warm ? `median ${duration(run.median_us)}` : duration(run.median_us)]),
+  ].join(" · ");
   const name = humanName(kernel);
   const code = verdict?.kind ?? (name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3));
   return [`kernel ${id} · ${truncate(name, 28)}`, code === "" ? facts : `${code} · ${facts}`];
@@ -91,7 +95,7 @@ export function toneKeys(verdicts: readonly VerdictRow[]): HTMLElement[] {
 export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean): string {
   const node = index.node(box.node);
   const classes = ["box", `g-${node.group}`];
-  if (node.kind === "lazybuffer") {
+  if (isTensor(index.trace, node)) {
     const decision = index.decisionOf.get(node.id)?.decision;
     if (decision !== undefined) classes.push(`d-${decision}`);
     const kernel = index.firstKernelOf.get(node.id);
@@ -113,7 +117,7 @@ export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): st
     .map((text) => `\n${text}`);
   const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
   const name = node.name === "" ? "" : `\n${node.name} in Python`;
-  const owner = node.kind === "lazybuffer" ? index.firstKernelOf.get(node.id) : undefined;
+  const owner = isTensor(index.trace, node) ? index.firstKernelOf.get(node.id) : undefined;
   const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
   const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
   const open = isOpened ? "\na double click draws its region as one box again" : "";
@@ -160,7 +164,7 @@ export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const more = kernels.length - keys.length;
   if (more > 0) keys.push(h("span", { class: "faint" }, `and ${count(more, "kernel")} more`));
   if (kernels.length > KERNEL_HUES)
-    keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`));
+    keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers identify the kernels`));
   return keys;
 }
 

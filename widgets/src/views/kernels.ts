@@ -60,7 +60,7 @@ export class KernelsView implements View {
         (k) => humanName(k),
         (k) => namesOf(k),
       ),
-      number("time", "time", run, (k) =>
+      number("time", index.trace.runs.every(({ warm }) => warm) ? "median" : "time", run, (k) =>
         run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)),
       ),
       text(

@@ -35,7 +35,7 @@ const DECISIONS: Record<string, [string, string]> = {
 };
 
 const FATES: Record<string, [string, string]> = {
-  fused: ["fused", "Computed where it is read, without a trip to memory"],
+  fused: ["fused", "Computed in the kernel that reads it, without memory traffic"],
   again: ["computed in several kernels", "Each kernel that reads it computes it again"],
   cut: ["cut: through memory", "One kernel stores it, another loads it"],
 };
@@ -79,7 +79,7 @@ export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[
 export function edgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
   const signs: Sign[] = [];
   if (hasViews) signs.push(lineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
-  if (hasLong) signs.push(lineSign("long", "long edge", "Drawn faint: it passes over other boxes"));
+  if (hasLong) signs.push(lineSign("long", "long edge", "Drawn faintly, because it crosses other boxes"));
   for (const [fate, [says, title]] of Object.entries(FATES)) {
     if (!fates.has(fate)) continue;
     const shape =

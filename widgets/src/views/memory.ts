@@ -1,11 +1,10 @@
 // The life of every buffer, and how many bytes are alive.
 
 import { h, replaceChildren, s } from "../dom";
-import { liveBytes } from "../timeline";
 import { bufferName, bytes, count, duration, grouped } from "../format";
-import type { BufferInfo } from "../model";
+import type { BufferInfo, BufferLifetime } from "../model";
 import type { Change, Store, View } from "../store";
-import { kernelClock } from "../timeline";
+import { hasKernelTime, timelineOf } from "../timeline";
 import { compileChoice } from "./timeline";
 
 const MAX_LANES = 400;
@@ -30,19 +29,20 @@ export class MemoryView implements View {
       replaceChildren(this.element, h("p", { class: "empty" }, "This trace allocated no buffers."));
       return;
     }
-    const known = trace.buffers.flatMap((b) => [b.allocated_us, b.freed_us]).filter((at): at is number => at !== null);
-    const stages = trace.stages.map((stage) => stage.started_us + stage.elapsed_us);
-    const kernels = this.compiling ? null : kernelClock(trace);
-    const clock = kernels?.clock ?? ((us: number): number => us);
-    const end = kernels === null ? Math.max(1, ...known, ...stages) * 1.02 : kernels.end * 1.02;
-    const steps = liveBytes(trace.buffers).map(([at, live]): [number, number] => [clock(at), live]);
-    const peak = Math.max(...steps.map(([, live]) => live));
+    const { memory: steps, lives, end_us } = timelineOf(trace, this.compiling);
+    const end = Math.max(end_us, ...lives.map(({ ended_us: us }) => us), 1e-3) * 1.02;
+    const isKernelTime = !this.compiling && hasKernelTime(trace);
+    const peak = Math.max(0, ...steps.map(([, live]) => live));
     const kernel = this.store.cursor.kernel === null ? undefined : trace.kernels[this.store.cursor.kernel];
     const mine = new Set(kernel?.buffers ?? []);
     const shown = trace.buffers.slice(0, MAX_LANES);
-    const lanes = shown.map((buffer) => this.lane(buffer, clock, end, mine.has(buffer.id)));
+    const lifeOf = new Map(lives.map((life) => [life.buffer, life]));
+    const lanes = shown.flatMap((buffer) => {
+      const life = lifeOf.get(buffer.id);
+      return life === undefined ? [] : [this.lane(buffer, life, end, mine.has(buffer.id))];
+    });
     const left = trace.buffers.length - shown.length;
-    const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${kernels === null ? "" : " of kernel time, in execution order"}.`;
+    const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
     const rest = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
     const open = shown.some(({ freed_us }) => freed_us === null) ? " A bar that fades outlives the trace." : "";
@@ -61,9 +61,13 @@ export class MemoryView implements View {
     this.element.querySelector("input")?.focus({ preventScroll: true });
   }
 
-  private lane(buffer: BufferInfo, clock: (us: number) => number, end: number, mine: boolean): HTMLElement {
-    const start = buffer.allocated_us === null ? 0 : clock(buffer.allocated_us);
-    const stop = buffer.freed_us === null ? end : clock(buffer.freed_us);
+  private lane(
+    buffer: BufferInfo,
+    { started_us: start, ended_us }: BufferLifetime,
+    end: number,
+    mine: boolean,
+  ): HTMLElement {
+    const stop = buffer.freed_us === null ? end : ended_us;
     const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
       buffer.freed_us === null ? "outlives the trace" : duration(stop)
     }`;

@@ -57,7 +57,7 @@ export class ModulesView implements View {
     const { root } = this;
     if (root === null) {
       const says =
-        "No module of yours made anything here: a module is an object that holds Tensors, and in whose methods tensors are made.";
+        "No module made a tensor in this trace. A module is an object that holds Tensors and whose methods create tensors.";
       replaceChildren(this.element, h("p", { class: "empty" }, says));
       return;
     }

@@ -1,5 +1,7 @@
 // The card of the selected node: what it is, why the scheduler treats it so, where it came from.
 
+import { canShow } from "../available";
+import { isTensor, levelFor, regionText } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count, shapeText, truncate } from "../format";
 import { kernelTitle } from "../kernels";
@@ -19,7 +21,12 @@ interface CardActions {
 const KEPT = "tinyexplore.docked"; // in the browser: whether the card stands beside the graph
 
 export class NodeCard {
-  readonly element = h("aside", { class: "card", "aria-label": "Selected node", "aria-live": "polite" });
+  readonly element = h("aside", {
+    class: "card",
+    "aria-label": "Selected node",
+    "aria-live": "polite",
+    tabindex: 0, // it scrolls
+  });
 
   constructor(
     private readonly store: Store,
@@ -49,8 +56,8 @@ export class NodeCard {
 
   private dockButton(): HTMLElement {
     const [sign, says] = this.isDocked
-      ? ["⤓", "Below the graph, while something is selected"]
-      : ["⇥", "Beside the graph: it stays there"];
+      ? ["⤓", "Below the graph, while something is selected (C: to it by keyboard)"]
+      : ["⇥", "Beside the graph: it stays there (C: to it by keyboard)"];
     return button(sign, says, () => this.dock(), "icon dock");
   }
 
@@ -62,17 +69,28 @@ export class NodeCard {
   /** The edge between two LazyBuffers, if these are all that is selected. */
   private edge(selected: number[]): Fate | null {
     const { index } = this.store;
-    if (selected.length !== 2 || selected.some((id) => index.node(id).kind !== "lazybuffer")) return null;
+    if (selected.length !== 2 || selected.some((id) => !isTensor(index.trace, index.node(id)))) return null;
     return edgeBetween(index, selected[0], selected[1]);
   }
 
-  /** `shown`: node → box of the graph in view, to say what is not in it. */
+  /** `shown`: node → box of the graph in view, to say what is not in it. The keyboard stays on the card. */
   draw(shown: Map<number, number>): void {
+    const hadFocus = this.element.contains(document.activeElement);
+    this.fill(shown);
+    if (hadFocus && !this.element.contains(document.activeElement)) this.focus();
+  }
+
+  /** Takes the keyboard, where it is shown. */
+  focus(): void {
+    if (!this.element.hidden) this.element.focus();
+  }
+
+  private fill(shown: Map<number, number>): void {
     const { selected, related, index, cursor } = this.store;
     this.shown = shown;
     this.element.hidden = selected.size === 0 && !this.isDocked;
     if (selected.size === 0) {
-      const says = h("p", { class: "faint" }, "Select a node or a line: what is known of it is shown here.");
+      const says = h("p", { class: "faint" }, "Select a node or a line to see its facts here.");
       replaceChildren(this.element, this.isDocked ? this.dockButton() : null, says);
       return;
     }
@@ -87,16 +105,24 @@ export class NodeCard {
       button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () =>
         this.actions.isolate(),
       ),
-      button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
-      button("history", "The firings that led to it (B)", () => this.store.go({ panel: "history" })),
-      isView(this.store, id)
+      button(
+        "origin",
+        `Select the ${levelFor(index.trace, "tensors")?.plural ?? "nodes"} it came from, and their Python (O)`,
+        () => showOrigin(this.store),
+      ),
+      canShow(this.store, "history")
+        ? button("history", "The firings that led to it (B)", () => this.store.go({ panel: "history" }))
+        : null,
+      isView(this.store, id) && canShow(this.store, "shape")
         ? button("shape", "Where its elements lie in memory, movement by movement", () =>
             this.store.go({ panel: "shape" }),
           )
         : null,
-      button("why", "Which rules could fire on it, and what stops the others (Y)", () =>
-        this.store.go({ panel: "why" }),
-      ),
+      canShow(this.store, "why")
+        ? button("why", "Which rules could fire on it, and what stops the others (Y)", () =>
+            this.store.go({ panel: "why" }),
+          )
+        : null,
     );
     const fate = this.edge([...selected]);
     if (fate !== null) {
@@ -126,6 +152,8 @@ export class NodeCard {
       return;
     }
     const decision = index.decisionOf.get(id);
+    const region = regionText(index.trace, id);
+    const later = index.trace.back_edges.filter(({ dst }) => dst === id).map(({ src }) => src);
     const kernel = index.kernelOf.get(id);
     const frame = index.frameOf(id, cursor.kernel);
     const named = node.op === "DEFINE_GLOBAL" ? index.argumentText(cursor.kernel, Number(node.arg)) : node.name;
@@ -142,6 +170,8 @@ export class NodeCard {
       named === "" ? null : row("named", h("code", {}, named)),
       node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
+      region === "" ? null : row("in", region),
+      later.length === 0 ? null : row("and later", ...later.map((src) => truncate(nodeText(index.node(src)), 60))),
       decision
         ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : []))
         : null,
@@ -187,7 +217,7 @@ function verdictWord(store: Store, kernel: number): (string | Element)[] {
 /** Whether a node shows memory, or reads it. */
 function isView({ index }: Store, id: number): boolean {
   const { group, op } = index.node(id);
-  return (group === "movement" && index.node(id).kind === "lazybuffer") || op === "LOAD" || op === "BUFFER";
+  return (group === "movement" && isTensor(index.trace, index.node(id))) || op === "LOAD" || op === "BUFFER";
 }
 
 /** Selects the LazyBuffers that the selection came from, and shows them. */
@@ -195,7 +225,7 @@ export function showOrigin(store: Store): void {
   const { index, selected, cursor } = store;
   if (selected.size === 0) return;
   const [first] = selected;
-  const isOrigin = (id: number): boolean => index.node(id).kind === "lazybuffer";
+  const isOrigin = (id: number): boolean => isTensor(index.trace, index.node(id));
   const origins = isOrigin(first) ? [...selected] : nearestOrigins(store, selected);
   store.go({ graph: "lazy", place: "lazy", tabs: { ...cursor.tabs, a: "source 0" } });
   if (origins.length > 0) store.select(origins);
@@ -204,5 +234,5 @@ export function showOrigin(store: Store): void {
 function nearestOrigins(store: Store, selected: Set<number>): number[] {
   const { index, cursor } = store;
   const past = index.ancestors(selected, cursor.kernel);
-  return [...past].filter((id) => index.node(id).kind === "lazybuffer");
+  return [...past].filter((id) => isTensor(index.trace, index.node(id)));
 }

@@ -46,7 +46,7 @@ export class PanelTabs implements View {
     groups.classList.add("groups");
     this.filler = button(
       "⤢",
-      "The panel in the place of the graph and the code, and back (P)",
+      "Show the panel instead of graph and code, or back (P)",
       () => this.fill(),
       "quiet filler",
     );

@@ -1,6 +1,6 @@
 // The tree of passes: what each stage of the compiler took and how many rules fired in it; a click goes there.
 
-import { h, replaceChildren } from "../dom";
+import { type Child, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration } from "../format";
 import { humanName } from "../kernels";
@@ -135,7 +135,7 @@ export class PassTree {
         tabindex: active ? 0 : -1,
         style: `padding-left:${6 + depth * 13}px`,
         title: [
-          `${name}: ${duration(stage.elapsed_us)}`,
+          stage.elapsed_us > 0 ? `${name}: ${duration(stage.elapsed_us)}` : name,
           meaning("pass", stage.name),
           this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : "",
           wrong ? "a firing here was found wrong" : "",
@@ -149,9 +149,9 @@ export class PassTree {
         onclick: () => this.open(stage),
       },
       twist,
-      h("span", { class: "name" }, name),
+      h("span", { class: "name" }, ...withBreaks(name)),
       h("span", { class: "n" }),
-      h("span", { class: "took" }, duration(stage.elapsed_us)),
+      h("span", { class: "took" }, stage.elapsed_us > 0 ? duration(stage.elapsed_us) : ""),
     );
   }
 
@@ -168,6 +168,12 @@ export class PassTree {
       row.querySelector(".n")!.textContent = text;
     }
   }
+}
+
+/** The name of a pass, which may be broken between its words: `reduce_|window`, `Canonicalizer|Pass`. */
+function withBreaks(name: string): Child[] {
+  const words = name.split(/(?<=[_-])|(?<=[a-z])(?=[A-Z])/);
+  return words.flatMap((word, at) => (at === 0 ? [word] : [h("wbr"), word]));
 }
 
 function keepInSight(box: HTMLElement, row: HTMLElement): void {

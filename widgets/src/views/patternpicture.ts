@@ -29,9 +29,9 @@ export function patternPicture(parts: readonly PatternPart[], select: (node: num
   const looks = parts.map(({ state }, i) =>
     state === "matched" ? `by-kernel k-${colours[i]}` : state === "differs" ? "differs" : "unreached",
   );
-  const wants = parts.map(({ wanted }, i) => drawn(i, wanted, null, looks[i]));
-  const nodes = parts.flatMap(({ found, at, state }, i) =>
-    state === "not reached" ? [] : [drawn(i, found, at, looks[i])],
+  const wants = parts.map(({ expected }, i) => drawn(i, expected, null, looks[i]));
+  const nodes = parts.flatMap(({ actual, at, state }, i) =>
+    state === "not reached" ? [] : [drawn(i, actual, at, looks[i])],
   );
   return h(
     "div",

@@ -27,8 +27,15 @@ export class RewriteHistoryView implements View {
   }
 
   private draw(): void {
-    const { index, selected, cursor } = this.store;
+    const { index, cursor, chunks } = this.store;
+    const { rules, stage_texts: texts } = index.trace;
     if (cursor.panel !== "history") return;
+    if (rules[0] || !texts[0]) return this.drawFirings();
+    void chunks.load("texts").then((made) => replaceChildren(this.element, ...made.historyOfLine!(this.store)));
+  }
+
+  private drawFirings(): void {
+    const { index, selected, cursor } = this.store;
     const [id] = selected;
     if (id === undefined) {
       replaceChildren(
@@ -87,7 +94,9 @@ export class RewriteHistoryView implements View {
         h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
       );
     });
-    replaceChildren(this.element, head, ...this.opts(nodes), ...rows);
+    const opts = this.opts(nodes);
+    const between = opts.length > 0 && rows.length > 0 ? h("h5", {}, "Firings") : null;
+    replaceChildren(this.element, head, ...opts, between, ...rows);
   }
 
   /** The opts of the kernel that made the nodes; a click leads to the pass that applied them. */
@@ -113,6 +122,6 @@ export class RewriteHistoryView implements View {
         h("span", { class: "faint" }, truncate(opt.reason, 70)),
       ),
     );
-    return [h("h5", {}, "Opts of the kernel that made it"), ...rows, h("h5", {}, "Firings")];
+    return [h("h5", {}, "Opts of the kernel that made it"), ...rows];
   }
 }

@@ -4,7 +4,8 @@ import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
-import type { Roofline, RooflineCeiling, RooflinePoint } from "../model";
+import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, apart, placesOn } from "../labels";
+import type { Roofline, RooflinePoint } from "../model";
 import { Scale } from "../roofline";
 import type { Change, Store, View } from "../store";
 import { chooseKernel, nodesOfKernel } from "../choosing";
@@ -66,7 +67,7 @@ export class RooflineView implements View {
         "aria-label": `Roofline of ${count(points.length, "kernel")}`,
       },
       ...this.axes(x, y, width, height),
-      ...this.ceilings(ceilings, x, y, width),
+      ...this.ceilings(figure, x, y, width),
       ...[...points].sort((a, b) => b.time_us - a.time_us).map((point) => this.dot(point, x, y, points.length)),
     );
     const measure = measureButton(this.store);
@@ -99,32 +100,40 @@ export class RooflineView implements View {
     ];
   }
 
-  private ceilings(lines: readonly RooflineCeiling[], x: Scale, y: Scale, width: number): SVGElement[] {
-    const peaks = lines.filter(({ kind }) => kind === "arithmetic");
+  private ceilings(figure: Roofline, x: Scale, y: Scale, width: number): SVGElement[] {
+    const peaks = figure.ceilings.filter(({ kind }) => kind === "arithmetic");
     const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
-    const flat = peaks.map(({ name, rate }) => [
-      s("path", { class: "roof", d: `M${LEFT} ${y.at(rate)}H${width - RIGHT}` }),
-      s("text", { class: "halo", x: LEFT + 8, y: y.at(rate) - 5 }, `${name}: ${figures(rate)} GFLOP/s`),
-    ]);
-    const slopes = lines
-      .filter(({ kind }) => kind === "memory")
-      .map(({ name, rate }, i) => {
-        const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
-        if (from >= to) return [];
-        const [x0, y0, x1, y1] = [x.at(from), y.at(from * rate), x.at(to), y.at(to * rate)];
-        const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
-        const share = 0.34 + 0.14 * i; // not one above the other
-        const place = `translate(${x0 + (x1 - x0) * share} ${y0 + (y1 - y0) * share}) rotate(${angle})`;
-        return [
-          s("path", { class: "roof slope", d: `M${x0} ${y0}L${x1} ${y1}` }),
-          s(
-            "text",
-            { class: "halo", transform: place, y: -5, "text-anchor": "middle" },
-            `${name}: ${figures(rate)} GB/s`,
-          ),
-        ];
-      });
-    return [...flat, ...slopes].flat();
+    const lines: SVGElement[] = [];
+    const drawn: (readonly [readonly [number, number], readonly [number, number]])[] = [];
+    const labels: [text: string, places: LabelPlace[]][] = [];
+    for (const { name, rate, kind } of figure.ceilings) {
+      const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
+      if (kind !== "memory" || from >= to) continue;
+      const [start, end] = [from, to].map((value) => [x.at(value), y.at(value * rate)] as const);
+      const text = `${name}: ${figures(rate)} GB/s`;
+      drawn.push([start, end]);
+      lines.push(s("path", { class: "roof slope", d: `M${start.join(" ")}L${end.join(" ")}` }));
+      labels.push([text, placesOn(text, start, end, SLOPE_SHARES)]);
+    }
+    // slopes are short and have few places for their labels: they come first
+    for (const { name, rate } of peaks) {
+      const at = y.at(rate);
+      const text = `${name}: ${figures(rate)} GFLOP/s`;
+      drawn.push([
+        [LEFT, at],
+        [width - RIGHT, at],
+      ]);
+      lines.push(s("path", { class: "roof", d: `M${LEFT} ${at}H${width - RIGHT}` }));
+      labels.push([text, placesOn(text, [LEFT + 4, at], [width - RIGHT, at], FLAT_SHARES)]);
+    }
+    const dots = figure.points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
+    const places = apart(labels, { points: dots, radius: RADIUS, lines: drawn, top: 8 });
+    const texts = labels.map(([text], i) => {
+      const [left, down, angle] = places[i];
+      const transform = `translate(${left.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
+      return s("text", { class: "halo", transform, y: 4, "text-anchor": "middle" }, text);
+    });
+    return [...lines, ...texts];
   }
 
   private dot(point: RooflinePoint, x: Scale, y: Scale, count: number): SVGElement {

@@ -91,7 +91,7 @@ export class ShapeView implements View {
       throw new Error(
         known.length === 0
           ? "No tensor of this trace is a view of another one."
-          : "This came from no view of a tensor: select a RESHAPE, PERMUTE, PAD … or a LOAD of one.",
+          : "This is not a view of a tensor. Select a RESHAPE, PERMUTE, PAD … or a LOAD of one.",
       );
     return shapes.get(found)!;
   }
@@ -220,7 +220,7 @@ export class ShapeView implements View {
     const cells = cellsOf(step.views, box);
     const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
     this.active = null;
-    this.said.textContent = "Point at an element, or at a place in memory; or walk with the arrow keys.";
+    this.said.textContent = "Point at an element or a position in memory, or use the arrow keys.";
     replaceChildren(
       this.element.querySelector(".grids")!,
       this.elements(step, box, cells),

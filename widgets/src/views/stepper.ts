@@ -1,7 +1,10 @@
 // The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired; or a
 // transform of the whole graph, and its law.
 
+import { isTensor } from "../dialect";
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
+import { duration } from "../format";
+import { dress } from "../later";
 import type { Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { treeDiff, treeLines } from "../tree";
@@ -38,6 +41,7 @@ export class StepperView implements View {
   private drawnStep = "";
   private timer = 0; // of the next firing while it plays
   private speed = 1;
+  private text: View | null = null; // of a stage with texts
 
   constructor(private readonly store: Store) {
     this.middle.append(this.scrub, this.diff);
@@ -53,6 +57,7 @@ export class StepperView implements View {
       this.drawStep();
     }
     if (change.selection || change.hover) this.mark();
+    this.text?.update(change);
   }
 
   private get stage(): Stage | null {
@@ -71,7 +76,13 @@ export class StepperView implements View {
     const { stage, step } = this.store.cursor;
     return stage === null
       ? null
-      : nextStop(this.store.index.trace.stages, { stage, step }, direction, !this.skipRebuilds);
+      : nextStop(
+          this.store.index.trace.stages,
+          { stage, step },
+          direction,
+          !this.skipRebuilds,
+          (id) => this.store.index.textsOf(id).length > 0,
+        );
   }
 
   /** One stop forward (1) or back (-1), into the next pass or the one before where this one has no more. */
@@ -145,7 +156,7 @@ export class StepperView implements View {
     const kernel = stage.kernel ?? this.store.cursor.kernel;
     const { index } = this.store;
     const roots = stage.after.length > 0 ? stage.after : stage.before;
-    const isLazy = roots.length > 0 && index.node(roots[0]).kind === "lazybuffer";
+    const isLazy = roots.length > 0 && isTensor(index.trace, index.node(roots[0]));
     const graph = isLazy ? "lazy" : "uops";
     this.store.go({
       stage: stage.id,
@@ -192,6 +203,7 @@ export class StepperView implements View {
     if (key === this.drawnStep) return;
     this.drawnStep = key;
     this.rows = null;
+    this.text = null;
     const { stage } = this;
     if (stage === null) {
       replaceChildren(this.scrub);
@@ -201,6 +213,7 @@ export class StepperView implements View {
     }
     this.drawScrub(stage);
     if (stage.steps.length > 0) this.drawFiring(stage);
+    else if (this.store.index.textsOf(stage.id).length > 0) void this.drawText(stage);
     else
       this.drawShown(
         stage.decisions.length > 0
@@ -223,7 +236,9 @@ export class StepperView implements View {
             ? "opts"
             : stage.transform !== null
               ? "transform"
-              : "no firings";
+              : this.store.index.textsOf(stage.id).length > 0
+                ? "text"
+                : "no firings";
       delete this.scrub.dataset.stage;
       replaceChildren(
         this.scrub,
@@ -254,7 +269,7 @@ export class StepperView implements View {
         this.skipRebuilds = rebuilds.checked;
         this.drawStep();
       });
-      const rebuildsTitle = "Nodes rebuilt only because their sources changed are no stop of their own";
+      const rebuildsTitle = "Steps that only rebuild nodes with changed sources are skipped";
       replaceChildren(
         this.scrub,
         ...this.arrows(),
@@ -348,6 +363,18 @@ export class StepperView implements View {
           ? rebuiltText(index, step)
           : ruleText(store, rule, stage, step);
     replaceChildren(this.detail, ...about);
+  }
+
+  /** The texts of a stage beside those before it. */
+  private async drawText(stage: Stage): Promise<void> {
+    const key = this.drawnStep;
+    const took = stage.elapsed_us > 0 ? h("p", {}, duration(stage.elapsed_us)) : null; // other compilers report no times
+    replaceChildren(this.detail, h("h5", {}, stage.name), took);
+    const { makeTexts, css = "" } = await this.store.chunks.load("texts");
+    if (key !== this.drawnStep) return;
+    dress(this.element, "texts", css);
+    this.text = makeTexts!(this.store, this.store.index.textsOf(stage.id));
+    replaceChildren(this.diff, this.text.element);
   }
 
   /** A stage without firings. */

@@ -3,7 +3,7 @@
 import { button, h } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration, paragraphs } from "../format";
-import type { Rule, Stage, Step, Transform } from "../model";
+import type { RuleInfo, Stage, Step, Transform } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
 import { tokenize } from "../tokens";
@@ -12,7 +12,7 @@ import { verdictOf, wrongSteps } from "./verdict";
 export type Detail = (Element | null)[];
 
 /** A rule that fired: its law, its words, where it stands, and its source. */
-export function ruleText(store: Store, rule: Rule, stage: Stage, step: Step): Detail {
+export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step): Detail {
   const { cursor } = store;
   const firings = stage.steps.filter((other) => other.rule === rule.id).length;
   const next = stage.steps[cursor.step];
@@ -45,13 +45,15 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
       ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed`
       : count(after.size, "node");
   const did = index.changed(stage) ? nodes : "It changed nothing here";
+  const place = transform.file === "" ? "" : `${transform.file}:${transform.line}`;
+  const time = stage.elapsed_us > 0 || place !== "" ? duration(stage.elapsed_us) : "";
   return [
     h("h5", {}, transform.name),
     h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
     ...paragraphs(transform.law).map(({ text, formula }) =>
       formula ? h("div", { class: "law" }, text) : h("p", {}, text),
     ),
-    h("p", { class: "place" }, `${transform.file}:${transform.line} · ${did} · ${duration(stage.elapsed_us)}`),
+    h("p", { class: "place" }, [place, did, time].filter((part) => part !== "").join(" · ")),
     transform.text === "" ? null : codeBlock(transform.text),
   ];
 }
@@ -86,6 +88,7 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
     });
   const does = meaning("pass", stage.name);
   const wrong = wrongSteps(index, stage);
+  const time = stage.elapsed_us > 0 ? ` in ${duration(stage.elapsed_us)}` : "";
   return [
     h("h5", {}, stage.name),
     wrong.length === 0
@@ -96,11 +99,7 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
           button(`${count(wrong.length, "firing")} found wrong`, "To the first of them", () => open(wrong[0]), "wrong"),
         ),
     does === "" ? null : h("p", {}, does),
-    h(
-      "p",
-      {},
-      `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`,
-    ),
+    h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")}${time}`),
     ...rows,
   ];
 }

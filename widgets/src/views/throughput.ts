@@ -1,4 +1,4 @@
-// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: what bounds an iteration, and which ports each
+// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: the bottleneck of an iteration, and which ports each
 // instruction keeps busy, beside the cycles that were measured. Asked of Python; a page shows what was asked before.
 
 import { Answering, note } from "../answering";
@@ -125,11 +125,15 @@ export class ThroughputView implements View {
         `: ${reason}.`,
       ),
       h("div", { class: "bounds" }, ...bounds(found)),
-      h("div", { class: "costs" }, this.table(found)),
+      h(
+        "div",
+        { class: "costs", tabindex: 0, role: "group", "aria-label": "Costs of the instructions" },
+        this.table(found),
+      ),
       h(
         "p",
         { class: "note" },
-        `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: every load is answered by the nearest cache, every jump is foreseen.`,
+        `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: all loads hit the L1 cache, and all branches are predicted correctly.`,
       ),
       ...notes.map((text) => h("p", { class: "note" }, sentence(text))),
     );
@@ -218,11 +222,11 @@ function bounds(found: ThroughputData): HTMLElement[] {
   const names = ports.filter(([, used]) => used > 0.95 * busiest).map(([name]) => shortened(name, ports));
   const rows: [key: string, title: string, words: string, value: number][] = [
     ["ports", "ports", `the busiest: ${names.slice(0, 4).join(", ")}${names.length > 4 ? ", …" : ""}`, busiest],
-    ["front end", "front end", `${uops} µops have to begin`, front],
+    ["front end", "front end", `${uops} µops to issue`, front],
     [
       "dependencies",
       "simulated",
-      bound === "dependencies" ? "results are waited for" : "with all that waits for each other",
+      bound === "dependencies" ? "dependence chains limit it" : "dependences included",
       cycles,
     ],
   ];

@@ -5,8 +5,9 @@ import { button, h, oncePerFrame, replaceChildren, s } from "../dom";
 import { bytes, count, duration } from "../format";
 import { kernelClass, kernelTitle } from "../kernels";
 import { placeOf } from "../links";
+import type { Timeline, TimelineSpan as Span } from "../model";
 import type { Change, Store, View } from "../store";
-import { type Span, type Timeline, kernelClock, kernelTimeline, spanWords, tickStep, timeline } from "../timeline";
+import { hasKernelTime, spanWords, tickStep, timelineOf } from "../timeline";
 
 const [ROW, GAP, MEMORY, LANE, AXIS] = [16, 7, 58, 8, 20]; // pixels
 const DEPTHS = 4; // of nested stages that are drawn
@@ -31,10 +32,10 @@ export class TimelineView implements View {
   private cursor: SVGElement | null = null;
 
   constructor(private readonly store: Store) {
-    this.figure = kernelTimeline(store.index.trace);
+    this.figure = timelineOf(store.index.trace, false);
     this.to = this.end;
     if (this.figure.spans.length === 0) {
-      this.element.append(h("p", { class: "empty" }, "Nothing of this trace took time."));
+      this.element.append(h("p", { class: "empty" }, "No part of this trace has a time."));
       return;
     }
     this.element.append(this.bar, this.svg);
@@ -54,7 +55,7 @@ export class TimelineView implements View {
   }
 
   private get end(): number {
-    return Math.max(this.figure.end, 1e-3) * 1.01;
+    return Math.max(this.figure.end_us, 1e-3) * 1.01;
   }
 
   private writeBar(): void {
@@ -63,8 +64,8 @@ export class TimelineView implements View {
     const own = runs.find((run) => run.kernel === kernel);
     const around = (spans: Span[], margin: number): void => {
       const [first, last] = [
-        Math.min(...spans.map(({ us }) => us)),
-        Math.max(...spans.map(({ us, long }) => us + long)),
+        Math.min(...spans.map(({ started_us: us }) => us)),
+        Math.max(...spans.map(({ started_us: us, elapsed_us: long }) => us + long)),
       ];
       this.look(first - (last - first) * margin, last + (last - first) * margin);
     };
@@ -72,7 +73,7 @@ export class TimelineView implements View {
       this.bar,
       compileChoice(this.store, this.compiling, (on) => {
         this.compiling = on;
-        this.figure = on ? timeline(this.store.index.trace) : kernelTimeline(this.store.index.trace);
+        this.figure = timelineOf(this.store.index.trace, on);
         this.look(0, this.end);
         this.writeBar();
         this.bar.querySelector("input")?.focus({ preventScroll: true });
@@ -92,8 +93,8 @@ export class TimelineView implements View {
   }
 
   private tell(text: string): void {
-    const all = duration(this.figure.end);
-    const shown = this.to - this.from >= this.figure.end ? all : `${duration(this.to - this.from)} of ${all}`;
+    const all = duration(this.figure.end_us);
+    const shown = this.to - this.from >= this.figure.end_us ? all : `${duration(this.to - this.from)} of ${all}`;
     this.says.textContent = text || `${shown} · Ctrl and the wheel zoom, a drag moves`;
   }
 
@@ -160,8 +161,8 @@ export class TimelineView implements View {
     const found: SVGElement[] = [];
     for (const span of spans) {
       const [left, right] = [
-        Math.max(this.x(span.us), this.label),
-        Math.min(this.x(span.us + span.long), this.width - 8),
+        Math.max(this.x(span.started_us), this.label),
+        Math.min(this.x(span.started_us + span.elapsed_us), this.width - 8),
       ];
       if (right < this.label || left > this.width - 8) continue;
       const y = top + span.depth * ROW;
@@ -182,7 +183,7 @@ export class TimelineView implements View {
     const words = spanWords(span).find((text) => width > text.length * CHARACTER + 6);
     const of = span.kernel === null ? "" : kernelTitle(index.trace, span.kernel);
     const what = span.stage === null ? `${of}: median` : [of, span.name].filter(Boolean).join(": ");
-    const says = `${what}, ${duration(span.long)} from ${duration(span.us)} on`;
+    const says = `${what}, ${duration(span.elapsed_us)} from ${duration(span.started_us)} on`;
     const attributes = {
       class: `span ${cls}`,
       "data-kernel": span.kernel,
@@ -218,12 +219,14 @@ export class TimelineView implements View {
 
   /** The lives of buffers, each in the colour of the kernel that wrote it. */
   private lanes(top: number): { drawn: SVGElement[]; height: number } {
-    const { lives } = this.figure;
+    const lives = this.figure.lives.flatMap((life) => (life.lane === null ? [] : { ...life, lane: life.lane }));
     const { trace } = this.store.index;
     const lanes = lives.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
     if (lanes === 0) return { drawn: [], height: 0 };
-    const shown = lives.filter(({ lane, us, end }) => lane < MOST_LANES && end >= this.from && us <= this.to);
-    const drawn = shown.map(({ buffer, name, bytes: size, us, end, lane }) => {
+    const shown = lives.filter(
+      ({ lane, started_us: us, ended_us: end }) => lane < MOST_LANES && end >= this.from && us <= this.to,
+    );
+    const drawn = shown.map(({ buffer, name, bytes: size, started_us: us, ended_us: end, lane }) => {
       const { maker } = trace.buffers[buffer];
       const [left, right] = [Math.max(this.x(us), this.label), Math.min(this.x(end), this.width - 8)];
       const says = `${name}: ${bytes(size)}, for ${duration(end - us)}`;
@@ -346,7 +349,7 @@ export class TimelineView implements View {
 
 /** Whether the axis has compile time: null where it has nothing but that, or none of it. */
 export function compileChoice({ index }: Store, on: boolean, change: (on: boolean) => void): HTMLElement | null {
-  if (kernelClock(index.trace) === null || index.trace.stages.length === 0) return null;
+  if (!hasKernelTime(index.trace) || index.trace.stages.length === 0) return null;
   const box = h("input", {
     type: "checkbox",
     checked: on,
@@ -363,7 +366,7 @@ export function compileChoice({ index }: Store, on: boolean, change: (on: boolea
   );
 }
 
-/** A time between ticks of `step`, with as many figures as tell it from the next. */
+/** A time between ticks of `step`, with enough figures to differ from the next. */
 function tickWords(us: number, step: number): string {
   if (us === 0) return "0";
   const [unit, size] = us >= 1e6 ? ["s", 1e6] : us >= 1e3 ? ["ms", 1e3] : ["µs", 1];

@@ -29,7 +29,7 @@ export class TimingView implements View {
     const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
     if (one !== undefined) return verdictCard(this.store, one);
     const measure = measureButton(this.store);
-    return measure && h("p", { class: "note" }, "One cold run of each kernel says little of its speed. ", measure);
+    return measure && h("p", { class: "note" }, "One cold run of each kernel is no reliable time. ", measure);
   }
 
   private draw(): void {

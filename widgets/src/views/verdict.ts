@@ -37,7 +37,7 @@ export function wrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
   return trace.checks.filter((one) => one.stage === stage.id && one.verdict === "differs").map(({ step }) => step);
 }
 
-/** The verdict on the firing that made `step`; a button that asks for it; nothing where nobody knows. */
+/** The verdict on the firing that made `step`; a button that requests it; nothing where it is unknown. */
 export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement | null {
   const { trace } = store.index;
   const known = asked.get(trace)?.get(`${stage.id} ${step}`);
@@ -48,7 +48,7 @@ export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement
     place.append(
       button(
         "check it",
-        "Computes both sides at many values: does what it made mean what stood there?",
+        "Computes both sides for many values, and compares the results",
         () => void check(store, stage, step, place),
       ),
     );

@@ -218,9 +218,9 @@ export class WarpsView implements View {
 }
 
 const HEADS = [
-  ["a work-item's access", "The line of the program that does it; × as often as there are more that do the same"],
-  ["segments", "Pieces of 32 bytes that memory answers a warp with, of those that would do"],
-  ["bytes used", "Of the bytes that move, the share that some lane wants"],
+  ["a work-item's access", "The line of the program; × is the number of lines with the same access"],
+  ["segments", "Segments of 32 bytes that move for a warp, and the fewest that its bytes need"],
+  ["bytes used", "Used bytes / bytes of the segments that move"],
   ["what a warp does", "What the lanes of the first warp do together"],
 ];
 

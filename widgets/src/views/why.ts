@@ -1,7 +1,7 @@
 // Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
 // firings stand in the trace; the rest is required of Python, where there is one.
 
-import type { Ask, Obstacle, ReturnSite, RuleAttempt, WhyNot } from "../asking";
+import type { Ask, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
@@ -12,15 +12,20 @@ import { resultOf, selectNote } from "./example";
 import { patternPicture } from "./patternpicture";
 import { codeBlock } from "./steptext";
 
+const READING =
+  "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “wants” is the rule’s part, “is” the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
 const FEW = 12; // stopped rules that are shown at once
 const ITS_OWN = new Set(["function", "nothing new", "error", "context"]); // the pattern matches; the rule itself says no
 
 export class WhyView implements View {
-  readonly element = h("div", { class: "whys scroll", tabindex: 0, role: "region", "aria-label": "Why, and why not" });
+  readonly element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" });
+  private readonly body = h("div", { class: "whys" });
   private asked = "";
   private showsAll = false;
 
   constructor(private readonly store: Store) {
+    this.element.append(this.body);
+    if (store.index.trace.runs.length > 0) this.element.append(slowNote(store));
     this.draw();
   }
 
@@ -40,13 +45,13 @@ export class WhyView implements View {
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
       const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the default schedule, in the order in which they are asked.`;
-      replaceChildren(this.element, this.head(kernel.name, says), ...choiceRows(stage));
+      replaceChildren(this.body, this.head(kernel.name, says), ...choiceRows(stage));
       return;
     }
     if (id === undefined) {
       const text =
-        "Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.";
-      replaceChildren(this.element, selectNote(this.store, text, resultOf(this.store)));
+        "Select a node, then press Y: the rules that could fire on it, those that fired, and what stopped the others.";
+      replaceChildren(this.body, selectNote(this.store, text, resultOf(this.store)));
       return;
     }
     const node = index.node(id);
@@ -58,7 +63,7 @@ export class WhyView implements View {
       return;
     }
     if (stage === undefined) {
-      this.say("Rules are about UOps: choose a pass, and select one of its nodes.");
+      this.say("Rules rewrite UOps. Choose a pass and select one of its nodes.");
       return;
     }
     const about = { stage: stage.id, name: stage.name, step: cursor.step, node: id, what: nodeText(node), note: "" };
@@ -75,13 +80,14 @@ export class WhyView implements View {
     const users = index.trace.nodes.filter(({ kind, src }) => kind === "lazybuffer" && src.includes(id));
     const row = (src: number, dst: number): Element => {
       const fate = fateOf(index, src, dst);
-      const why = fate.decision === undefined ? "" : `${fate.decision.decision}: ${fate.decision.reason}`;
+      const decided = index.decisionOf.get(src);
+      const why = decided === undefined ? "" : `${decided.decision}: ${decided.reason}`;
       const other = truncate(nodeText(index.node(src === id ? dst : src)), 44);
       const choose = (): void => this.store.select([src, dst]);
       return h(
         "button",
         { type: "button", class: "event", onclick: choose },
-        h("span", { class: `fate-word ${fate.mark}` }, fate.mark),
+        fate === null ? null : h("span", { class: `fate-word ${fate.mark}` }, fate.mark),
         h("b", {}, other),
         h("span", { class: "faint" }, why),
       );
@@ -89,10 +95,12 @@ export class WhyView implements View {
     const list = (title: string, rows: Element[]): Element[] =>
       rows.length === 0 ? [] : [h("h5", {}, title), ...rows];
     replaceChildren(
-      this.element,
+      this.body,
       this.head(
         nodeText(node),
-        decision === undefined ? "The scheduler decided nothing of it." : `${decision.decision}: ${decision.reason}.`,
+        decision === undefined
+          ? "The scheduler made no decision about it."
+          : `${decision.decision}: ${decision.reason}.`,
       ),
       decision === undefined ? null : comparisons(decision),
       ...list(
@@ -109,7 +117,7 @@ export class WhyView implements View {
   private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
     const found = await ask({ ask: "why kernels", a, b }).catch(() => null);
     if (found !== null && key === this.asked)
-      this.element.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
+      this.body.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
   }
 
   /** The firings of a pass that were about a node, or made it. */
@@ -139,19 +147,20 @@ export class WhyView implements View {
     }
   }
 
-  private offline({ stage, step, node }: WhyNot): Element {
+  private offline(found: WhyNot): Element {
+    const { stage, step, node } = found;
     const call = `Explorer(Trace.load("trace.json.gz")).why_not(${node}, stage=${stage}, step=${step})`;
     return h(
       "p",
       { class: "note" },
-      "What could fire, and what stopped every other rule, the rules themselves say, and they are Python. In a notebook this panel asks them; of a saved trace, ",
+      "The rules are Python functions, which this page cannot run. In a notebook, this panel says what could fire and what stopped each other rule. For a saved trace, Python answers: ",
       h("code", {}, call),
-      " does.",
+      ` (node ${node} in “${found.name}”, pass ${stage} of the trace).`,
     );
   }
 
   private say(text: string): void {
-    replaceChildren(this.element, h("p", { class: "empty" }, text));
+    replaceChildren(this.body, h("p", { class: "empty" }, text));
   }
 
   private head(what: string, text: string): Element {
@@ -164,7 +173,7 @@ export class WhyView implements View {
       status === null && could.length + stopped.length > 0
         ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot`
         : "";
-    const own = stopped.filter(({ obstacle }) => ITS_OWN.has(obstacle!.kind));
+    const own = stopped.filter(({ mismatch }) => ITS_OWN.has(mismatch!.kind));
     const others = stopped.filter((one) => !own.includes(one));
     const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
     const more = button(
@@ -177,9 +186,10 @@ export class WhyView implements View {
       "quiet",
     );
     replaceChildren(
-      this.element,
+      this.body,
       this.head(found.what, `in ${found.name} after step ${found.step}${counts}.`),
       found.note === "" ? null : h("p", { class: "note faint" }, found.note),
+      stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
       ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.firing(found, one))]),
       ...this.group("Stopped by its function", "the pattern matches; the rule's own function says no", own),
@@ -217,7 +227,7 @@ export class WhyView implements View {
   }
 
   private tried(one: RuleAttempt): Element {
-    const { obstacle, at } = one;
+    const { mismatch, at } = one;
     const here =
       at === null || this.store.selected.has(at)
         ? null
@@ -231,19 +241,20 @@ export class WhyView implements View {
     return h(
       "details",
       { class: `tried ${one.verdict}`, ontoggle: draw },
-      h("summary", {}, h("b", {}, one.rule), ...(obstacle === null ? fires(one) : differs(one, obstacle))),
+      h("summary", {}, h("b", {}, one.rule), ...(mismatch === null ? fires(one) : differs(one, mismatch))),
       h(
         "div",
         { class: "more" },
         picture,
-        ...(obstacle?.places ?? []).map(place),
-        one.bound.length === 0 ? null : values("matched so far", one.bound),
+        ...(mismatch?.places ?? []).map(place),
+        ...values("Names in the rule’s pattern, and the nodes that they match here:", one.bound),
+        h("p", {}, "The rule:"),
         h("div", { class: "law" }, one.law),
         ...paragraphs(one.doc).map(({ text, formula }) =>
           formula ? h("div", { class: "law" }, text) : h("p", {}, text),
         ),
         here,
-        h("p", { class: "place" }, `${one.file}:${one.line}`),
+        h("p", { class: "place" }, `The rule is defined in ${one.file}:${one.line}`),
         one.text === "" ? null : codeBlock(one.text),
       ),
     );
@@ -256,9 +267,9 @@ function fires({ first, after }: RuleAttempt): Element[] {
 }
 
 /** The two values side by side, and where. */
-function differs({ passed, parts }: RuleAttempt, { kind, path, wanted, found, places }: Obstacle): Element[] {
+function differs({ passed, parts }: RuleAttempt, { kind, path, expected, actual, places }: Mismatch): Element[] {
   if (ITS_OWN.has(kind)) {
-    const line = places.length === 0 ? found : `${places[0].because} ${places[0].text}`.trim();
+    const line = places.length === 0 ? actual : `${places[0].because} ${places[0].text}`.trim();
     return [h("code", { class: "said" }, line)];
   }
   const where =
@@ -269,8 +280,8 @@ function differs({ passed, parts }: RuleAttempt, { kind, path, wanted, found, pl
           .reverse()
           .join(" of ");
   return [
-    h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), wanted),
-    h("span", { class: "is" }, h("span", { class: "faint" }, "is "), found),
+    h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), expected),
+    h("span", { class: "is" }, h("span", { class: "faint" }, "is "), actual),
     h(
       "span",
       { class: "faint" },
@@ -281,17 +292,30 @@ function differs({ passed, parts }: RuleAttempt, { kind, path, wanted, found, pl
 
 /** A line that came to None, and what its names stood for. */
 function place({ function: name, file, line, text, because, values: of }: ReturnSite): Element {
+  // the rule's function is Python: the line that declined, and its variables
   const code = [because, text].filter((part) => part !== "").join("\n    ");
   return h(
     "div",
     { class: "came-to-none" },
     codeBlock(code),
-    h("p", { class: "place" }, `${name}, ${file}:${line}`),
-    of.length === 0 ? null : values("there", of),
+    h("p", { class: "place" }, `This line of the rule’s function says no: ${name}, ${file}:${line}`),
+    ...values("Its variables, with their values here:", of),
   );
 }
 
-function values(title: string, pairs: [string, string][]): Element {
+function values(title: string, pairs: [string, string][]): Element[] {
+  if (pairs.length === 0) return [];
   const rows = pairs.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
-  return h("dl", { class: "values", "aria-label": title }, ...rows);
+  return [h("p", {}, title), h("dl", { class: "values", "aria-label": title }, ...rows)];
+}
+
+/** These decisions say why the code is as it is; why it is slow says the verdict. */
+function slowNote(store: Store): HTMLElement {
+  const go = (): void => store.go({ panel: "timing" });
+  return h(
+    "p",
+    { class: "note faint slow-note" },
+    "Why is it slow? ",
+    button("the verdict", "Opens Timing", go, "link"),
+  );
 }

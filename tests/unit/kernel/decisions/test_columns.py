@@ -68,10 +68,10 @@ def test_a_matrix_times_a_vector_reads_rows_as_suits_where_it_lies(rows: int, co
 @pytest.mark.parametrize(
     ("rows", "columns", "wide", "ahead"),
     [
-        (4096, 4096, 16, ["AHEAD(1, 64)"]),
-        (2048, 2048, 16, ["AHEAD(1, 64)"]),  # out of a cache past L2
-        (768, 3072, 16, ["AHEAD(1, 64)"]),
-        (16384, 1024, 8, ["AHEAD(1, 128)"]),  # short rows, out of memory
+        (4096, 4096, 16, ["PREFETCH(1, 64)"]),
+        (2048, 2048, 16, ["PREFETCH(1, 64)"]),  # out of a cache past L2
+        (768, 3072, 16, ["PREFETCH(1, 64)"]),
+        (16384, 1024, 8, ["PREFETCH(1, 128)"]),  # short rows, out of memory
         (2048, 256, 8, []),  # too short for two threads
         (512, 512, 8, []),
     ],
@@ -81,22 +81,22 @@ def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
 ) -> None:
     kernel = hand_coded(kernel_of(matmul(unread(1, rows), unread(rows, columns))))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST] == [wide]
-    assert [str(opt) for opt in kernel.applied if opt.op is OptOps.AHEAD] == ahead
+    assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == ahead
 
 
 def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> None:
     x, y = unread(4096, 4096), unread(4096, 4096)
     distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (0,)).alu(Ops.NEG).expand(x.shape))
     twice = hand_coded(kernel_of(distance.alu(Ops.MUL, distance).reduce(Ops.ADD, (0,))))
-    assert [str(opt) for opt in twice.applied][1:] == ["UPCAST(0, 8)", "THREAD(0)", "AHEAD(0, 1)"]
+    assert [str(opt) for opt in twice.applied][1:] == ["UPCAST(0, 8)", "THREAD(0)", "PREFETCH(0, 1)"]
     products = hand_coded(kernel_of(x.alu(Ops.MUL, y).reduce(Ops.ADD, (0,))))
-    assert [str(opt) for opt in products.applied][1:] == ["UPCAST(0, 16)", "THREAD(0)", "AHEAD(1, 64)"]
+    assert [str(opt) for opt in products.applied][1:] == ["UPCAST(0, 16)", "THREAD(0)", "PREFETCH(1, 64)"]
 
 
 def test_a_few_rows_times_a_matrix_look_ahead() -> None:
     for rows, looks in ((2, True), (4, True), (16, False), (64, False)):
         kernel = hand_coded(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
-        assert any(opt.op is OptOps.AHEAD for opt in kernel.applied) is looks
+        assert any(opt.op is OptOps.PREFETCH for opt in kernel.applied) is looks
 
 
 def steps(node: LazyBuffer) -> int:

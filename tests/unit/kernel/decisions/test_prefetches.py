@@ -1,4 +1,4 @@
-"""AHEAD: what a loop will read is asked for earlier. It changes no bit of a result, and comes where it is a gain."""
+"""PREFETCH: a loop requests data before it reads them. No bit of a result changes."""
 
 from __future__ import annotations
 
@@ -51,47 +51,50 @@ def stored_at(places: np.ndarray) -> LazyBuffer:
 
 
 def test_places_that_values_say_are_asked_for_where_stores_would_wait() -> None:
-    for count, opts in ((1 << 20, ["AHEAD(0, 16)"]), (1 << 12, [])):
+    for count, opts in ((1 << 20, ["PREFETCH(0, 16)"]), (1 << 12, [])):
         *_, item = create_schedule([stored_at(np.zeros(count, np.int32))])
         kernel = hand_coded(Kernel.of(item.ast, MACHINE))
-        assert [str(opt) for opt in kernel.applied if opt.op is OptOps.AHEAD] == opts
+        assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == opts
 
 
 def chosen(node: LazyBuffer) -> list[str]:
-    return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.AHEAD]
+    return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.PREFETCH]
 
 
 @pytest.mark.parametrize(
     ("node", "opts"),
     [
-        (lambda: softmax(unread(4096, 4096)), ["AHEAD(0, 1)"]),
-        (lambda: softmax(unread(16384, 1024)), ["AHEAD(0, 2)"]),
+        (lambda: softmax(unread(4096, 4096)), ["PREFETCH(0, 1)"]),
+        (lambda: softmax(unread(16384, 1024)), ["PREFETCH(0, 2)"]),
         (lambda: softmax(unread(1024, 1024)), []),  # a cache has it
-        (lambda: with_most(unread(4096, 4096)), ["AHEAD(0, 1)"]),
+        (lambda: with_most(unread(4096, 4096)), ["PREFETCH(0, 1)"]),
         (lambda: with_most(unread(16384, 1024)), []),
         (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
         (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
-        (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
+        (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["PREFETCH(0, 2)"]),
         (
             lambda: unread(4096, 4096).permute((1, 0)).contiguous(),
-            ["AHEAD(1, 4)"],
+            ["PREFETCH(1, 4)"],
         ),  # follows more loads than the hardware
         (lambda: unread(64, 262144).permute((1, 0)).contiguous(), []),  # follows the loads
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
         (lambda: unread(2048, 2048).permute((1, 0)).contiguous(), []),  # a cache has it
         (lambda: unread(1024, 1024).permute((1, 0)).contiguous(), []),
-        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(1, 64)"]),
-        (lambda: unread(256, 65536).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["PREFETCH(1, 64)"]),
+        (lambda: unread(256, 65536).reduce(Ops.ADD, (0,)), ["PREFETCH(0, 2)"]),
         (lambda: unread(256, 256, 256).reduce(Ops.ADD, (1,)), []),  # whole rows, one after the other
-        (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
-        (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
+        (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["PREFETCH(0, 8)"]),
+        (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["PREFETCH(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
-        (lambda: centred_squares(unread(4096, 4096)), ["AHEAD(0, 1)"]),  # one number of each row, which is read twice
+        (
+            lambda: centred_squares(unread(4096, 4096)),
+            ["PREFETCH(0, 1)"],
+        ),  # one number per row, read twice
         (lambda: centred_squares(unread(16384, 1024)), []),
         (lambda: centred_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting
         (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(Ops.MAX, (1,)), []),
-        (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), ["AHEAD(0, 1)"]),  # rows side by side
-        (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), ["AHEAD(2, 32)"]),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), ["PREFETCH(0, 1)"]),  # rows side by side
+        (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), ["PREFETCH(2, 32)"]),
         (lambda: unread(1 << 24).alu(Ops.EXP), []),
         (lambda: matmul(unread(4096, 4096), unread(4096, 4096)), []),
     ],
@@ -99,6 +102,23 @@ def chosen(node: LazyBuffer) -> list[str]:
 )
 def test_loops_look_ahead_where_the_hardware_does_not(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
     assert chosen(node()) == opts
+
+
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns", "opts"),
+    [
+        (8, 1024, 1024, ["PREFETCH(2, 10)"]),  # three lines of each row of the matrix
+        (8, 3072, 768, ["PREFETCH(2, 10)"]),
+        (4, 1024, 1024, []),  # four lines: the hardware follows
+        (8, 256, 256, []),  # the L2 cache has it
+    ],
+)
+def test_products_of_few_rows_look_ahead_where_they_read_little_of_each_row(
+    rows: int, inner: int, columns: int, opts: list[str]
+) -> None:
+    with Context(TARGET="x86-64-v4,threads=2,l1=48K,l2=2M"):
+        kernel = hand_coded(kernel_of(matmul(unread(rows, inner), unread(inner, columns)), Device["LLVM"].target))
+    assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == opts
 
 
 def prefetches(kernel: Kernel) -> list[tuple[UOp, UOp]]:
@@ -125,13 +145,13 @@ def test_every_line_of_a_tile_is_asked_for_once() -> None:
     kernel = hand_coded(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
-    kernel = apply_opts(windows, Opt(OptOps.UNROLL, 2, 9), Opt(OptOps.AHEAD, 0, 1))
+    kernel = apply_opts(windows, Opt(OptOps.UNROLL, 2, 9), Opt(OptOps.PREFETCH, 0, 1))
     assert [distance(*places) for places in prefetches(kernel)] == [4096]
 
 
 def test_masked_loads_are_asked_for_without_a_mask() -> None:
     padded = kernel_of(unread(64, 4096).pad(((3, 3), (0, 0))).reduce(Ops.ADD, (0,)))
-    kernel = apply_opt(padded, Opt(OptOps.AHEAD, 1, 4))
+    kernel = apply_opt(padded, Opt(OptOps.PREFETCH, 1, 4))
     assert [distance(*places) for places in prefetches(kernel)] == [4 * 4096]
     with Context(SPEC=1):
         lower(kernel)
@@ -148,7 +168,7 @@ def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
         (item,) = create_schedule([(Tensor(values, device="LLVM")[: SIZE.bind(size)] * 2).sum(1 - axis).lazydata])
         start = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
         for opt in available_opts(start):
-            if opt.op is OptOps.AHEAD:
+            if opt.op is OptOps.PREFETCH:
                 tried += 1
                 runner, bound = compile_optimised("LLVM", apply_opt(start, opt)), item.arguments(item.bound)
                 ExecItem(item, runner, None, item.buffers, values=bound).run()
@@ -178,7 +198,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
     *_, item = create_schedule([PROGRAMS[program]()])
     item = replace(item, device=device)
     start = hand_coded(Kernel.of(item.ast, target))
-    last = [opt for opt in available_opts(start) if opt.op is OptOps.AHEAD]
+    last = [opt for opt in available_opts(start) if opt.op is OptOps.PREFETCH]
     assert last
 
     def result(kernel: Kernel) -> bytes:
@@ -194,7 +214,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
 
 
 def test_renderers_write_it_as_their_compilers_have_it() -> None:
-    kernel = apply_opt(kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))), Opt(OptOps.AHEAD, 1, 4))
+    kernel = apply_opt(kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))), Opt(OptOps.PREFETCH, 1, 4))
     uops = lower(kernel)
     texts = {}
     for name in ("LLVM", "CLANG", "PYTHON"):
@@ -207,14 +227,14 @@ def test_renderers_write_it_as_their_compilers_have_it() -> None:
 
 def test_what_stands_against_it_is_said() -> None:
     kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,)))
-    ahead = apply_opt(kernel, Opt(OptOps.AHEAD, 1, 4))
+    ahead = apply_opt(kernel, Opt(OptOps.PREFETCH, 1, 4))
     assert undo_opt(ahead).ast is kernel.ast
     for start, opt, words in (
-        (ahead, Opt(OptOps.AHEAD, 0, 1), "looks ahead already"),
-        (ahead, Opt(OptOps.UNROLL, 1, 4), "do this before AHEAD"),
-        (kernel, Opt(OptOps.AHEAD, 1, 64), "choose steps from 1 to 63"),
-        (apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.AHEAD, 2, 1), "only loops do this"),
-        (kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()), Opt(OptOps.AHEAD, 0, 1), "no address"),
+        (ahead, Opt(OptOps.PREFETCH, 0, 1), "looks ahead already"),
+        (ahead, Opt(OptOps.UNROLL, 1, 4), "do this before PREFETCH"),
+        (kernel, Opt(OptOps.PREFETCH, 1, 64), "choose steps from 1 to 63"),
+        (apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.PREFETCH, 2, 1), "only loops do this"),
+        (kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()), Opt(OptOps.PREFETCH, 0, 1), "no address"),
     ):
         with pytest.raises(OptError, match=words):
             apply_opt(start, opt)

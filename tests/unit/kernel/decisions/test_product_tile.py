@@ -118,6 +118,20 @@ def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, 
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST][-2:] == tile
 
 
+@pytest.mark.pinned
+@pytest.mark.parametrize("transposed", ["q", "k", "v", "kv", "qkv"])
+def test_transposed_operands_leave_the_tile_of_attention(transposed: str) -> None:
+    """Operands that all rows read are packed into panels: their layout in memory does not choose the lanes."""
+
+    def kernel_with(transposed: str) -> Kernel:
+        q, k, v = (unread(64, 512).permute((1, 0)) if name in transposed else unread(512, 64) for name in "qkv")
+        return hand_coded(kernel_of(attention(q, k, v), MACHINE))
+
+    kinds = [(opt.op, opt.amount) for opt in kernel_with(transposed).applied]
+    assert kinds == [(opt.op, opt.amount) for opt in kernel_with("").applied]
+    assert (OptOps.STAGE, 0) in kinds and OptOps.UNROLL not in {op for op, _ in kinds}
+
+
 MASK_SHAPES = [(2, 3, 128, 128), (2, 1, 128, 128), (2, 1, 1, 128), (1, 1, 1, 128), (128, 128), (128,), (2, 1, 128, 1)]
 MASKED = {
     "added to the scores": lambda scores, mask: scores + mask,

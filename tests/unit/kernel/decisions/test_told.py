@@ -28,9 +28,9 @@ def small_numbers() -> LazyBuffer:
 
 
 PROGRAMS: dict[str, tuple[Callable[[], LazyBuffer], OptOps]] = {
-    "prefetch": (lambda: softmax(unread(4096, 4096)), OptOps.AHEAD),
-    "pipe_rows": (lambda: softmax(unread(4096, 1024)), OptOps.PIPE),
-    "cut_masked_loops": (causal, OptOps.CUT),
+    "prefetch": (lambda: softmax(unread(4096, 4096)), OptOps.PREFETCH),
+    "pipeline_rows": (lambda: softmax(unread(4096, 1024)), OptOps.PIPELINE),
+    "trim_masked_loops": (causal, OptOps.TRIM),
     "use_dot_instructions": (small_numbers, OptOps.TC),
 }
 
@@ -62,14 +62,16 @@ def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
     scores = dict(weighed.options)
     assert weighed.chosen in scores and len(scores) > 1, "there is a next best"
     compared = [event for event in events if isinstance(event, NumberCompared)]
-    assert compared or decision == "cut_masked_loops", "a mask is there or is not: there is no number"
+    assert compared or decision == "trim_masked_loops", "a mask is there or is not: there is no number"
 
 
 @pytest.mark.pinned
-def test_a_pipe_tells_its_blocks_and_a_cut_what_it_leaves_out() -> None:
-    (blocks,) = [event for event in told(softmax(unread(4096, 1024)), "pipe_rows") if isinstance(event, OptionsScored)]
+def test_pipelining_tells_its_blocks_and_trimming_what_it_leaves_out() -> None:
+    (blocks,) = [
+        event for event in told(softmax(unread(4096, 1024)), "pipeline_rows") if isinstance(event, OptionsScored)
+    ]
     assert list(dict(blocks.options)) == [str(int(blocks.chosen) // 2), blocks.chosen, str(2 * int(blocks.chosen))]
-    (steps,) = [event for event in told(causal(), "cut_masked_loops") if isinstance(event, OptionsScored)]
+    (steps,) = [event for event in told(causal(), "trim_masked_loops") if isinstance(event, OptionsScored)]
     assert len(steps.options) == 2 and dict(steps.options)[steps.chosen] * 2 == max(dict(steps.options).values())
 
 

@@ -118,7 +118,7 @@ def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
 @pytest.mark.pinned
 def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
     kernel = hand_coded(kernel_of(tall_attention(192, causal=True)))
-    assert kernel.applied[-1].op is OptOps.CUT
+    assert kernel.applied[-1].op is OptOps.TRIM
     early = [axis.arg.kind.value for axis in kernel.axes if axis.src[0].op is not Ops.CONST]
     assert sorted(early) == ["reduce"] * 3 + ["row"] * 3
     assert undo_opt(kernel).applied == kernel.applied[:-1]
@@ -170,7 +170,7 @@ def test_staging_packs_what_the_loops_inside_read() -> None:
     expected = result(item, kernel)
     for opts in (
         [Opt(OptOps.STAGE, 0)],  # all columns, for every row
-        [Opt(OptOps.VECTOR, 0, 4), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.STAGE, 1), Opt(OptOps.COLLECT, 3)],
+        [Opt(OptOps.VECTOR, 0, 4), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.STAGE, 1), Opt(OptOps.TRANSPOSE_STORE, 3)],
         [Opt(OptOps.VECTOR, 1, kernel.lanes), Opt(OptOps.LOCAL, 0, 7), Opt(OptOps.STAGE, 1), Opt(OptOps.STAGE, 4)],
     ):
         np.testing.assert_allclose(result(item, applied(kernel, *opts)), expected, rtol=1e-4, atol=1e-5)
@@ -206,7 +206,7 @@ def test_lanes_whose_results_lie_apart_are_collected() -> None:
     shape = (16, 64, 64, 6, 6, 3, 3)
     node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
     kernel = hand_coded(kernel_of(node))  # rows of 6 places fill no vector; filters do, when they are packed
-    assert {opt.op for opt in kernel.applied} >= {OptOps.STAGE, OptOps.COLLECT}
+    assert {opt.op for opt in kernel.applied} >= {OptOps.STAGE, OptOps.TRANSPOSE_STORE}
     (item,) = create_schedule([node])
     target = Device["LLVM"].target
     plain = result(item, Kernel.of(item.ast, target))
@@ -224,7 +224,7 @@ def test_sums_within_sums_are_collected_where_what_is_stored_reads_them() -> Non
     (rows,) = (axis for axis in kernel.output_axes if axis.size == 13)
     kernel = apply_opt(kernel, Opt(OptOps.VECTOR, rows.arg.id, 4))
     (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
-    kernel = apply_opt(kernel, Opt(OptOps.COLLECT, lanes.arg.id))
+    kernel = apply_opt(kernel, Opt(OptOps.TRANSPOSE_STORE, lanes.arg.id))
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -239,8 +239,8 @@ def test_a_row_that_sums_and_stores_read_is_not_collected() -> None:
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-5)
     (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
     with pytest.raises(OptError, match="filled for each"):
-        apply_opt(kernel, Opt(OptOps.COLLECT, lanes.arg.id))
-    assert Opt(OptOps.COLLECT, lanes.arg.id) not in available_opts(kernel)
+        apply_opt(kernel, Opt(OptOps.TRANSPOSE_STORE, lanes.arg.id))
+    assert Opt(OptOps.TRANSPOSE_STORE, lanes.arg.id) not in available_opts(kernel)
 
 
 def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
@@ -309,15 +309,20 @@ def test_merged_axes_give_the_same_result_with_lanes_across_the_ends_of_rows() -
     (item,) = create_schedule([node])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     expected = result(item, kernel)
-    for opt in (Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.MERGE, 6, 2), Opt(OptOps.VECTOR, 2, 4), Opt(OptOps.UPCAST, 2, 6)):
+    for opt in (
+        Opt(OptOps.UPCAST, 1, 4),
+        Opt(OptOps.COLLAPSE, 6, 2),
+        Opt(OptOps.VECTOR, 2, 4),
+        Opt(OptOps.UPCAST, 2, 6),
+    ):
         kernel = apply_opt(kernel, opt)
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_axes_that_the_result_does_not_walk_as_one_are_not_merged() -> None:
     kernel = kernel_of(from_numpy(numbers(6, 7, 5)).permute((0, 2, 1)).alu(Ops.NEG))
-    with pytest.raises(OptError, match="MERGE axis 0 by 2: "):
-        apply_opt(kernel, Opt(OptOps.MERGE, 0, 2))
+    with pytest.raises(OptError, match="COLLAPSE axis 0 by 2: "):
+        apply_opt(kernel, Opt(OptOps.COLLAPSE, 0, 2))
 
 
 def test_loops_are_not_merged_where_their_number_is_stored() -> None:

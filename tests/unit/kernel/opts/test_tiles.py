@@ -32,7 +32,9 @@ from tinyexplore.runtime import tile_registers
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import AMX, TensorCore
 from tinyexplore.uop import AxisKind, Ops
+from tinyexplore.util import config
 
+AS_STARTED = config().TARGET
 RAPIDS = "sapphirerapids,threads=2,l1=48K,l2=2M"
 HAVE_TILES = Device["LLVM"].target.cores != ()
 
@@ -41,7 +43,8 @@ def factors(core: TensorCore, m: int, n: int, k: int, device: str) -> tuple[Tens
     """Whole numbers as the core takes them, and their product."""
     rng = np.random.default_rng(m * 1000003 + n * 1009 + k)
     a, b = rng.integers(-128, 128, (m, k)), rng.integers(-128, 128, (k, n))
-    x, y = (Tensor(one.astype(np.int8), device=device).cast(core.factor).realize() for one in (a, b))
+    with Context(TARGET=AS_STARTED):  # this CPU cannot run what is compiled for another one
+        x, y = (Tensor(one.astype(np.int8), device=device).cast(core.factor).realize() for one in (a, b))
     return x, y, a @ b
 
 
@@ -77,9 +80,13 @@ TILED = (
     ((OptOps.UNROLL, 2, 2), (OptOps.STAGE, 0, 0)),
     ((OptOps.UPCAST, 1, 2), (OptOps.SWAP, 0, 1), (OptOps.STAGE, 0, 0), (OptOps.STAGE, 1, 0)),
     ((OptOps.STAGE, 1, 0), (OptOps.UPCAST, 7, 4)),
+    ((OptOps.SWAP, 1, 7), (OptOps.UPCAST, 0, 2), (OptOps.UPCAST, 1, 2)),
 )
+# the last one, of 17 rows and columns: the sum of a tile of padding stands outside of the loops around the other tiles
+SIZES = ((17, 33), (32, 48), (17, 33), (32, 48), (17, 33), (17, 17))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tc", [1, 2])
 @pytest.mark.parametrize("device", ["PYTHON", "LLVM"])
 @pytest.mark.parametrize("core", AMX, ids=lambda core: core.name)
@@ -91,7 +98,8 @@ def test_products_are_exact_whatever_is_left_over(core: TensorCore, device: str,
     k = core.dims[2]
     done = 0
     for number, more in enumerate(TILED):
-        m, n, steps = ((17, 33, k + 6), (32, 48, 2 * k))[number % 2]
+        m, n = SIZES[number]
+        steps = (k + 6, 2 * k)[number % 2]
         with Context(TC=tc):
             item, kernel, expected = product(core, m, n, steps, device, turned=number % 3 == 0)
             kernel = apply_opts(kernel, *on_tiles(core, *more))
@@ -167,6 +175,29 @@ def test_large_products_are_tiled_and_both_factors_are_packed() -> None:
         for item in x.matmul(y).schedule():
             if item.ast is not None:
                 assert OptOps.TC not in [opt.op for opt in choose_opts(item.device, item.ast).applied]
+
+
+@pytest.mark.parametrize("core", AMX, ids=lambda core: core.name)
+def test_columns_are_packed_once_for_many_blocks_of_rows(core: TensorCore) -> None:
+    """With a small L2 cache and one core there are blocks enough; the product stays the same."""
+    with Context(TARGET="sapphirerapids,threads=1,l1=48K,l2=512K"):
+        x, y, expected = factors(core, 1056, 96, 512 * core.dims[2] // 32, "LLVM")
+        (item,) = x.matmul(y, acc_dtype=core.accumulator).schedule()
+        assert item.ast is not None
+        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        staged = [opt.axis for opt in kernel.applied if opt.op is OptOps.STAGE]
+        outermost = min(axis.arg.id for axis in kernel.output_axes)
+        assert len(staged) == 2 and staged[0] == outermost and kernel.axis(outermost).size >= 4
+        if HAVE_TILES:
+            found = result(item, kernel, "LLVM")
+            np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+    with Context(TARGET=RAPIDS):  # two blocks for two cores: each packs the columns in any case
+        x, y, _ = factors(core, 1024, 64, 1024, "LLVM")
+        (item,) = x.matmul(y, acc_dtype=core.accumulator).schedule()
+        assert item.ast is not None
+        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        staged = [opt.axis for opt in kernel.applied if opt.op is OptOps.STAGE]
+        assert len(staged) == 2 and staged[0] != min(axis.arg.id for axis in kernel.output_axes)
 
 
 def test_a_step_has_four_products_of_four_tiles_out_of_panels() -> None:

@@ -1,1 +1,1 @@
-"""Captures and machines side by side: what differs, and whether times do by more than noise."""
+"""Comparisons of captures and machines: the differences, and whether times differ by more than noise."""

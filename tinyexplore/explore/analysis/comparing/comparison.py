@@ -8,27 +8,44 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tinyexplore.explore.analysis.comparing.comparison_page import comparison_html
-from tinyexplore.explore.analysis.comparing.difference import StagePair, TraceDiff, diff
+from tinyexplore.explore.analysis.comparing.difference import StagePair, TextPair, TraceDiff, diff, last_texts
 from tinyexplore.explore.analysis.comparing.noise import Times, compare_times
-from tinyexplore.explore.analysis.comparing.pairs import Change, KernelPair, ListingPair, change_words, first_words
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.analysis.comparing.pairs import (
+    Change,
+    KernelPair,
+    ListingPair,
+    change_words,
+    counts_text,
+    first_words,
+)
+from tinyexplore.explore.analysis.passes.sequence import LLVMPasses
+from tinyexplore.explore.analysis.passes.stages import trace_of as passes_trace
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run
 from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
+from tinyexplore.explore.tracefile.wellformed import PageText, for_terminal, write_text
 from tinyexplore.util import toposort
 
 
 class HasTrace(Protocol):
-    """What holds a trace: an Explorer."""
+    """An object with a trace: an Explorer."""
 
     @property
     def trace(self) -> Trace: ...
 
 
+Comparable = Trace | HasTrace | LLVMPasses | str | Path
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What `compare` found. In a notebook it shows itself as the page that `to_html` gives."""
+    """The result of `compare`. A notebook shows it as the page that `to_html` gives.
+
+    a: the first trace.
+    b: the second trace.
+    diff: the difference of options, nodes and stages.
+    kernels: the kernels of both, in pairs.
+    """
 
     a: Trace
     b: Trace
@@ -37,13 +54,23 @@ class Comparison:
 
     @property
     def changed(self) -> tuple[KernelPair, ...]:
-        """The kernels that are not the same program in both."""
+        """The kernels whose program differs between the two."""
         return tuple(pair for pair in self.kernels if pair.change != "same")
 
     @property
     def same(self) -> bool:
-        """True where every kernel has the same program in both; times are not asked."""
-        return not self.changed
+        """Whether every kernel has the same program in both and the last texts are equal. Times are not compared."""
+        return not self.changed and all(text.same for text in self.texts)
+
+    @property
+    def texts(self) -> tuple[TextPair, ...]:
+        """The last text in each language: LLVM IR, machine IR and assembly of two pipelines."""
+        return last_texts(self.a, self.b)
+
+    @property
+    def stages(self) -> tuple[StagePair, ...]:
+        """The stages with a text that differ, in order. A stage that only one trace has is one of them."""
+        return tuple(pair for pair in self.diff.stages if pair.texts and not pair.same)
 
     def __repr__(self) -> str:
         return for_terminal(comparison_text(self))
@@ -57,18 +84,18 @@ class Comparison:
         page = comparison_html(self)
         if path is not None:
             write_text(path, page)
-        return page
+        return PageText(page)
 
     def _repr_html_(self) -> str:
         # a page inside the page, so that its style stays there
         return page_frame("comparison", self.to_html(), "36rem", scripts=True)
 
 
-def compare(a: Trace | HasTrace | str | Path, b: Trace | HasTrace | str | Path) -> Comparison:
-    """Two captures side by side: Explorers, Traces, or files that one of them saved.
+def compare(a: Comparable, b: Comparable) -> Comparison:
+    """Compare two captures: Explorers, Traces, saved files, or LLVM's passes of two pipelines.
 
     Kernels that compute the same LazyBuffers stand side by side; then those of the same calls and operations. A kernel
-    has changed where some listing that both have differs.
+    has changed where some listing that both have differs. Stages with texts are paired by their names.
     """
     left, right = trace_of(a), trace_of(b)
     difference = diff(left, right)
@@ -85,10 +112,12 @@ def compare(a: Trace | HasTrace | str | Path, b: Trace | HasTrace | str | Path) 
     return Comparison(left, right, difference, tuple(kernels))
 
 
-def trace_of(capture: Trace | HasTrace | str | Path) -> Trace:
-    """The trace of an Explorer, in a file, or itself."""
+def trace_of(capture: Comparable) -> Trace:
+    """The trace of an Explorer, in a file, of LLVM's passes, or itself."""
     if isinstance(capture, Trace):
         return capture
+    if isinstance(capture, LLVMPasses):
+        return passes_trace(capture)
     if isinstance(capture, (str, Path)):
         return Trace.load(capture)
     trace = getattr(capture, "trace", None)
@@ -154,7 +183,7 @@ def _lines(program: Program | None) -> tuple[str, ...] | None:
 
 
 def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
-    """The UOps of a kernel's linear program, with all that they read."""
+    """The UOps of a kernel's linear program and all their sources."""
     if "uops" not in programs:
         return []
     roots = [node for line in programs["uops"].lines for node in line.nodes]
@@ -176,15 +205,17 @@ def _without(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The first difference first, then a line a kernel, then the differing options."""
+    """The comparison as text: the first difference, then a line per kernel, then the differing options."""
     titles = " with ".join(repr(trace.title) for trace in (comparison.a, comparison.b))
-    count = len(comparison.kernels)
-    lines = [f"{titles}: {count_text(count, 'kernel')}, {len(comparison.changed)} changed"]
+    lines = [f"{titles}: {counts_text(comparison)}"]
     lines.append(first_words(comparison.diff))
     lines.extend(f"{name}: {a} → {b}" for name, a, b in comparison.diff.options)
     for number, pair in enumerate(comparison.kernels):
         lines.append(f"{number:3}  {pair.name}  {change_words(pair)}")
         lines.append(f"     {pair.times.words}")
+    for text in comparison.texts:
+        lines.append(f"at the end, {text.in_words()}")
+        lines.extend([] if text.same or None in (text.a, text.b) else text.diff().splitlines())
     return "\n".join(lines)
 
 
@@ -197,6 +228,14 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "options": [list(option) for option in comparison.diff.options],
         "first": None if first is None else {"stage": first.name, "kernel": first.kernel},
         "kernels": [_pair_dict(pair) for pair in comparison.kernels],
+        "stages": [
+            {
+                "name": pair.name,
+                "in": [side for side, one in (("a", pair.a), ("b", pair.b)) if one is not None],
+                "texts": {text.title or text.language: text.diff().splitlines() for text in pair.texts},
+            }
+            for pair in comparison.stages
+        ],
     }
 
 

@@ -1,7 +1,8 @@
 """A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side.
 
-The first kernel that changed stands there for every reader, if it is not large. Those after it travel compressed,
-twenty lines in the room of one, and a few lines of script unpack one when it is opened (docs/performance/pages.md).
+The first kernel that changed stands there for every reader, if it is not large. The page stores the other kernels
+compressed, twenty lines in the space of one, and a short script unpacks a kernel when it is opened
+(docs/performance/pages.md).
 """
 
 from __future__ import annotations
@@ -10,21 +11,25 @@ import difflib
 import gzip
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from html import escape
 from typing import Protocol
 
-from tinyexplore.explore.analysis.comparing.difference import TraceDiff
+from tinyexplore.explore.analysis.comparing.difference import StagePair, TextPair, TraceDiff
 from tinyexplore.explore.analysis.comparing.pairs import (
     CONTEXT_LINES,
+    Counted,
     KernelPair,
     ListingPair,
     change_words,
+    counts_text,
     first_words,
 )
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import language_name
 from tinyexplore.explore.tracefile.figures import argument_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
@@ -36,7 +41,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 _DATA = re.compile(r"\bdata(\d+)\b")
 MAX_BOXES = 60  # of a graph in the page
 LEAST_BOXES = 16  # of a graph beside another one, if it has as many
-HALF_PX, WHOLE_PX = 600.0, 1240.0  # of a page on a small screen: what fits is not scrolled, and its words stay legible
+HALF_PX, WHOLE_PX = 600.0, 1240.0  # for small screens: content that fits does not scroll, and text stays legible
 MAX_PLAIN = 200_000  # characters that stand in the page as they are
 MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
 
@@ -71,7 +76,7 @@ button { border: 1px solid var(--line); border-radius: 6px; background: var(--so
 .lines .gap td { color: var(--ink2); background: var(--soft); text-align: center; font-size: 12px; }
 """
 
-# unpacks what is opened: by a click, by a link of the table, by the button
+# unpacks a block when it is opened by a click, by a link of the table or by the button
 _SCRIPT = """
 const packed = [...document.querySelectorAll("details.packed")];
 async function unpack(part) {
@@ -110,13 +115,13 @@ if (packed.length > 0) {
       await unpack(part);
     }
   };
-  document.getElementById("kernels").after(all);
+  document.getElementById("kernels")?.after(all);
 }
 """
 
 
-class ComparedTraces(Protocol):
-    """What the page shows: two traces, where they part, and their kernels in pairs."""
+class ComparedTraces(Counted, Protocol):
+    """The data of the page: two traces, where they differ, their kernels and their texts in pairs."""
 
     @property
     def a(self) -> Trace: ...
@@ -127,21 +132,16 @@ class ComparedTraces(Protocol):
     @property
     def diff(self) -> TraceDiff: ...
 
-    @property
-    def kernels(self) -> tuple[KernelPair, ...]: ...
-
-    @property
-    def changed(self) -> tuple[KernelPair, ...]: ...
-
 
 def comparison_html(comparison: ComparedTraces) -> str:
     """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
     title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
         f"<h1>{title}</h1>",
-        f"<p>{_counts(comparison)}; {escape(first_words(comparison.diff))}.</p>",
+        f"<p>{escape(counts_text(comparison))}; {escape(first_words(comparison.diff))}.</p>",
         _options(comparison),
-        _kernels(comparison),
+        _kernels(comparison) if comparison.kernels or not comparison.texts else "",
+        _texts(comparison),
     ]
     changed = [(number, pair) for number, pair in enumerate(comparison.kernels) if pair.change != "same"]
     body.extend(
@@ -161,9 +161,52 @@ def comparison_html(comparison: ComparedTraces) -> str:
     )
 
 
-def _counts(comparison: ComparedTraces) -> str:
-    count, changed = len(comparison.kernels), len(comparison.changed)
-    return f"{count_text(count, 'kernel')}, {changed or 'none'} changed"
+def _texts(comparison: ComparedTraces) -> str:
+    """The stages that differ, then the last texts side by side, then the packed texts after the stages."""
+    if not comparison.texts:
+        return ""
+    parts, rows, details = [], [], []
+    for pair in comparison.stages:
+        where = "both" if pair.a is not None and pair.b is not None else "a" if pair.b is None else "b"
+        rows.append(f"<tr><td>{escape(pair.name)}</td><td>{where}</td><td>{_lines_changed(pair)}</td></tr>")
+        if where == "both":
+            details += [f"<h3>{escape(pair.name)}</h3>", *(_text(comparison, text, False) for text in pair.texts)]
+    if rows:
+        head = "<tr><th>stage</th><th>in</th><th>lines only in a, only in b</th></tr>"
+        table = f'<div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
+        words = f"Stages that made another text: {len(rows)}"
+        parts.append(f"<details><summary>{words}</summary>{table}</details>")
+    parts.append("<h2>Texts at the end</h2>")
+    is_open = True
+    for text in comparison.texts:
+        part = _text(comparison, text, is_open)
+        parts.append(part if len(part) <= MAX_PLAIN else _packed(part, "Lines"))
+        is_open = is_open and text.same
+    if details:
+        parts.append(_packed("".join(details), "Texts after the stages that both have"))
+    return "\n".join(parts)
+
+
+def _text(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str:
+    trace = comparison.b if text.a is None else comparison.a
+    name = " · ".join(filter(None, (language_name(trace, text.language), text.title)))
+    return _listing(ListingPair(text.language, text.a, text.b), is_open, name)
+
+
+def _lines_changed(pair: StagePair) -> str:
+    """ "12, 8"; "" of a stage that one trace alone has."""
+    if pair.a is None or pair.b is None:
+        return ""
+    a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_of_a, _of_b))
+    return f"{sum((a - b).values())}, {sum((b - a).values())}"
+
+
+def _of_a(text: TextPair) -> tuple[str, ...] | None:
+    return text.a
+
+
+def _of_b(text: TextPair) -> tuple[str, ...] | None:
+    return text.b
 
 
 def _options(comparison: ComparedTraces) -> str:
@@ -197,13 +240,13 @@ def _kernels(comparison: ComparedTraces) -> str:
 
 def _changes(pair: KernelPair) -> str:
     """As `change_words`, with the languages as the tabs of a view call them."""
-    return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(one, one) for one in pair.reasons)))
+    return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 
 def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
-        parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
+        parts.append(f"<p>They differ from stage <strong>{escape(pair.first.name)}</strong>: ")
         parts.append(
             f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
         )
@@ -217,12 +260,12 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
     return "\n".join([*parts, _packed(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
 
 
-def _packed(body: str) -> str:
-    """What is unpacked when it is opened."""
+def _packed(body: str, title: str = "Graphs and listings") -> str:
+    """A block that the page unpacks when it is opened."""
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
-    without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> tells the differences as text."
+    without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> prints the differences."
     return (
-        '<details class="packed"><summary>Graphs and listings</summary>'
+        f'<details class="packed"><summary>{title}</summary>'
         f"<noscript><p>{without}</p></noscript><div></div>"
         f'<script type="application/octet-stream+base64">{data}</script></details>'
     )
@@ -240,7 +283,7 @@ def _facts(side: str, kernel: KernelInfo | None) -> str:
 
 
 def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
-    """The graphs that the first differing stage left, what only one of them has framed."""
+    """The two graphs after the first differing stage, with frames around the nodes that only one of them has."""
     if pair.first is None:
         return ""
     a, b = _after(comparison.a, pair.first.a, pair.a), _after(comparison.b, pair.first.b, pair.b)
@@ -251,7 +294,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
         marked = {node.id for node in graph if node.digest not in others}
         graphs.append((graph if kernel is None else [_named(node, trace, kernel) for node in graph], marked))
     halves = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
-    is_stacked = None in halves  # one beside the other there would be next to nothing of them
+    is_stacked = None in halves  # side by side they would be too small
     if is_stacked:
         halves = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]
     pictures = [
@@ -264,7 +307,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
 
 
 def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
-    """With what lies in the kernel's memory in place of data1: its Python name, or which kernel made it."""
+    """The node whose text has a buffer's Python name, or the kernel that computed it, in place of data1."""
 
     def name(match: re.Match[str]) -> str:
         return argument_text(trace, kernel, int(match[1])) or match[0]
@@ -273,7 +316,7 @@ def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
 
 
 def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
-    """What `stage` left; where a trace has no such stage, what its kernel began with."""
+    """The graph after `stage`; if a trace has no such stage, the graph with which its kernel begins."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
         roots = () if stage is None else stage.before
@@ -282,8 +325,8 @@ def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list
     return reachable(dict(enumerate(trace.nodes)), dict.fromkeys(roots))
 
 
-def _listing(listing: ListingPair, is_open: bool) -> str:
-    name = escape(LANGUAGE_NAMES.get(listing.language, listing.language))
+def _listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
+    name = escape(title or LANGUAGE_NAMES.get(listing.language, listing.language))
     if listing.same:
         return f'<p class="quiet">{name}: the same in both</p>'
     if listing.a is None or listing.b is None:
@@ -311,8 +354,8 @@ def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
         before = CONTEXT_LINES if place > 0 else 0
         after = CONTEXT_LINES if place < len(blocks) - 1 else 0
         hidden = a_to - a_from - before - after
-        shown = [*range(before), *range(a_to - a_from - after, a_to - a_from)] if hidden > 1 else range(a_to - a_from)
-        for i in shown:
+        numbers = [*range(before), *range(a_to - a_from - after, a_to - a_from)] if hidden > 1 else range(a_to - a_from)
+        for i in numbers:
             if hidden > 1 and i == a_to - a_from - after:
                 rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
             rows.append(f"<tr>{_cell(a[a_from + i], '')}{_cell(b[b_from + i], '')}</tr>")

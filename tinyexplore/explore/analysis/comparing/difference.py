@@ -1,7 +1,8 @@
-"""Two traces side by side: what tells them apart, aligned by digest, the first difference first."""
+"""The differences of two traces, aligned by digest, the first difference first."""
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,25 +11,69 @@ from typing import Any
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
 from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.stagetexts import CONTEXT
 from tinyexplore.explore.tracefile.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class TextPair(ReadableRow):
+    """The texts after the stages of a pair. Where a stage changed nothing, it is the text that it got.
+
+    language: of both.
+    title: what they are the texts of, where a stage has several.
+    a: the lines in the first trace, None where only the other one has such a text.
+    b: the lines in the second trace, None where only the other one has such a text.
+    """
+
+    language: str
+    title: str
+    a: tuple[str, ...] | None
+    b: tuple[str, ...] | None
+
+    @property
+    def same(self) -> bool:
+        return self.a == self.b
+
+    def diff(self, context: int = CONTEXT) -> str:
+        """The difference as a unified diff without file names; "" where there is none."""
+        lines = difflib.unified_diff(self.a or (), self.b or (), n=context, lineterm="")
+        return "\n".join([*lines][2:])
+
+    def in_words(self) -> str:
+        counts = [count_text(len(one), "line") if one is not None else "no such text" for one in (self.a, self.b)]
+        return f"{self.title or self.language}: {counts[0]}, {counts[1]}{', the same' if self.same else ''}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class StagePair(ReadableRow):
-    """Two stages in the same place of two traces; one of them None where only the other trace has it."""
+    """Two stages at the same position of two traces.
+
+    name: of the stage.
+    kernel: the kernel, None for all.
+    a: the stage of the first trace, None where only the other one has it.
+    b: the stage of the second trace, None where only the other one has it.
+    same: whether they made the same.
+    texts: the texts of both; none where neither changed one.
+    """
 
     name: str
     kernel: int | None
     a: Stage | None
     b: Stage | None
     same: bool
+    texts: tuple[TextPair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """What tells two traces apart. Nodes are equal where their digests are.
+    """The difference between two traces. Nodes are equal where their digests are.
 
-    `stages` in order; `first` the first of them that differs, inner stages before those that hold them.
+    options: (name, a, b) of each option that differs.
+    only_a: the nodes of the first trace alone.
+    only_b: the nodes of the second trace alone.
+    stages: in order.
+    first: the first stage that differs, inner stages before those around them; None for none.
+    kernels: the numbers of each pair of kernels, None for one that is missing.
     """
 
     options: tuple[tuple[str, str | None, str | None], ...]
@@ -50,7 +95,7 @@ class TraceDiff:
             parts = [f"{count_text(len(self.only_a), 'node')} only in a, {len(self.only_b)} only in b"]
         if self.first is not None:
             where = "" if self.first.kernel is None else f" of kernel {self.first.kernel}"
-            parts.append(f"they part in stage {self.first.name!r}{where}")
+            parts.append(f"they differ from stage {self.first.name!r}{where}")
         parts.extend(f"{name}: {a} → {b}" for name, a, b in self.options)
         return f"TraceDiff({'; '.join(parts)})"
 
@@ -76,7 +121,7 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
 
 
 def _left_over(a: Trace, b: Trace) -> tuple[Node, ...]:
-    """The nodes of `a` that `b` has no (further) equal of."""
+    """The nodes of `a` without an equal node in `b`, counted with repetitions."""
     left = Counter(node.digest for node in b.nodes)
     unpaired = []
     for node in a.nodes:
@@ -116,7 +161,7 @@ Trait = Callable[[Trace, KernelInfo], Any]
 
 
 def _work_of(trace: Trace, kernel: KernelInfo) -> Any:
-    """What is computed, whatever its shapes."""
+    """The calls and operations of a kernel, without its shapes."""
     return kernel.calls, tuple(sorted(trace.nodes[node].op for node in kernel.nodes))
 
 
@@ -136,7 +181,9 @@ def _pair_by(
     waiting: dict[int, tuple[str, ...]],
     pairs: list[tuple[int | None, int | None]],
 ) -> list[int]:
-    """Pairs kernels that have the trait in common, in order, out of `waiting` into `pairs`; who of a found none."""
+    """Moves kernels with an equal trait from `waiting` to `pairs`, in order. Returns the kernels of `a` without a
+    partner.
+    """
     candidates: dict[Any, list[int]] = {}
     for number in waiting:
         candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
@@ -169,16 +216,52 @@ def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | Non
     partner: dict[int | None, int | None] = {None: None}
     partner.update((left, right) for left, right in kernels if left is not None)
     waiting = _keyed(b)
+    texts_a, texts_b = _texts(a), _texts(b)
+    changing = ({one.stage for one in a.stage_texts}, {one.stage for one in b.stage_texts})
     pairs = []
     for (kernel, name, number), stage in _keyed(a).items():
         other_kernel = partner.get(kernel)
         match = None
         if kernel is None or other_kernel is not None:
             match = waiting.pop((other_kernel, name, number), None)
+        texts: tuple[TextPair, ...] = ()
+        if stage.id in changing[0] or (match is not None and match.id in changing[1]):
+            texts = _paired(texts_a.get(stage.id, {}), {} if match is None else texts_b.get(match.id, {}))
         same = match is not None and (
             _digests(a, stage.before) == _digests(b, match.before)
             and _digests(a, stage.after) == _digests(b, match.after)
+            and all(text.same for text in texts)
         )
-        pairs.append(StagePair(name, kernel, stage, match, same))
-    pairs.extend(StagePair(name, kernel, None, stage, False) for (kernel, name, _), stage in waiting.items())
+        pairs.append(StagePair(name, kernel, stage, match, same, texts))
+    for (kernel, name, _), stage in waiting.items():
+        own = texts_b[stage.id] if stage.id in changing[1] else {}
+        pairs.append(StagePair(name, kernel, None, stage, False, _paired({}, own)))
     return tuple(pairs)
+
+
+Texts = dict[tuple[str, str], tuple[str, ...]]
+
+
+def _texts(trace: Trace) -> dict[int, Texts]:
+    """The texts after each stage, by language and title; a stage that changed nothing has the last one before it."""
+    found: dict[int, Texts] = {}
+    for one in trace.stage_texts:
+        found.setdefault(one.stage, {})[one.language, one.title] = tuple(line.text for line in one.lines)
+    last: Texts = {}
+    for stage in trace.stages if found else ():
+        own = found.setdefault(stage.id, last)
+        last = own if len(own) == 1 else {}  # of several texts, the next stage works on one alone
+    return found
+
+
+def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:
+    """The last texts of two traces, by language and title."""
+    ends: list[Texts] = []
+    for trace in (a, b):
+        last = {(one.language, one.title): one for one in trace.stage_texts}
+        ends.append({key: tuple(line.text for line in one.lines) for key, one in last.items()})
+    return _paired(*ends)
+
+
+def _paired(a: Texts, b: Texts) -> tuple[TextPair, ...]:
+    return tuple(TextPair(*key, a.get(key), b.get(key)) for key in dict.fromkeys((*a, *b)))

@@ -1,4 +1,4 @@
-"""A kernel as one machine gets it, with the facts that are compared between machines."""
+"""A kernel compiled for one machine, with the facts that are compared between machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from tinyexplore.util import Context
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Machine(ReadableRow):
-    """A CPU that kernels are compiled for. `name`: as it was asked for; `vector_bits`: of a register, 0 for none."""
+    """A CPU that kernels are compiled for.
+
+    name: as requested.
+    arch: the instruction set.
+    cpu: the model.
+    vector_bits: of a vector register, 0 for none.
+    registers: the number of vector registers.
+    runs_here: whether this machine can run its code.
+    """
 
     name: str
     arch: str
@@ -38,7 +46,14 @@ class Machine(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ForMachine(ReadableRow):
-    """A kernel as one machine gets it. `median_us` is None where it cannot run here; `kernel.not_run` says why."""
+    """A kernel for one machine.
+
+    machine: the machine.
+    kernel: the kernel.
+    assembly: its lines.
+    instructions: counts of the assembly.
+    median_us: None where it cannot run here; `kernel.not_run` says why.
+    """
 
     machine: Machine
     kernel: KernelInfo
@@ -56,7 +71,7 @@ def vectors_words(machine: Machine) -> str:
 
 
 def time_words(one: ForMachine) -> str:
-    """Its median, or that it has none."""
+    """The median time as text, or the reason why there is none."""
     if one.median_us is not None:
         return duration_text(one.median_us)
     return "no samples here" if one.kernel.not_run else "not run"
@@ -71,6 +86,6 @@ FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
         "in the busiest loop",
         lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
     ),
-    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "not told"),
+    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "unknown"),
     ("time", time_words),
 )

@@ -1,4 +1,4 @@
-"""What assembly says of a kernel: how many instructions, which vector registers, where its busiest loop is."""
+"""Facts from a kernel's assembly: the number of instructions, the vector registers, and the busiest loop."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ _MOVED = re.compile(r"^v(?:mv|l|s)(\d+)r")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Instructions(ReadableRow):
-    """Of one listing. `vector`: those that compute or move several values. `widest_bits`: of the values that one of
-    them works on. `registers`: the numbers of the vector registers that are named, those of a group each. `loop`: the
-    first and the last line of the innermost loop with most vector instructions, `in_loop` how many instructions it has,
-    `vector_in_loop` how many of those are vector ones.
+    """Counts of one listing in assembly.
+
+    total: instructions.
+    vector: those that compute or move several values.
+    widest_bits: the most bits that one of them works on.
+    registers: the numbers of the vector registers that are used; of a group of registers, each.
+    loop: the first and the last line of the innermost loop with most vector instructions, None for none.
+    in_loop: instructions of that loop.
+    vector_in_loop: vector instructions of that loop.
     """
 
     total: int
@@ -128,7 +133,7 @@ def _skipped(
     loop: tuple[int, int],
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """What jumps of `loop` skip together with a rare loop: the rest of a rare path."""
+    """The instructions that jumps of `loop` skip together with a rare loop: the rest of a cold path."""
     labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
     for place in parsed:
@@ -144,7 +149,7 @@ def _skipped(
 
 
 def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
-    """From its label to the last jump back to it, each loop once."""
+    """The loops, each from its label to the last jump back to the label."""
     labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
     for place in parsed:
@@ -156,7 +161,7 @@ def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> lis
 
 
 def _innermost(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [one for one in loops if not any(other != one and _holds(one, other) for other in loops)]
+    return [loop for loop in loops if not any(other != loop and _holds(loop, other) for other in loops)]
 
 
 def _vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:

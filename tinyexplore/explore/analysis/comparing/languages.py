@@ -43,7 +43,7 @@ _TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat
 
 
 class RosettaError(ValueError):
-    """A language or a machine that nobody knows, or a machine that the language is not for."""
+    """An unknown language or machine, or a machine that the language is not for."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,13 +55,14 @@ class LanguageTarget(ReadableRow):
 
     @property
     def name(self) -> str:
-        """As it is asked for: "cuda", "cuda:sm_90"."""
+        """As requested: "cuda", "cuda:sm_90"."""
         return f"{self.language}:{self.machine}" if self.machine else self.language
 
 
 def wanted(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
-    """What `targets` name: languages, machines (which say the language), or both as "cuda:sm_90"; None for every
-    language."""
+    """The languages and machines that `targets` name: languages, machines (each implies its language), or both as
+    "cuda:sm_90"; None for every language.
+    """
     if targets is None:
         return tuple(map(LanguageTarget, LANGUAGES))
     words = [targets] if isinstance(targets, str) else targets
@@ -78,7 +79,7 @@ def _wanted(word: str) -> LanguageTarget:
     family = "llvm" if language in OF_CPUS else ASSEMBLIES.get(language, language)
     if machine and _language_of(machine, word) != family:
         raise RosettaError(
-            f"{word!r}: {machine} is no machine of {LANGUAGES[language]}; it is one of {_language_of(machine, word)}"
+            f"{word!r}: {LANGUAGES[language]} cannot target {machine}; {_language_of(machine, word)} can"
         )
     return LanguageTarget(language, machine)
 
@@ -90,17 +91,18 @@ def _language_of(machine: str, word: str) -> str:
         close = difflib.get_close_matches(machine, [*LANGUAGES, *GPUS], 3, 0.5)
         meant = f"; close to it: {', '.join(close)}" if close else ""
         raise RosettaError(
-            f"{word!r} is neither a language ({', '.join(LANGUAGES)}) nor a machine that TARGET knows{meant}"
+            f"{word!r} is not a language ({', '.join(LANGUAGES)}) and not a machine that TARGET accepts{meant}"
         ) from error
     if choice.gpu is not None:
         return choice.gpu.language
     return "wasm" if choice.cpu == WASM32 else "llvm"
 
 
-def target_of(asked: LanguageTarget, captured: Target) -> Target:
-    """What programs of a language are made for. `captured`: what the kernel was made for, which counts where it is a
-    machine of that language and no other is asked for. DeviceUnavailable where nobody here knows the machine."""
-    language, machine = asked.language, asked.machine
+def target_of(chosen: LanguageTarget, captured: Target) -> Target:
+    """The target of programs in a language. `captured`: the kernel's target, which is used if it is a machine of that
+    language and no other is requested. DeviceUnavailable if the machine is unknown here.
+    """
+    language, machine = chosen.language, chosen.machine
     if not machine and _speaks(captured, language):
         return captured
     machine = machine or MACHINES.get(language, "native")
@@ -127,7 +129,7 @@ def _speaks(target: Target, language: str) -> bool:
 
 
 def renderer_of(language: str, target: Target) -> Renderer:
-    """What writes programs of a language for `target`. DeviceUnavailable where it needs what is not installed."""
+    """The renderer of a language for `target`. DeviceUnavailable if a package that it needs is not installed."""
     if language in ASSEMBLIES:
         return GPUAssembler(target)
     match language:
@@ -144,13 +146,13 @@ def renderer_of(language: str, target: Target) -> Renderer:
 
 
 def known(languages: Sequence[str], language: str) -> str:
-    """`language` as it is among those of a Rosetta; RosettaError where it is not."""
+    """The entry of `languages` that `language` names. RosettaError if there is none."""
     name = language.strip().lower()
     name = _TIDY.get(name, name)
-    found = [one for one in languages if one == name] or [one for one in languages if one.partition(":")[0] == name]
-    if not found:
-        raise RosettaError(f"{language!r} was not asked for; there are {', '.join(languages)}")
-    return found[0]
+    matches = [one for one in languages if one == name] or [one for one in languages if one.partition(":")[0] == name]
+    if not matches:
+        raise RosettaError(f"{language!r} was not requested; there are {', '.join(languages)}")
+    return matches[0]
 
 
 __all__ = ["LANGUAGES", "MACHINES", "RosettaError", "LanguageTarget", "known", "renderer_of", "target_of", "wanted"]

@@ -1,4 +1,4 @@
-"""One program for several machines: each kernel as it is compiled for each of them, side by side, without them."""
+"""One program compiled for several machines, with its kernels side by side. The machines are not needed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from tinyexplore.explore.analysis.comparing.instructions import instructions_of
 from tinyexplore.explore.analysis.comparing.machines_page import machines_html, machines_svg
 from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.explore.tracefile.wellformed import PageText, write_text
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """What `explore.targets` found: `traces` has a capture for each of `machines`, `rows` the kernels, each for all
-    of them (None where a machine has no such kernel). A notebook shows it as the page that `to_html` gives."""
+    """The result of `explore.targets`. A notebook shows it as the page that `to_html` gives.
+
+    title: of the capture.
+    machines: in the order requested.
+    traces: a capture for each machine.
+    rows: each kernel for all machines, None where a machine has no such kernel.
+    """
 
     title: str
     machines: tuple[Machine, ...]
@@ -28,9 +33,9 @@ class Machines:
 
     @property
     def main(self) -> Row:
-        """The kernel that computes most."""
+        """The kernel with the most operations."""
         if not self.rows:
-            raise ValueError("nothing was computed: there is no kernel to look at")
+            raise ValueError("nothing was computed, so there is no kernel to compare")
         return max(self.rows, key=lambda row: max(one.kernel.flops for one in row if one is not None))
 
     def __repr__(self) -> str:
@@ -50,7 +55,7 @@ class Machines:
         page = machines_html(self)
         if path is not None:
             write_text(path, page)
-        return page
+        return PageText(page)
 
     def _repr_html_(self) -> str:
         return page_frame("machines", self.to_html(), "42rem")
@@ -63,7 +68,7 @@ def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:
 
 
 def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
-    """A row for each kernel of the first trace, in its order."""
+    """A row for each kernel of the first trace, in the order of the trace."""
     partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
     rows = []
     for kernel in traces[0].kernels:
@@ -75,50 +80,54 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
 
 
 def _on(machine: Machine, trace: Trace, place: int | None) -> ForMachine | None:
-    """None for what has no assembly: a copy, or no kernel at all."""
+    """None for an item without assembly: a copy, or no kernel at all."""
     if place is None:
         return None
     kernel = trace.kernels[place]
     owner = place if kernel.same_as is None else kernel.same_as
-    listings = [one for one in trace.programs if one.kernel == owner and one.language == "asm"]
+    listings = [program for program in trace.programs if program.kernel == owner and program.language == "asm"]
     if not listings:
         return None
     lines = tuple([line.text for line in listings[-1].lines])
     medians = {run.kernel: run.median_us for run in trace.runs}
-    found = instructions_of(lines, machine.arch, machine.vector_bits)
-    return ForMachine(machine, kernel, lines, found, medians.get(place))
+    instructions = instructions_of(lines, machine.arch, machine.vector_bits)
+    return ForMachine(machine, kernel, lines, instructions, medians.get(place))
 
 
 # *** text and data ***
 
 
-def machines_text(found: Machines) -> str:
+def machines_text(machines: Machines) -> str:
     """A table a kernel: a column for each machine."""
-    lines = [f"{found.title or 'a program'} for {', '.join(machine.name for machine in found.machines)}"]
-    for row in found.rows:
-        shown = [one for one in row if one is not None]
-        cells = [["", *(one.machine.name for one in shown)], ["kernel", *(one.kernel.name for one in shown)]]
-        cells += [[title, *map(words, shown)] for title, words in FACTS]
+    lines = [f"{machines.title or 'a program'} for {', '.join(machine.name for machine in machines.machines)}"]
+    for row in machines.rows:
+        present = [one for one in row if one is not None]
+        cells = [["", *(one.machine.name for one in present)], ["kernel", *(one.kernel.name for one in present)]]
+        cells += [[title, *map(words, present)] for title, words in FACTS]
         widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
         lines.append("")
         lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
     return "\n".join(lines)
 
 
-def machines_dict(found: Machines) -> dict[str, Any]:
+def machines_dict(comparison: Machines) -> dict[str, Any]:
     """See `Machines.to_dict`."""
     machines = [
         {
-            "name": one.name,
-            "arch": one.arch,
-            "cpu": one.cpu,
-            "vector_bits": one.vector_bits,
-            "registers": one.registers,
-            "runs_here": one.runs_here,
+            "name": machine.name,
+            "arch": machine.arch,
+            "cpu": machine.cpu,
+            "vector_bits": machine.vector_bits,
+            "registers": machine.registers,
+            "runs_here": machine.runs_here,
         }
-        for one in found.machines
+        for machine in comparison.machines
     ]
-    return {"title": found.title, "machines": machines, "kernels": [[_dict(one) for one in row] for row in found.rows]}
+    return {
+        "title": comparison.title,
+        "machines": machines,
+        "kernels": [[_dict(one) for one in row] for row in comparison.rows],
+    }
 
 
 def _dict(one: ForMachine | None) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, sh
 _COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
 _REGISTER, _STEP = 5.0, 7.0  # how high a register is drawn, and how far apart
 _MOST_ROWS = 32
-_WIDEST_BITS = 512  # what is wider is drawn as wide
+_WIDEST_BITS = 512  # wider registers are drawn at this width
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #dfe3e8; --soft: #f7f8fa; --ink2: #5b6675; --loop: #fdf3e3; --edge: #b35c00; }
@@ -52,7 +52,7 @@ summary { padding: .4rem 0; cursor: pointer; }
 
 
 class KernelsByMachine(Protocol):
-    """What the page shows: the kernels of a program, each for all machines."""
+    """The data of the page: the kernels of a program, each for all machines."""
 
     @property
     def title(self) -> str: ...
@@ -72,21 +72,21 @@ class KernelsByMachine(Protocol):
 
 def machines_svg(row: Row, title: str = "") -> str:
     """A column for each machine: its vector registers in proportion, those in use filled, and bars for instructions."""
-    shown = [one for one in row if one is not None]
-    most = max((min(one.machine.registers, _MOST_ROWS) for one in shown), default=0)
-    longest = max(one.instructions.total for one in shown)
-    calls = ", ".join(call.strip("_") for call in shown[0].kernel.calls) or shown[0].kernel.name
+    present = [one for one in row if one is not None]
+    most = max((min(one.machine.registers, _MOST_ROWS) for one in present), default=0)
+    longest = max(one.instructions.total for one in present)
+    calls = ", ".join(call.strip("_") for call in present[0].kernel.calls) or present[0].kernel.name
     heading = f"{title}: {calls}" if title else calls
     top, foot = 92.0, 92.0 + most * _STEP + 14.0
-    width = 2 * _MARGIN + len(shown) * _COLUMN + (len(shown) - 1) * _GAP
+    width = 2 * _MARGIN + len(present) * _COLUMN + (len(present) - 1) * _GAP
     parts = [text(_MARGIN, 28, shortened(heading, int(width / 8)), size=13, bold=True)]
-    for place, one in enumerate(shown):
+    for place, one in enumerate(present):
         x = _MARGIN + place * (_COLUMN + _GAP)
         parts.append(text(x, 56, one.machine.name, size=12, bold=True, mono=True))
         parts.append(text(x, 73, f"{one.machine.arch} · {vectors_words(one.machine)}", size=11, shade="ink2"))
         parts.append(_registers(one, x, top))
         parts.append(_bars(one, x, foot, longest))
-    words = "; ".join(_described(one) for one in shown)
+    words = "; ".join(_described(one) for one in present)
     note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
     height = foot + 100.0
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
@@ -179,15 +179,15 @@ def _names(row: Row) -> str:
 
 
 def _section(row: Row, title: str) -> str:
-    shown = [one for one in row if one is not None]
-    head = "".join(f"<th><code>{escape(one.machine.name)}</code></th>" for one in shown)
-    rows = [("kernel", [_code([one.kernel.name]) for one in shown])]
-    rows += [(name, [escape(words(one)) for one in shown]) for name, words in FACTS]
-    rows.append(("opts", [_code(one.kernel.opts) for one in shown]))
+    present = [one for one in row if one is not None]
+    head = "".join(f"<th><code>{escape(one.machine.name)}</code></th>" for one in present)
+    rows = [("kernel", [_code([one.kernel.name]) for one in present])]
+    rows += [(name, [escape(words(one)) for one in present]) for name, words in FACTS]
+    rows.append(("opts", [_code(one.kernel.opts) for one in present]))
     cells = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in values)}</tr>" for name, values in rows
     )
-    listings = "".join(_listing(one) for one in shown)
+    listings = "".join(_listing(one) for one in present)
     return (
         f'<div class="scroll">{machines_svg(row, title)}</div>'
         f'<div class="scroll"><table class="facts"><tr><th></th>{head}</tr>{cells}</table></div>'

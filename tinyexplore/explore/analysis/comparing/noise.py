@@ -22,10 +22,13 @@ COUNTED = 24  # runs on both sides together, up to which every order of them is 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Times(ReadableRow):
-    """The timings of a kernel in a and in b, in microseconds: medians, quartiles, and what their difference is worth.
+    """The times of a kernel in two traces.
 
-    `ratio` is b's median over a's. `verdict`: b is "faster" or "slower"; "noise": the difference is no more than that;
-    "unknown": there are too few runs to tell. `p_value`: how often chance alone would part the ranks as far.
+    a: the samples of the first trace, None without.
+    b: the samples of the second trace, None without.
+    ratio: b's median over a's, None without samples.
+    verdict: b is "faster" or "slower"; "noise": the difference is not larger; "unknown": there are too few samples.
+    p_value: the probability that chance alone separates the ranks as far, None without samples.
     """
 
     a: Run | None
@@ -44,9 +47,9 @@ class Times(ReadableRow):
             case "unknown", None:
                 return spans
             case "unknown", _ if self.p_value is None:
-                return f"{spans}: fewer than {LEAST_RUNS} runs on a side, nothing can be said"
+                return f"{spans}: fewer than {LEAST_RUNS} runs on a side, too few to compare"
             case "unknown", _:
-                return f"{spans}: too few runs, or too unsteady ones, to tell"
+                return f"{spans}: too few samples, or their spread is too large"
             case "noise", _:
                 return f"{spans}: no difference beyond the spread"
             case "faster", ratio if ratio:
@@ -57,7 +60,7 @@ class Times(ReadableRow):
 
 def compare_times(a: Run | None, b: Run | None) -> Times:
     """A difference is more than noise where the quartiles do not overlap and the rank test is below its level of 1 %;
-    where they do not, and it is above, more runs would tell.
+    where they do not, and it is above, more samples would decide.
 
     The rank test alone would call a drift of the clock's speed between two captures a difference, quartiles alone
     one of few runs.
@@ -99,7 +102,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _counted_p_value(ranks: Sequence[int], n: int) -> float:
-    """Of all ways to choose n of the ranks: the share whose sum is as far from the mean as that of the first n."""
+    """The share of all choices of n ranks whose sum is at least as far from the mean as the sum of the first n."""
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]  # by how many are chosen: sum -> ways
     for rank in ranks:
         for chosen in range(n, 0, -1):

@@ -1,13 +1,14 @@
-"""The kernels and listings of two captures in pairs: what a comparison and its page are made of."""
+"""Pairs of kernels and listings of two captures, for a comparison and its page."""
 
 from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from tinyexplore.explore.analysis.comparing.difference import StagePair, TraceDiff
+from tinyexplore.explore.analysis.comparing.difference import StagePair, TextPair, TraceDiff
 from tinyexplore.explore.analysis.comparing.noise import Times
+from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
@@ -17,9 +18,30 @@ Change = Literal["same", "changed", "only in a", "only in b"]
 CONTEXT_LINES = 3
 
 
+class Counted(Protocol):
+    """The data of a summary, as a Comparison has it."""
+
+    @property
+    def kernels(self) -> tuple[KernelPair, ...]: ...
+
+    @property
+    def changed(self) -> tuple[KernelPair, ...]: ...
+
+    @property
+    def texts(self) -> tuple[TextPair, ...]: ...
+
+    @property
+    def stages(self) -> tuple[StagePair, ...]: ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ListingPair(ReadableRow):
-    """One language's listing of a kernel in a and in b, as lines; None where only the other has one."""
+    """One listing of a kernel in two traces.
+
+    language: of the listing.
+    a: its lines in the first trace, None where only the other one has it.
+    b: its lines in the second trace, None where only the other one has it.
+    """
 
     language: str
     a: tuple[str, ...] | None
@@ -38,10 +60,17 @@ class ListingPair(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelPair(ReadableRow):
-    """A kernel of a and the one of b that stands in its place; None where there is none.
+    """A kernel of the first trace, and the one at its position in the second.
 
-    `reasons`: what differs, as text ("opts", "c", "uops"). `first`: the first stage in which the two part. `only_a`
-    and `only_b`: the nodes of the program that the other has no equal of.
+    a: None where only the other one has it.
+    b: None where only the other one has it.
+    change: whether it is equal, changed, new or gone.
+    reasons: what differs ("opts", "c", "uops").
+    first: the first stage that differs, None for none.
+    only_a: the nodes of the first program alone.
+    only_b: the nodes of the second program alone.
+    listings: in both.
+    times: in both.
     """
 
     a: KernelInfo | None
@@ -62,11 +91,24 @@ class KernelPair(ReadableRow):
 
 
 def first_words(difference: TraceDiff) -> str:
-    """Where two traces part, as text."""
+    """The first difference between two traces, as text."""
     if difference.first is None:
         return "the same nodes in the same stages"
     where = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
-    return f"they part in stage {difference.first.name!r}{where}"
+    return f"they differ from stage {difference.first.name!r}{where}"
+
+
+def counts_text(comparison: Counted) -> str:
+    """ "3 kernels, 1 changed"; "2 of 3 texts differ at the end, 17 stages made another text"."""
+    texts = comparison.texts
+    facts = []
+    if comparison.kernels or not texts:
+        facts.append(f"{count_text(len(comparison.kernels), 'kernel')}, {len(comparison.changed)} changed")
+    if texts:
+        differing = sum(not text.same for text in texts)
+        facts.append(f"{differing} of {count_text(len(texts), 'text')} differ at the end")
+        facts.append(f"{count_text(len(comparison.stages), 'stage')} made another text")
+    return ", ".join(facts)
 
 
 def change_words(pair: KernelPair) -> str:

@@ -1,4 +1,5 @@
-"""Rosetta: one kernel in several languages, each line with the nodes of the kernel's ast that it descends from.
+"""Language comparison: one kernel in several languages, each line with the nodes of the kernel's ast that it descends
+from.
 
 The ast is what the scheduler wrote, before any opt: it is the same for every machine. How each machine's opts and
 passes rewrote it is recorded, so every UOp of a linear program is traced back to nodes of the ast, and with it the
@@ -16,7 +17,7 @@ from tinyexplore.explore.analysis.comparing.languages import RosettaError, known
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
-AS_TEXT = 2  # columns of a printed Rosetta
+AS_TEXT = 2  # columns of a printed comparison
 COLUMN = 58  # characters of each
 _TABLE = "table-layout:fixed;width:100%;border-collapse:collapse"
 _CELL = "text-align:left;vertical-align:top;padding:1px 8px"
@@ -26,8 +27,14 @@ Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LineOrigin(ReadableRow):
-    """What lines are aligned by: a node of the kernel's ast, or (`ends`) where its loop ends. `node`: its number in the
-    trace, None where that does not have it. `label`, `detail`, `group`: as in `Node`."""
+    """The key by which lines are aligned: a node of the kernel's ast, or the end of its loop.
+
+    label: as in `Node`.
+    detail: as in `Node`.
+    group: as in `Node`.
+    node: its number in the trace, None where the trace does not have it.
+    ends: whether it is the end of the loop.
+    """
 
     label: str
     detail: str
@@ -38,8 +45,12 @@ class LineOrigin(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RosettaLine(ReadableRow):
-    """A line of a text. `origins`: all that it descends from; `row`: the one that it is aligned by, None for text that
-    no UOp asked for. Both are numbers of `Rosetta.origins`."""
+    """A line of a text. Numbers are positions in `Rosetta.origins`.
+
+    text: the line.
+    row: the origin that it is aligned by, None for text without a UOp.
+    origins: all that it descends from.
+    """
 
     text: str
     row: int | None
@@ -80,8 +91,17 @@ class RosettaData(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Translation(ReadableRow):
-    """The kernel in one language. `target`: as it was asked for; `words`: what the language is called; `machine`: what
-    it is for; `opts`: those that were chosen for it. `refusal`: why there are no lines, "" where there are."""
+    """The kernel in one language.
+
+    target: as requested.
+    words: the name of the language on the screen.
+    machine: what it is compiled for.
+    language: as in `Program`.
+    name: of the program.
+    opts: those chosen for it.
+    lines: of the text.
+    refusal: why there are no lines, "" where there are.
+    """
 
     target: str
     words: str
@@ -94,7 +114,7 @@ class Translation(ReadableRow):
 
     @property
     def head(self) -> tuple[str, str]:
-        """What stands above the text: the language and the machine, and its opts, or why there is none."""
+        """The heading of the text: the language, the machine and its opts, or the reason why there is no text."""
         return f"{self.words} · {self.machine}", ", ".join(self.opts) or self.refusal or "no opts"
 
     @property
@@ -103,15 +123,19 @@ class Translation(ReadableRow):
         return "\n".join(line.text for line in self.lines) + "\n"
 
     def as_data(self) -> TranslationData:
-        """What the panel draws."""
+        """The data that the panel draws."""
         lines = tuple([(line.text, line.row, line.origins) for line in self.lines])
         return TranslationData(self.target, self.words, self.machine, self.language, self.opts, lines, self.refusal)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AlignedLines(ReadableRow):
-    """Lines that stand side by side: of each text the first, and the one after the last. `origin`: what they are
-    aligned by. `elsewhere`: of a text without lines here, whether others of its lines descend from that."""
+    """Lines that are side by side.
+
+    origin: what they are aligned by, None for other text.
+    spans: of each text the first line, and the one after the last.
+    elsewhere: of a text without lines here, whether others of its lines descend from the origin.
+    """
 
     origin: int | None
     spans: tuple[tuple[int, int], ...]
@@ -120,7 +144,12 @@ class AlignedLines(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rosetta(ReadableRow):
-    """A kernel in several languages: `translations`, by `rosetta["cuda"]` too; `rows()` are aligned."""
+    """A kernel in several languages. `rows()` are aligned.
+
+    kernel: its name.
+    origins: what lines are aligned by.
+    translations: by `rosetta["cuda"]` too.
+    """
 
     kernel: str
     origins: tuple[LineOrigin, ...]
@@ -128,35 +157,35 @@ class Rosetta(ReadableRow):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What was asked for."""
-        return tuple(one.target for one in self.translations)
+        """The languages as requested."""
+        return tuple(translation.target for translation in self.translations)
 
     def __getitem__(self, target: str) -> Translation:
         name = known(self.targets, target)
-        return next(one for one in self.translations if one.target == name)
+        return next(translation for translation in self.translations if translation.target == name)
 
     def rows(self, *targets: str) -> tuple[AlignedLines, ...]:
         """The texts of `targets` (by default all) side by side, each in its own order."""
         columns = [self[target] for target in targets or self.targets]
-        return aligned([one.lines for one in columns])
+        return aligned([column.lines for column in columns])
 
     def text(self, *targets: str) -> str:
         """The rows as text, what they are aligned by in front; by default of the first two texts."""
         columns = [self[target] for target in targets or self._first()]
-        label = max((len(_name(one)) for one in self.origins), default=0)
+        label = max((len(_name(origin)) for origin in self.origins), default=0)
         lines = [_across("", label, [one.head[part] for one in columns]) for part in (0, 1)]
-        for row in aligned([one.lines for one in columns]):
+        for row in aligned([column.lines for column in columns]):
             cells = [list(one.lines[start:stop]) for one, (start, stop) in zip(columns, row.spans)]
             for number in range(max(map(len, cells))):
-                shown = [cell[number].text if number < len(cell) else "" for cell in cells]
+                texts = [cell[number].text if number < len(cell) else "" for cell in cells]
                 if number == 0:
-                    shown = [text or _blank(row, place) for place, text in enumerate(shown)]
+                    texts = [text or _blank(row, place) for place, text in enumerate(texts)]
                 name = _name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
-                lines.append(_across(name, label, shown))
+                lines.append(_across(name, label, texts))
         return "\n".join(lines)
 
     def _first(self) -> tuple[str, ...]:
-        return tuple([one.target for one in self.translations if not one.refusal][:AS_TEXT])
+        return tuple([translation.target for translation in self.translations if not translation.refusal][:AS_TEXT])
 
     def __str__(self) -> str:
         return self.text()
@@ -169,15 +198,15 @@ class Rosetta(ReadableRow):
             f'<th style="{_CELL}">{escape(one.head[0])}<br><small>{escape(one.head[1])}</small></th>' for one in columns
         )
         body = []
-        for row in aligned([one.lines for one in columns]):
+        for row in aligned([column.lines for column in columns]):
             name = "" if row.origin is None else _name(self.origins[row.origin])
             cells = []
             for place, (start, stop) in enumerate(row.spans):
                 lines = "\n".join(colours[place][start:stop])
-                shown = (
+                cell = (
                     f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, place)}</small>"
                 )
-                cells.append(f'<td style="{_CELL}">{shown}</td>')
+                cells.append(f'<td style="{_CELL}">{cell}</td>')
             body.append(f'<tr><th style="{_CELL}"><small>{escape(name)}</small></th>{"".join(cells)}</tr>')
         table = f'<table style="{_TABLE}"><thead><tr><th style="width:7em"></th>'
         return f"{table}{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
@@ -186,25 +215,25 @@ class Rosetta(ReadableRow):
         return {"text/plain": str(self), "text/html": self.to_html()}
 
     def as_data(self) -> RosettaData:
-        """What the panel draws."""
+        """The data that the panel draws."""
         return RosettaData(
             self.kernel,
-            tuple([(one.label, one.detail, one.group, one.node, one.ends) for one in self.origins]),
-            tuple([one.as_data() for one in self.translations]),
+            tuple([(origin.label, origin.detail, origin.group, origin.node, origin.ends) for origin in self.origins]),
+            tuple([translation.as_data() for translation in self.translations]),
         )
 
 
 def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
     """The lines of several texts in rows, none of them moved: runs of lines of one row are matched from the first text
-    to the last, as many of them as can be without crossing (widgets/src/rosetta/align.ts does the same)."""
+    to the last, as many of them as can be without crossing."""
     rows: list[tuple[int | None, tuple[tuple[int, int], ...]]] = []
     for count, text in enumerate(texts):
-        found = runs(text)
+        text_runs = runs(text)
         matched = []
-        for row, run in _matched([row for row, _ in rows], [run[0] for run in found]):
+        for row, run in _matched([row for row, _ in rows], [run[0] for run in text_runs]):
             spans = ((0, 0),) * count if row is None else rows[row][1]
-            own = (0, 0) if run is None else found[run][1:]
-            key = rows[row][0] if row is not None else found[run or 0][0]
+            own = (0, 0) if run is None else text_runs[run][1:]
+            key = rows[row][0] if row is not None else text_runs[run or 0][0]
             matched.append((key, (*spans, own)))
         rows = matched
     everywhere = [{origin for line in text for origin in line.origins} for text in texts]
@@ -216,37 +245,37 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
 
 def runs(lines: Sequence[RosettaLine]) -> list[Run]:
     """Neighbouring lines of one row together."""
-    found: list[Run] = []
+    text_runs: list[Run] = []
     for number, line in enumerate(lines):
-        if found and found[-1][0] == line.row:
-            found[-1] = (line.row, found[-1][1], number + 1)
+        if text_runs and text_runs[-1][0] == line.row:
+            text_runs[-1] = (line.row, text_runs[-1][1], number + 1)
         else:
-            found.append((line.row, number, number + 1))
-    return found
+            text_runs.append((line.row, number, number + 1))
+    return text_runs
 
 
 def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
     """Places of `a` and `b` in pairs, None where one has no partner: a common subsequence that has as many nodes of the
-    ast as can be, and then as much of the text that no UOp asked for."""
+    ast as can be, and then as much of the text without a UOp."""
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
-        here, below = best[i], best[i + 1]
+        row, below = best[i], best[i + 1]
         for j in reversed(range(len(b))):
             worth = 1 if a[i] is None else len(a) + len(b)
-            here[j] = below[j + 1] + worth if a[i] == b[j] else max(below[j], here[j + 1])
-    found: list[tuple[int | None, int | None]] = []
+            row[j] = below[j + 1] + worth if a[i] == b[j] else max(below[j], row[j + 1])
+    pairs: list[tuple[int | None, int | None]] = []
     i = j = 0
     while i < len(a) or j < len(b):
         if i < len(a) and j < len(b) and a[i] == b[j]:
-            found.append((i, j))
+            pairs.append((i, j))
             i, j = i + 1, j + 1
         elif j == len(b) or (i < len(a) and best[i + 1][j] >= best[i][j + 1]):
-            found.append((i, None))
+            pairs.append((i, None))
             i += 1
         else:
-            found.append((None, j))
+            pairs.append((None, j))
             j += 1
-    return found
+    return pairs
 
 
 def _name(origin: LineOrigin) -> str:
@@ -261,8 +290,8 @@ def _blank(row: AlignedLines, place: int) -> str:
 
 
 def _across(name: str, label: int, cells: Sequence[str]) -> str:
-    shown = [cell if len(cell) <= COLUMN else f"{cell[: COLUMN - 1]}…" for cell in cells]
-    return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in shown).rstrip()
+    clipped = [cell if len(cell) <= COLUMN else f"{cell[: COLUMN - 1]}…" for cell in cells]
+    return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in clipped).rstrip()
 
 
 __all__ = ["LineOrigin", "Rosetta", "RosettaError", "RosettaLine", "AlignedLines", "Translation", "aligned"]

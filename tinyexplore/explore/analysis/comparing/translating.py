@@ -13,10 +13,10 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, LanguageTarget, renderer_of, target_of, wanted
 from tinyexplore.explore.analysis.comparing.rosetta import LineOrigin, Rosetta, RosettaLine, Translation
 from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.recording.describe import describe
 from tinyexplore.explore.recording.drafts import opt_text
 from tinyexplore.explore.recording.expression import Printer, expr_text
-from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.query import related
@@ -32,15 +32,15 @@ from tinyexplore.util import Config, Context
 
 R = TypeVar("R")
 
-# what a node is to the lines that descend from it: the larger, the rather they are aligned by it
+# priority of a node for the alignment of its lines: the largest wins
 SHARED, DECLARED, INDEX, LOOP, VALUE = range(5)
-_SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant stands in many expressions, an address in its access
+_SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant is in many expressions, an address in its access
 _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 _OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
-def translate(kept: CapturedKernel, asked: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
-    """The kernel `kept` of `trace` in each language that was asked for, under the settings of its capture."""
+def translate(kept: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
+    """The kernel `kept` of `trace` in each requested language, under the settings of its capture."""
     captured = kept.make_kernel()
     ast = captured.original
     nodes = ast.toposort()
@@ -55,22 +55,27 @@ def translate(kept: CapturedKernel, asked: Sequence[LanguageTarget], trace: Trac
             target = target_of(want, captured.target)
             if target not in lowerings:
                 lowerings[target] = lowered(captured, target, places, settings)
-            known = lowerings[target]
-            spec = renderer_of(want.language, target).render(known.kernel.name, known.uops)
+            lowering = lowerings[target]
+            spec = renderer_of(want.language, target).render(lowering.kernel.name, lowering.uops)
         except (DeviceUnavailable, RenderError) as error:
             return Translation(want.name, words, want.machine, want.language, "", (), (), str(error))
-        opts = tuple(map(opt_text, known.kernel.applied))
+        opts = tuple(map(opt_text, lowering.kernel.applied))
         return Translation(
-            want.name, words, target.cpu, spec.language, spec.name, opts, alignment.lines(spec.lines, known.behind)
+            want.name, words, target.cpu, spec.language, spec.name, opts, alignment.lines(spec.lines, lowering.behind)
         )
 
-    found = _under(settings, lambda: [written(want) for want in asked])
-    return Rosetta(kept.spec.name, alignment.origins(numbers), tuple(found))
+    translations = _under(settings, lambda: [written(want) for want in targets])
+    return Rosetta(kept.spec.name, alignment.origins(numbers), tuple(translations))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TargetLowering(ReadableRow):
-    """The kernel for one machine. `behind`: the places in the ast of what each UOp descends from."""
+    """The kernel for one machine.
+
+    kernel: with its opts.
+    uops: the linear program.
+    behind: the positions in the ast that a UOp descends from.
+    """
 
     kernel: Kernel
     uops: tuple[UOp, ...]
@@ -99,7 +104,7 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
     return TargetLowering(kernel, uops, _descent(build_trace(recorder), places))
 
 
-def kept_for(kept: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
+def captured_for(kept: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
     """The kernel compiled for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
     RosettaError for a name that is none."""
     (want,) = wanted([f"cuda:{machine}"])
@@ -126,22 +131,22 @@ def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[
         if node not in known:
             number = _number(numbers, node, digests)
             back = related(trace, number, "back") if number is not None else ()
-            found = [origins[one.id] for one in back if one.id in origins]
+            reached = [origins[one.id] for one in back if one.id in origins]
             if node.op is Ops.MULACC:  # of a sum, and of the product that it sums up
-                found += [places[src] for place in found for src in nodes[place].src if src.op is Ops.MUL]
-            known[node] = frozenset(found)
+                reached += [places[src] for place in reached for src in nodes[place].src if src.op is Ops.MUL]
+            known[node] = frozenset(reached)
         return known[node]
 
     return behind
 
 
 def _number(numbers: dict[str, int], node: UOp, digests: UopDigests) -> int | None:
-    found = numbers.get(digests.of(node))
-    return numbers.get(node.digest[:DIGEST_LENGTH]) if found is None else found  # of an older release
+    number = numbers.get(digests.of(node))
+    return numbers.get(node.digest[:DIGEST_LENGTH]) if number is None else number  # of an older release
 
 
 class Alignment:
-    """What the nodes of an ast are to lines. `ends`: the origins after the nodes, where each loop ends."""
+    """Maps the nodes of an ast to the origins of lines. `ends`: the origins after the nodes, for the ends of loops."""
 
     def __init__(self, nodes: Sequence[UOp]) -> None:
         self.nodes = nodes
@@ -159,7 +164,7 @@ class Alignment:
 
     def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
         """The lines of a text with their origins. What stands before the function's head is aligned by nothing."""
-        found, is_inside = [], False
+        listed, is_inside = [], False
         for line in lines:
             places = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
             origins = sorted(place for place in places if self.weights[place])
@@ -171,17 +176,18 @@ class Alignment:
                 row = self.row(line, origins, behind)
                 if row in self.ends.values():
                     origins.append(row)  # type: ignore[arg-type]
-            found.append(RosettaLine(line.text, row, tuple(origins)))
-        return tuple(found)
+            listed.append(RosettaLine(line.text, row, tuple(origins)))
+        return tuple(listed)
 
     def row(self, line: SourceLine, origins: Sequence[int], behind: Callable[[UOp], frozenset[int]]) -> int | None:
-        """Of what a line descends from, what it is aligned by: of a loop's line the loop, of an index's the index, else
-        what computes or accesses memory, the last of it; what is only declared, where there is nothing else."""
+        """The origin by which a line is aligned: the loop for a loop's line, the index for an index's line, else the
+        last node that computes or accesses memory. A declaration counts only if there is nothing else.
+        """
         loop = next((node for node in line.uops[:1] if node.op in (*_LOOPS, Ops.ENDRANGE)), None)
         if loop is not None:
-            found = [place for place in sorted(behind(loop)) if place in self.ends]
-            if found:
-                return self.ends[found[-1]] if loop.op is Ops.ENDRANGE else found[-1]
+            places = [place for place in sorted(behind(loop)) if place in self.ends]
+            if places:
+                return self.ends[places[-1]] if loop.op is Ops.ENDRANGE else places[-1]
         if line.uops and line.uops[0].op in OpGroups.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
             origins = [place for place in origins if self.weights[place] <= LOOP] or origins
         return max(origins, key=lambda place: (self.weights[place], place), default=None)
@@ -189,10 +195,10 @@ class Alignment:
     def origins(self, numbers: dict[str, int]) -> tuple[LineOrigin, ...]:
         """The nodes of the ast, and then where each loop ends. `numbers`: those of the trace, by digest."""
         printer, digests = Printer(), UopDigests()
-        found = []
+        rows = []
         for place, node in enumerate(self.nodes):
-            said = describe(node, printer)
-            label, detail = said.label, said.detail
+            description = describe(node, printer)
+            label, detail = description.label, description.detail
             if node.op is Ops.RANGE:
                 label = node.arg.name
             elif node.op is Ops.SINK:
@@ -201,10 +207,10 @@ class Alignment:
                 label = str(node.arg)
             elif self.is_index(place):
                 label, detail = "index", expr_text(node)
-            found.append(LineOrigin(label, detail, said.group, _number(numbers, node, digests)))
+            rows.append(LineOrigin(label, detail, description.group, _number(numbers, node, digests)))
         for place in self.loops:
-            found.append(LineOrigin("end of", self.nodes[place].arg.name, "loop", found[place].node, ends=True))
-        return tuple(found)
+            rows.append(LineOrigin("end of", self.nodes[place].arg.name, "loop", rows[place].node, ends=True))
+        return tuple(rows)
 
 
 def _weight(node: UOp, has_value: bool) -> int:
@@ -224,7 +230,7 @@ def _is_head(line: SourceLine) -> bool:
 
 
 def _under(settings: Config, work: Callable[[], R]) -> R:
-    """`work()` under the settings of a capture, heard by nobody."""
+    """Run `work()` under the settings of a capture, without a recorder."""
     quiet = {**asdict(settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
     def run() -> R:

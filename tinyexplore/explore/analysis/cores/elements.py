@@ -10,8 +10,14 @@ from tinyexplore.target import FragmentLayout, TensorCore
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FragmentElement(ReadableRow):
-    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register. Of
-    the tile registers of a CPU, `lanes` are rows of the tile and `register` is a place in the row."""
+    """An element of a matrix, and the lanes that hold it. Of the tile registers of a CPU, a lane is a row of the tile.
+
+    matrix: "A", "B" or "C".
+    row: of the matrix.
+    column: of the matrix.
+    lanes: one lane, or several with the same value.
+    register: of the lane; of a CPU the position in the row.
+    """
 
     matrix: str
     row: int
@@ -22,14 +28,14 @@ class FragmentElement(ReadableRow):
 
 def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
     """Every element of A, B and C, row by row."""
-    found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    holders_of: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     for matrix, layout in core.layouts.items():
         for lane in range(core.lanes):
             for register in range(layout.registers):
-                found.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
+                holders_of.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
     return tuple(
         FragmentElement(*place, tuple(lane for lane, _ in holders), holders[0][1])
-        for place, holders in sorted(found.items())
+        for place, holders in sorted(holders_of.items())
     )
 
 

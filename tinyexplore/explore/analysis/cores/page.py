@@ -1,5 +1,5 @@
 """Tensor cores as a page without script: a core at a time, coloured by lane or by register; what is pointed at lights
-up everything that its lane holds, which stands beside it in words."""
+up everything that its lane holds, which stands beside it as text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
 
 
 def _rules(cores: Sequence[TensorCore]) -> str:
-    """What is shown of which choice, colours, and what lights up when an element is pointed at."""
+    """The style rules of the page: visibility by choice, colours, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
     for place, core in enumerate(cores):
@@ -94,7 +94,7 @@ def _rules(cores: Sequence[TensorCore]) -> str:
                     f"main:has(#by-register:checked) .core{place} .{matrix} .r{register}"
                     f"{{background:hsl({hue_of(register, layout.registers)} 75% 50%/var(--tint))}}"
                 )
-        for lane in reversed(range(core.lanes)):  # of several that hold one element, the first gives the colour
+        for lane in reversed(range(core.lanes)):  # if several lanes hold an element, the first gives the colour
             rules.append(
                 f"main:has(#by-lane:checked) .core{place} .l{lane}"
                 f"{{background:hsl({hue_of(lane, core.lanes)} 75% 50%/var(--tint))}}"
@@ -111,7 +111,7 @@ def _rules(cores: Sequence[TensorCore]) -> str:
 
 
 def _core(core: TensorCore, place: int) -> str:
-    held = elements(core)
+    fragments = elements(core)
     m, n, k = core.dims
     shared = core.a.copies(core.lanes) > 1
     lane, register = core.holder
@@ -123,7 +123,7 @@ def _core(core: TensorCore, place: int) -> str:
         f"{' Both halves of the warp hold all of A and of B.' if shared else ''}"
     )
     maps = "".join(f"<br><code>{escape(line)}</code>" for line in formulas(core))
-    says = "".join(_said(core, held, number) for number in range(core.lanes))
+    says = "".join(_said(core, fragments, number) for number in range(core.lanes))
     also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
     key = f"{lane}{also}" + ("" if max(core.dims) > _CELLS else f"<br>{register}")
     lines = 1 + sum(-(-layout.registers // _IN_A_LINE) for layout in core.layouts.values())
@@ -135,31 +135,34 @@ def _core(core: TensorCore, place: int) -> str:
         '<div class="idle quiet">Point at an element to see all that its '
         f"{lane} holds. Source of the map: {escape(core.source)}.</div>{says}</div>"
         f'<div class="fig"><div class="key quiet">in each cell:<br>{key}</div>'
-        + "".join(_matrix(core, held, matrix) for matrix in ("B", "A", "C"))
+        + "".join(_matrix(core, fragments, matrix) for matrix in ("B", "A", "C"))
         + "</div></section>"
     )
 
 
-def _said(core: TensorCore, held: tuple[FragmentElement, ...], lane: int) -> str:
-    """What a lane holds, as text."""
+def _said(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -> str:
+    """The elements that a lane holds, as text."""
     parts = []
     for matrix in "ABC":
-        own = sorted((one for one in held if one.matrix == matrix and lane in one.lanes), key=lambda one: one.register)
+        own = sorted(
+            (one for one in fragments if one.matrix == matrix and lane in one.lanes),
+            key=lambda fragment: fragment.register,
+        )
         places = ", ".join(f"[{one.row}, {one.column}]" for one in own)
         parts.append(f"<br><b>{matrix}</b> <code>{places}</code>")
     holder, place = core.holder
     return f'<div class="say{lane}"><b>{holder} {lane}</b>, {place} by {place}:{"".join(parts)}</div>'
 
 
-def _matrix(core: TensorCore, held: tuple[FragmentElement, ...], matrix: str) -> str:
+def _matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: str) -> str:
     rows, columns = core.layouts[matrix].shape
     two_lines = max(core.dims) <= _CELLS
-    cells = {(one.row, one.column): one for one in held if one.matrix == matrix}
+    cells = {(fragment.row, fragment.column): fragment for fragment in fragments if fragment.matrix == matrix}
     head = "".join(f"<th>{column}</th>" for column in range(columns))
     body = []
     for row in range(rows):
-        made = "".join(_cell(core, cells[row, column], two_lines=two_lines) for column in range(columns))
-        body.append(f"<tr><th>{row}</th>{made}</tr>")
+        cells_html = "".join(_cell(core, cells[row, column], two_lines=two_lines) for column in range(columns))
+        body.append(f"<tr><th>{row}</th>{cells_html}</tr>")
     caption = f"<caption>{matrix}</caption>"
     size = "" if two_lines else " small"
     return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'

@@ -1,4 +1,6 @@
-"""A tensor core as a static picture: A on the left, B above, C where they meet, each element with who holds it."""
+"""A tensor core as a static picture: A on the left, B above, C where they meet, each element with its lane and
+register.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _MARGIN, _GAP, _HEAD = 24.0, 34.0, 18.0
 
 
 def hue_of(number: int, count: int) -> int:
-    """The hue of a lane among so many, or of a register: neighbours are alike."""
+    """The hue of one of several lanes or registers: neighbors are alike."""
     return round(360 * number / count)
 
 
@@ -41,9 +43,11 @@ def core_svg(core: TensorCore) -> str:
             text(x - 5, y + (row + 0.5) * high + 4, str(row), size=11, shade="ink2", anchor="end")
             for row in range(rows)
         ]
-    for one in elements(core):
-        x, y = corner[one.matrix]
-        parts.append(_cell(core, one, x + one.column * wide, y + one.row * high, wide, high, two_lines=two_lines))
+    for element in elements(core):
+        x, y = corner[element.matrix]
+        parts.append(
+            _cell(core, element, x + element.column * wide, y + element.row * high, wide, high, two_lines=two_lines)
+        )
     width = corner["C"][0] + n * wide + _MARGIN
     height = corner["C"][1] + m * high + 40
     lane, register = core.holder

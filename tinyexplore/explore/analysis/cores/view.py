@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.cores.elements import FragmentElement, element
 from tinyexplore.explore.analysis.cores.page import cores_html
 from tinyexplore.explore.analysis.cores.picture import core_svg
 from tinyexplore.explore.tracefile.readable import page_frame
-from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.explore.tracefile.wellformed import PageText, write_text
 from tinyexplore.target import AMX, GPUS, TENSOR_CORES, TensorCore, UnknownTarget, choice_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class TensorCores:
         page = cores_html(self.title, self.cores)
         if path is not None:
             write_text(path, page)
-        return page
+        return PageText(page)
 
     def _repr_html_(self) -> str:
         return page_frame("tensor cores", self.to_html(), "46rem")
@@ -98,12 +98,12 @@ def features_of_cpu(name: str) -> frozenset[str] | None:
 
 def core_dict(core: TensorCore) -> dict[str, Any]:
     """A core as plain data."""
-    held: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
-    for one in elements(core):
-        held[one.matrix].append([one.row, one.column, list(one.lanes), one.register])
+    elements_of: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
+    for element in elements(core):
+        elements_of[element.matrix].append([element.row, element.column, list(element.lanes), element.register])
     facts = {"name": core.name, "dims": list(core.dims), "lanes": core.lanes, "instruction": core.call}
     kinds = {"factor": core.factor.name, "accumulator": core.accumulator.name, "source": core.source}
-    return {**facts, **kinds, "elements": held}
+    return {**facts, **kinds, "elements": elements_of}
 
 
 def core_text(core: TensorCore) -> str:

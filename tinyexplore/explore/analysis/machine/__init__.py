@@ -1,2 +1,3 @@
-"""What this machine can do at best: loops (`loops.py`), their rates (`probes.py`), the table of them (`table.py`) and
-what it leaves each kernel of a trace (`roofs.py`)."""
+"""The ceilings of this machine: benchmark loops (`loops.py`), their rates (`probes.py`), the table of rates
+(`table.py`), and the roof of each kernel of a trace (`roofs.py`).
+"""

@@ -1,4 +1,5 @@
-"""Loops that only the machine limits, in LLVM IR: streams through memory and chains of arithmetic instructions.
+"""Benchmark loops in LLVM IR that reach the machine's limits: streams through memory and chains of arithmetic
+instructions.
 
 llvmlite compiles them for this CPU, or for the TARGET in force. Pointers are aligned to 64 bytes, sizes are whole
 numbers of CHUNKs.
@@ -123,9 +124,15 @@ def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class FmaRate(ReadableRow):
-    """An instruction whose rate is measured: `name` of the rate, the vector type of its factors, its accumulator's
-    type, LLVM's intrinsic ("" for a multiplication and an addition), the operations of one instruction, and one
-    `element` of a factor as bytes."""
+    """An instruction whose rate is measured.
+
+    name: of the rate.
+    factor: the vector type of its factors.
+    accumulator: the type of its accumulator.
+    intrinsic: LLVM's intrinsic, "" for a multiplication and an addition.
+    operations: of one instruction.
+    element: one element of a factor, as bytes.
+    """
 
     name: str
     factor: str
@@ -142,7 +149,7 @@ class FmaRate(ReadableRow):
 
 def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRate]:
     """The instructions that kernels for this target consist of."""
-    found = []
+    kinds = []
     for name, kind, suffix, size, element in (
         ("float32", "float", "f32", 4, struct.pack("<f", 0.999)),
         ("float64", "double", "f64", 8, struct.pack("<d", 0.999)),
@@ -150,19 +157,19 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRat
         lanes = vector_bytes // size
         vector = f"<{lanes} x {kind}>"
         is_fused = not is_x86 or "fma" in has
-        found.append(
+        kinds.append(
             FmaRate(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
         )
     lanes = vector_bytes // 4
     numbers = f"<{lanes} x i32>"
-    found.append(FmaRate("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
+    kinds.append(FmaRate("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
     if "avx512bf16" in has:
         intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
         one = struct.pack("<f", 1.0)[2:]
-        found.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
+        kinds.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
     if "avx512vnni" in has:
-        found.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
-    return found + [
+        kinds.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
+    return kinds + [
         FmaRate(f"{core.factor.name} tile", TILE, TILE, f"llvm.x86.{core.call}.internal", 2 * prod(core.dims), element)
         for core, element in ((core, b"\x01" if core.factor.itemsize == 1 else b"\x80\x3f") for core in AMX)
         if has.issuperset(core.needs) and allowed()
@@ -230,7 +237,7 @@ def _arithmetic_ir(one: FmaRate) -> str:
         ends.append(f"  store {vector} %b{k}, ptr %p{k}, align 16")
     head, body, tail = ("\n".join(lines) for lines in (phis, steps, ends))
     start = f"  %start = load {vector}, ptr %at, align 16"
-    if is_dot:  # the accumulator begins with what lies behind the factor: zeros
+    if is_dot:  # the accumulator is loaded from the zeros behind the factor
         start = f"  %at1 = getelementptr i8, ptr %at, i64 64\n  %start = load {vector}, ptr %at1, align 16"
     arguments = f"{vector}, {kind}, {kind}"
     declared = f"declare {vector} @{one.intrinsic}({arguments})" if one.intrinsic else ""
@@ -483,7 +490,7 @@ class Loops:
         self._functions[name](source, to, nbytes, self.step, repeat)
 
     def gather(self, table: int, to: int, nbytes: int, seed: int, turns: int) -> int:
-        """Loads of single floats from random places of `nbytes`, a power of two; how many that was."""
+        """Load single floats from random positions in `nbytes` (a power of two), and return the number of loads."""
         self._functions["gather"](table, to, nbytes // 4 - 1, seed, turns)
         return 4 * turns
 
@@ -496,11 +503,13 @@ class Loops:
         return rows * blocks * (run if is_wide else 4)
 
     def meet(self, counter: int, count: int) -> None:
-        """Waits, spinning, until as many have come as `count` says."""
+        """Spin until `count` threads have arrived."""
         self._functions["meet"](counter, count)
 
     def compute(self, name: str, at: int, turns: int) -> int:
-        """The chains of `self.arithmetic[name]` on registers; how many operations that was. `at`: `factors`."""
+        """Run the chains of `self.arithmetic[name]` on registers, and return the number of operations. `at`: see
+        `factors`.
+        """
         one = self.arithmetic[name]
         self._functions[one.symbol](at, turns)
         return turns * (TILE_CHAINS if one.factor == TILE else CHAINS) * one.operations
@@ -517,7 +526,7 @@ class Loops:
         return area
 
     def clock(self, at: int, turns: int) -> int:
-        """A chain of dependent instructions; how many cycles that is. `at`: 16 bytes, odd integers."""
+        """Run a chain of dependent instructions, and return its number of cycles. `at`: 16 bytes, odd integers."""
         self._functions["clock"](at, turns)
         return turns * self.clock_cycles
 

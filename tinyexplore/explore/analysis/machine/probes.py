@@ -16,12 +16,13 @@ from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
 from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, HugePageMemory, Loops, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
-SAMPLE_S = 0.0004  # of one sample: long beside starting it, short beside what disturbs it
+SAMPLE_S = 0.0004  # of one sample: long compared with its start, short compared with disturbances
 SAMPLES = 9
-SCALES = 1.4  # times the rate of one thread that several reach at least, each with a core of its own
+SCALES = 1.4  # least rate of several threads, each on its own core, / the rate of one thread
 CONTRADICTED = 0.85  # of the rate that other rows prove: with less, a rate is measured again
 PATIENCE_S = 2.0  # in all, for probes that wait until no other process has a core
 PAUSE_S = 0.03  # before such a probe is repeated
+LEAST_MULTIPLY_ADDS = 0.7  # vectors of them a cycle: CPUs finish one or two, so with fewer a probe was disturbed
 UNSTEADY = 0.1  # spread from which on a rate is measured again
 TRIALS = 3
 MOST_BYTES = 256 << 20  # of the largest working set
@@ -36,8 +37,9 @@ _LOOPS = {"read": "read", "triad": "triad", "copy": "copy", "write": "fill"}
 class Prober:
     """The probes of one machine and TARGET. The memory is allocated once; its pages are accessed once."""
 
-    def __init__(self, threads: int, l1_bytes: int, l2_bytes: int) -> None:
+    def __init__(self, threads: int, l1_bytes: int, l2_bytes: int, lanes: int) -> None:
         self.loops = Loops()
+        self.lanes = lanes
         self.threads = max(1, min(threads, _cores()))
         self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
         self.most = min(MOST_BYTES, _physical_bytes() // 8)
@@ -48,40 +50,40 @@ class Prober:
         """Every ceiling, the unsteady ones more than once until `budget_s` are spent."""
         began = time.perf_counter()
         counts = sorted({1, self.threads}, reverse=True)
-        found = [self.clock()]
-        found += [self.compute(name, threads) for threads in counts for name in self.loops.arithmetic]
+        ceilings = [self.clock()]
+        ceilings += [self.compute(name, threads) for threads in counts for name in self.loops.arithmetic]
         for threads in counts:
             for nbytes in self.working_sets(threads):
-                found += self.streams(nbytes, threads)
+                ceilings += self.streams(nbytes, threads)
             for nbytes in GATHERS:
-                found += self.gathers(nbytes, threads)
+                ceilings += self.gathers(nbytes, threads)
             for nbytes in RUNS_IN:
-                found += self.runs(nbytes, threads)
-        waiting = disturbed(found)
-        waiting += sorted((one for one in found if one.spread > UNSTEADY), key=lambda one: -one.spread)
+                ceilings += self.runs(nbytes, threads)
+        waiting = disturbed(ceilings) + slow_arithmetic(ceilings, self.lanes)
+        waiting += sorted((one for one in ceilings if one.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
         while waiting and time.perf_counter() - began < budget_s:
-            found = better(found, self.again(waiting.pop(0)))
-        return tuple(found)
+            ceilings = better(ceilings, self.again(waiting.pop(0)))
+        return tuple(ceilings)
 
-    def again(self, known: Ceiling) -> list[Ceiling]:
-        """The same rate once more."""
-        if known.kind == "clock":
+    def again(self, ceiling: Ceiling) -> list[Ceiling]:
+        """Measure the same rate again."""
+        if ceiling.kind == "clock":
             return [self.clock()]
-        if known.kind == "arithmetic":
-            return [self.compute(known.what, known.threads)]
-        if known.kind == "gather":
-            return self.gathers(known.holds, known.threads)
-        if known.kind == "runs":
-            return self.runs(known.holds, known.threads, [known.what])
-        return self.streams(known.holds, known.threads, [known.what])
+        if ceiling.kind == "arithmetic":
+            return [self.compute(ceiling.what, ceiling.threads)]
+        if ceiling.kind == "gather":
+            return self.gathers(ceiling.holds, ceiling.threads)
+        if ceiling.kind == "runs":
+            return self.runs(ceiling.holds, ceiling.threads, [ceiling.what])
+        return self.streams(ceiling.holds, ceiling.threads, [ceiling.what])
 
     def working_sets(self, threads: int) -> list[int]:
         """Bytes in all, for the L1 and L2 of each thread and past them."""
         near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
         far = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
-        found = [each // CHUNK * CHUNK * threads for each in near]
-        found += [nbytes for nbytes in far if nbytes > found[-1]] + [MOST_BYTES]
-        return [nbytes for nbytes in dict.fromkeys(found) if CHUNK * threads <= nbytes <= self.most]
+        sizes = [each // CHUNK * CHUNK * threads for each in near]
+        sizes += [nbytes for nbytes in far if nbytes > sizes[-1]] + [MOST_BYTES]
+        return [nbytes for nbytes in dict.fromkeys(sizes) if CHUNK * threads <= nbytes <= self.most]
 
     def clock(self) -> Ceiling:
         """The clock of a core, in GHz."""
@@ -97,13 +99,15 @@ class Prober:
         return ceiling(f"{name} arithmetic", "arithmetic", name, threads, 0, rates)
 
     def streams(self, nbytes: int, threads: int, accesses: Iterable[str] = tuple(ACCESSES)) -> list[Ceiling]:
-        """10⁹ bytes a second through a working set of `nbytes`, by what is done with each byte."""
-        found = []
+        """10⁹ bytes a second through a working set of `nbytes`, by the use of each byte."""
+        ceilings = []
         for access in accesses:
             ways = (False,) if nbytes < LARGE or access == "read" else (True,) if nbytes >= 2 * LARGE else (False, True)
             rates = max((self._stream(access, nbytes, threads, past) for past in ways), key=max)
-            found.append(ceiling(f"{access} {self.level(nbytes, threads)}", "memory", access, threads, nbytes, rates))
-        return found
+            ceilings.append(
+                ceiling(f"{access} {self.level(nbytes, threads)}", "memory", access, threads, nbytes, rates)
+            )
+        return ceilings
 
     def gathers(self, nbytes: int, threads: int) -> list[Ceiling]:
         """10⁹ loads a second from random places of a table of `nbytes` (a power of two) that all threads share."""
@@ -123,7 +127,7 @@ class Prober:
         if nbytes > self.most:
             return []
         each = nbytes // threads // ROW * ROW
-        found = []
+        ceilings = []
         for length in lengths:
             memory = self._arena(nbytes)
 
@@ -132,16 +136,16 @@ class Prober:
 
             rates = self._rates(threads, work, 1, trials=0, samples=3)
             name = f"runs of {length} bytes in {_size(nbytes)}"
-            found.append(ceiling(name, "runs", length, threads, nbytes, rates))
-        return found
+            ceilings.append(ceiling(name, "runs", length, threads, nbytes, rates))
+        return ceilings
 
     @property
     def _spare(self) -> int:
-        """Where the arena has a CHUNK for each thread behind the working sets."""
+        """The offset in the arena of one CHUNK per thread, after the working sets."""
         return self.most
 
     def level(self, nbytes: int, threads: int) -> str:
-        """The memory that so many bytes fit into, by the target's caches: "L1", "L2", "64 MB"."""
+        """The smallest memory that `nbytes` fit into, by the target's caches: "L1", "L2", "64 MB"."""
         each = nbytes // threads
         if each <= self.l1_bytes:
             return "L1"
@@ -165,9 +169,9 @@ class Prober:
         return self._rates(threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else SAMPLES)
 
     def _arena(self, nbytes: int) -> int:
-        wanted = max(nbytes, self.most) + self.threads * CHUNK
-        if self._memory is None or self._memory.nbytes < wanted:
-            self._memory = HugePageMemory(wanted)
+        needed = max(nbytes, self.most) + self.threads * CHUNK
+        if self._memory is None or self._memory.nbytes < needed:
+            self._memory = HugePageMemory(needed)
             self.loops.stream("fill", 0, self._memory.address, self._memory.nbytes)
         return self._memory.address
 
@@ -218,41 +222,62 @@ def _size(nbytes: int) -> str:
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
 
-def ceiling(name: str, kind: str, what: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:
+def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:
     """The best of `samples`."""
-    found = sorted(samples)
-    return Ceiling(name, kind, round(found[-1], 4), nbytes, what, threads, tuple([round(one, 4) for one in found]))
+    ordered = sorted(samples)
+    return Ceiling(
+        name, kind, round(ordered[-1], 4), nbytes, subject, threads, tuple([round(one, 4) for one in ordered])
+    )
 
 
-def at_least(rows: Iterable[Ceiling], known: Ceiling) -> float:
-    """The rate of `known`, or a better one that another row proves: a smaller working set is never slower than a larger
-    one, and several threads are never slower than fewer."""
+def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
+    """The rate of `row`, or a higher rate that another row implies: a smaller working set is never slower than a larger
+    one, and more threads are never slower than fewer.
+    """
     proven = (
         one.rate
         for one in rows
-        if (one.kind, one.what) == (known.kind, known.what)
-        and one.holds >= known.holds
-        and one.threads <= known.threads
+        if (one.kind, one.what) == (row.kind, row.what) and one.holds >= row.holds and one.threads <= row.threads
     )
-    return max(proven, default=known.rate)
+    return max(proven, default=row.rate)
 
 
 def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
-    """Rates that another process has lowered during all samples: those that other rows contradict (see `at_least`), and
-    those of several threads in their own caches or registers that are less than `scales` times that of one thread."""
+    """Rates that another process has lowered in all samples. They are the rates that other rows contradict (see
+    `at_least`), and rates of several threads in their own caches or registers below `scales` times that of one thread.
+    """
     rows = list(rows)
     single = {(one.kind, one.what, one.holds): one.rate for one in rows if one.threads == 1}
+    ceilings = []
+    for row in rows:
+        alone = single.get((row.kind, row.what, row.holds // max(row.threads, 1)))
+        is_alone = row.threads > 1 and alone is not None and row.rate < scales * alone
+        if is_alone or row.kind != "launch" and row.rate < CONTRADICTED * at_least(rows, row):
+            ceilings.append(row)
+    return ceilings
+
+
+def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | None:
+    """Vectors of multiply-adds a cycle and thread of a float32 rate, by the clock in `rows`; None for other rates."""
+    clock = next((one.rate for one in rows if one.kind == "clock"), 0.0)
+    if (row.kind, row.what) != ("arithmetic", "float32") or not clock or not lanes:
+        return None
+    return row.rate / (2 * lanes * clock * max(row.threads, 1))
+
+
+def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
+    """The float32 rates of one thread that are too low for the clock and the width of a vector."""
+    rows = list(rows)
     found = []
-    for one in rows:
-        alone = single.get((one.kind, one.what, one.holds // max(one.threads, 1)))
-        is_alone = one.threads > 1 and alone is not None and one.rate < scales * alone
-        if is_alone or one.kind != "launch" and one.rate < CONTRADICTED * at_least(rows, one):
-            found.append(one)
+    for row in rows:
+        rate = multiply_adds(rows, row, lanes)
+        if row.threads == 1 and rate is not None and rate < LEAST_MULTIPLY_ADDS:
+            found.append(row)
     return found
 
 
 def better(known: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
-    """`known` with what was measured again: the better rate of each (the shorter launch), and what is new behind."""
+    """`known` merged with new measurements: the higher rate (the shorter launch) of each row, then the new rows."""
     rows = {(one.kind, one.what, one.threads, one.holds): one for one in known}
     for one in again:
         key = (one.kind, one.what, one.threads, one.holds)
@@ -275,4 +300,4 @@ def _physical_bytes() -> int:
         return 8 * MOST_BYTES
 
 
-__all__ = ["ACCESSES", "Prober", "better", "ceiling", "disturbed"]
+__all__ = ["ACCESSES", "Prober", "better", "ceiling", "disturbed", "multiply_adds", "slow_arithmetic"]

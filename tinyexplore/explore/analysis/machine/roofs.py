@@ -1,4 +1,4 @@
-"""What the ceilings of a machine leave each kernel of a trace: its roof."""
+"""The roof of each kernel of a trace: the ceilings of the machine that apply to the kernel."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ BEATS = 1.1  # a kernel this much faster than its roof shows that the probe was 
 Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
 
 
-def with_ceilings(trace: Trace, known: Ceilings, improve: Improve | None = None) -> Trace:
-    """`trace` with `known` and with a roof for each kernel. `improve` repeats the probes of a ceiling that a kernel
+def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = None) -> Trace:
+    """`trace` with `ceilings` and with a roof for each kernel. `improve` repeats the probes of a ceiling that a kernel
     beats by more than 10 %, at that kernel's own working set."""
-    if improve is not None and (wanted := beaten(trace, known)):
-        known = improve(known, wanted)
-    found = (roof_of(kernel, known) for kernel in trace.kernels)
-    return replace(trace, ceilings=known.rows, roofs=tuple(roof for roof in found if roof is not None))
+    if improve is not None and (beaten_rows := beaten(trace, ceilings)):
+        ceilings = improve(ceilings, beaten_rows)
+    roofs = (roof_of(kernel, ceilings) for kernel in trace.kernels)
+    return replace(trace, ceilings=ceilings.rows, roofs=tuple(roof for roof in roofs if roof is not None))
 
 
-def roof_of(kernel: KernelInfo, known: Ceilings) -> Roof | None:
+def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
     """The fastest arithmetic among its types, and the bandwidth of its working set and its share of writes."""
     if not kernel.bytes_moved:
         return None
-    peaks = [peak for what in kernel.arithmetic or ("float32",) if (peak := known.peak(what))]
+    peaks = [peak for operation in kernel.arithmetic or ("float32",) if (peak := ceilings.peak(operation))]
     peak = max(peaks, key=lambda one: one.rate, default=None)
-    memory = known.bandwidth(kernel.bytes_moved, kernel.bytes_written / kernel.bytes_moved)
+    memory = ceilings.bandwidth(kernel.bytes_moved, kernel.bytes_written / kernel.bytes_moved)
     if peak is None and memory is None:
         return None
     return Roof(
@@ -43,28 +43,32 @@ def roof_of(kernel: KernelInfo, known: Ceilings) -> Roof | None:
     )
 
 
-def beaten(trace: Trace, known: Ceilings) -> list[Ceiling]:
+def beaten(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
     """The ceilings to measure again: those that a sampled kernel passes."""
     medians = {run.kernel: run.median_us for run in trace.runs if run.warm and run.median_us}
-    wanted: dict[tuple[str, str, int, int], Ceiling] = {}
+    rows_by_key: dict[tuple[str, str, int, int], Ceiling] = {}
     for kernel in trace.kernels:
-        roof, median_us = roof_of(kernel, known), medians.get(kernel.id)
+        roof, median_us = roof_of(kernel, ceilings), medians.get(kernel.id)
         if roof is None or median_us is None:
             continue
         if roof.gflops and kernel.flops / median_us / 1e3 > BEATS * roof.gflops:
-            _add(wanted, (one for one in known.rows if one.kind == "arithmetic" and one.name == roof.arithmetic))
+            _add(
+                rows_by_key, (one for one in ceilings.rows if one.kind == "arithmetic" and one.name == roof.arithmetic)
+            )
         if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > BEATS * roof.gb_per_s:
-            rows = [one for one in known.rows if one.kind == "memory"]
+            rows = [one for one in ceilings.rows if one.kind == "memory"]
             most = max(one.threads for one in rows)
-            accesses = dict.fromkeys(one.what for one in rows)
-            mine = (replace(rows[0], what=what, threads=most, holds=kernel.bytes_moved) for what in accesses)
-            _add(wanted, mine)
-    return list(wanted.values())[:MOST_AGAIN]
+            accesses = dict.fromkeys(row.what for row in rows)
+            mine = (
+                replace(rows[0], what=access_kind, threads=most, holds=kernel.bytes_moved) for access_kind in accesses
+            )
+            _add(rows_by_key, mine)
+    return list(rows_by_key.values())[:MOST_AGAIN]
 
 
-def _add(wanted: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
-    for one in rows:
-        wanted[one.kind, one.what, one.threads, one.holds] = one
+def _add(rows_by_key: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
+    for row in rows:
+        rows_by_key[row.kind, row.what, row.threads, row.holds] = row
 
 
 __all__ = ["BEATS", "beaten", "roof_of", "with_ceilings"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -14,7 +15,16 @@ from statistics import median
 
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_many, schedule, step_by_step
-from tinyexplore.explore.analysis.machine.probes import ACCESSES, Prober, at_least, better, ceiling, disturbed
+from tinyexplore.explore.analysis.machine.probes import (
+    ACCESSES,
+    Prober,
+    at_least,
+    better,
+    ceiling,
+    disturbed,
+    multiply_adds,
+    slow_arithmetic,
+)
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.tracefile.texts import figures_text
 from tinyexplore.runtime.cache import find, keep
@@ -33,17 +43,23 @@ _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "�
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """The best rates of a machine. `cpu`, `target`: of which one; `reason`: why there are none, else ""."""
+    """The best rates of a machine.
+
+    cpu: its model.
+    target: its name as a target.
+    rows: the rates.
+    reason: why there are none, "" where there are.
+    """
 
     cpu: str
     target: str
     rows: tuple[Ceiling, ...]
     reason: str = ""
 
-    def peak(self, what: str = "float32", threads: int = 0) -> Ceiling | None:
-        """The arithmetic of one type, by so many threads (0: by as many as were measured)."""
-        rows = [one for one in self.rows if one.kind == "arithmetic" and one.what == what]
-        return max((one for one in rows if not threads or one.threads <= threads), key=_rate, default=None)
+    def peak(self, operation: str = "float32", threads: int = 0) -> Ceiling | None:
+        """The arithmetic of one type, by `threads` threads (0: by all that were measured)."""
+        rows = [one for one in self.rows if one.kind == "arithmetic" and one.what == operation]
+        return max((row for row in rows if not threads or row.threads <= threads), key=_rate, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
         """10⁹ bytes a second through a working set of `nbytes`, of which `write_share` is written.
@@ -52,7 +68,7 @@ class Ceilings:
         are interpolated in the time for each byte.
         """
         rows = [one for one in self.rows if one.kind == "memory" and threads in (0, one.threads)]
-        counts = {one.threads for one in rows}
+        counts = {row.threads for row in rows}
         mixed = (_mixed(self.rows, nbytes, write_share, count) for count in counts)
         return max((one for one in mixed if one is not None), key=_rate, default=None)
 
@@ -63,7 +79,7 @@ class Ceilings:
     def runs(self, nbytes: int, run_bytes: int, threads: int) -> Ceiling | None:
         """10⁹ bytes a second in runs of about `run_bytes`, each in another row of 16 KB, through `nbytes` in all.
         Lengths between those measured are interpolated by their logarithms."""
-        lengths = sorted({int(one.what) for one in self.rows if one.kind == "runs"})
+        lengths = sorted({int(row.what) for row in self.rows if row.kind == "runs"})
         if not lengths:
             return None
         length = min(max(run_bytes, lengths[0]), lengths[-1])
@@ -75,21 +91,35 @@ class Ceilings:
         part = log(length / low) / log(high / low)
         return replace(a, rate=exp(log(a.rate) * (1 - part) + log(b.rate) * part), what=str(run_bytes))
 
-    def _next_larger(self, kind: str, what: str, nbytes: int, threads: int) -> Ceiling | None:
-        mine = [one for one in self.rows if (one.kind, one.what, one.threads) == (kind, what, threads) and one.rate]
+    def _next_larger(self, kind: str, operation: str, nbytes: int, threads: int) -> Ceiling | None:
+        mine = [
+            row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
+        ]
         mine.sort(key=lambda one: one.holds)
-        found = next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
-        return None if found is None else replace(found, rate=at_least(self.rows, found))
+        level = next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
+        return None if level is None else replace(level, rate=at_least(self.rows, level))
 
     @property
     def clock_ghz(self) -> float | None:
         """The fastest clock of a core that was measured."""
-        return next((one.rate for one in self.rows if one.kind == "clock"), None)
+        return next((row.rate for row in self.rows if row.kind == "clock"), None)
 
     @property
     def launch_us(self) -> float | None:
-        """What a sample of the smallest kernel takes."""
-        return next((one.rate for one in self.rows if one.kind == "launch"), None)
+        """The time of the smallest kernel, in microseconds."""
+        return next((row.rate for row in self.rows if row.kind == "launch"), None)
+
+    @property
+    def load_notes(self) -> tuple[str, ...]:
+        """A sentence for each rate that is too low for this CPU: another process had the core during the probe."""
+        bits = re.search(r"(\d+)-bit vectors", self.target)
+        lanes = int(bits[1]) // 32 if bits else 0
+        rows = slow_arithmetic(self.rows, lanes)
+        return tuple(
+            f"{row.name}, {row.threads} thread: measured under load. It is {multiply_adds(self.rows, row, lanes):.2g} "
+            "vectors of multiply-adds a cycle, and a CPU does at least one. ceilings(again=True) measures it again."
+            for row in rows
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -100,7 +130,7 @@ class Ceilings:
         lines = [f"{self.cpu} · {self.target}"]
         for name, cells in self._table():
             lines.append(f"  {name:26}" + "".join(f"{cell:>22}" for cell in cells))
-        return "\n".join(lines)
+        return "\n".join((*lines, *self.load_notes))
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -111,18 +141,19 @@ class Ceilings:
             + "</tr>"
             for name, cells in self._table()
         )
-        return f"<table><caption>{escape(self.cpu)} · {escape(self.target)}</caption>{rows}</table>"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.load_notes)
+        return f"<table><caption>{escape(self.cpu)} · {escape(self.target)}</caption>{rows}</table>{notes}"
 
     def _table(self) -> list[tuple[str, list[str]]]:
         """A row for each rate, a column for each number of threads."""
         counts = sorted({one.threads for one in self.rows if one.threads})
-        found = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
+        sections = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
         for name in dict.fromkeys(one.name for one in self.rows):
             rows = [one for one in self.rows if one.name == name]
             for holds in sorted({(one.holds // max(one.threads, 1)) for one in rows if one.name == name}):
-                same = {one.threads: one for one in rows if one.holds // max(one.threads, 1) == holds}
-                found.append((name, [_cell(same.get(count)) for count in counts]))
-        return found
+                same = {row.threads: row for row in rows if row.holds // max(row.threads, 1) == holds}
+                sections.append((name, [_cell(same.get(count)) for count in counts]))
+        return sections
 
 
 def _rate(one: Ceiling) -> float:
@@ -134,19 +165,19 @@ def _cell(one: Ceiling | None) -> str:
 
 
 def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
-    mine = [one for one in rows if one.kind == "memory" and one.threads == threads]
+    mine = [row for row in rows if row.kind == "memory" and row.threads == threads]
     sizes = sorted({one.holds for one in mine})
     if not sizes:
         return None
     size = next((size for size in sizes if size >= FITS * nbytes), sizes[-1])
-    known = []
+    measured = []
     for one in mine:
         if one.holds == size:
             reads, writes = ACCESSES.get(one.what, (1, 0))
-            known.append((writes / (reads + writes), one))
-    known.sort(key=lambda pair: pair[0])
-    below = [pair for pair in known if pair[0] <= write_share] or known[:1]
-    above = [pair for pair in known if pair[0] >= write_share] or known[-1:]
+            measured.append((writes / (reads + writes), one))
+    measured.sort(key=lambda pair: pair[0])
+    below = [pair for pair in measured if pair[0] <= write_share] or measured[:1]
+    above = [pair for pair in measured if pair[0] >= write_share] or measured[-1:]
     (low, a), (high, b) = below[-1], above[0]
     part = 0.0 if high == low else (write_share - low) / (high - low)
     rate = 1 / ((1 - part) / at_least(rows, a) + part / at_least(rows, b))
@@ -161,8 +192,8 @@ _known: dict[str, Ceilings] = {}
 
 
 def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> Ceilings:
-    """What this machine does at best under the TARGET in force: arithmetic by type, bandwidth by working set, the
-    clock and the smallest kernel, each with its samples.
+    """The ceilings of this machine for the current TARGET: arithmetic by type, bandwidth by working set, the clock and
+    the smallest kernel, each with its samples.
 
     They are measured once (under 2 s) and kept in the cache directory under the CPU's name and the target. `again`
     measures again and keeps the better rate of each. Without `measure` only what is kept is given. Devices whose
@@ -175,34 +206,40 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
     described = Device["LLVM"].target
     target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
     key = key_of(cpu, target, described.features)
-    found = _known.get(key) or _read(key, cpu, target)
-    if found is None or again:
-        if found is None and not measure:
-            return Ceilings(cpu, target, (), "they are not measured yet: tinyexplore.explore.ceilings()")
-        prober = Prober(described.threads, described.l1_bytes, described.l2_bytes)
-        rows = better(() if found is None else found.rows, (*prober.all(), launch_ceiling()))
-        found = Ceilings(cpu, target, tuple(rows))
-        _keep(key, found)
-    elif key not in _known and (slow := disturbed(found.rows, 1.0)):
-        found = improve(found, slow)  # several threads are never slower than one: the file has a disturbed probe
-    _known[key] = found
-    return found
+    measured = _known.get(key) or _read(key, cpu, target)
+    if measured is None or again:
+        if measured is None and not measure:
+            return Ceilings(cpu, target, (), "not measured yet: call tinyexplore.explore.ceilings()")
+        prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
+        rows = better(() if measured is None else measured.rows, (*prober.all(), launch_ceiling()))
+        measured = Ceilings(cpu, target, tuple(rows))
+        _keep(key, measured)
+    elif key not in _known and (slow := _doubtful(measured.rows, described.vector_bytes // 4)):
+        measured = improve(measured, slow)
+    _known[key] = measured
+    return measured
 
 
-def improve(known: Ceilings, wanted: Iterable[Ceiling]) -> Ceilings:
-    """Measures the rates of `wanted` again, or for the first time, and keeps the better ones; none after IMPROVE_S."""
+def _doubtful(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
+    """The rates in a file that were measured under load: several threads are never slower than one, and the clock says
+    what arithmetic must reach."""
+    return disturbed(rows, 1.0) + slow_arithmetic(rows, lanes)
+
+
+def improve(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
+    """Measure the rates of `beaten_rows`; return `ceilings` with the better ones. No probe starts after IMPROVE_S."""
     described = Device["LLVM"].target
-    prober = Prober(described.threads, described.l1_bytes, described.l2_bytes)
-    rows, began = list(known.rows), time.perf_counter()
-    for one in wanted:
-        rows = better(rows, prober.again(one))
+    prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
+    rows, began = list(ceilings.rows), time.perf_counter()
+    for beaten_row in beaten_rows:
+        rows = better(rows, prober.again(beaten_row))
         if time.perf_counter() - began > IMPROVE_S:
             break
-    found = replace(known, rows=tuple(rows))
-    key = key_of(known.cpu, known.target, described.features)
-    _known[key] = found
-    _keep(key, found)
-    return found
+    improved = replace(ceilings, rows=tuple(rows))
+    key = key_of(ceilings.cpu, ceilings.target, described.features)
+    _known[key] = improved
+    _keep(key, improved)
+    return improved
 
 
 def why_none(device: str) -> str:
@@ -214,7 +251,7 @@ def why_none(device: str) -> str:
             return f"this machine cannot execute code for {target.cpu}"
         return ""
     if kind == "PYTHON":
-        return "PYTHON interprets kernels; its speed says nothing of the machine"
+        return "PYTHON interprets kernels; its speed does not depend on the machine's limits"
     return f"the probes are machine code of this CPU, kernels of {kind} are not"
 
 
@@ -239,8 +276,8 @@ def launch_ceiling() -> Ceiling:
         item.run()
         samples = sorted(seconds * 1e6 for seconds in item.measure(LAUNCHES))
     quartiles = (samples[0], samples[LAUNCHES // 4], median(samples), samples[3 * LAUNCHES // 4])
-    found = ceiling("smallest kernel", "launch", "", 1, 0, quartiles)
-    return replace(found, rate=round(quartiles[2], 4))
+    row = ceiling("smallest kernel", "launch", "", 1, 0, quartiles)
+    return replace(row, rate=round(quartiles[2], 4))
 
 
 def cpu_name() -> str:
@@ -262,9 +299,9 @@ def key_of(cpu: str, target: str, features: str) -> str:
     return f"ceilings-{'-'.join(words)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def _keep(key: str, found: Ceilings) -> None:
-    rows = [{field.name: getattr(one, field.name) for field in fields(one)} for one in found.rows]
-    keep(key, json.dumps({"cpu": found.cpu, "target": found.target, "rows": rows}, ensure_ascii=False).encode())
+def _keep(key: str, measured: Ceilings) -> None:
+    rows = [{field.name: getattr(row, field.name) for field in fields(row)} for row in measured.rows]
+    keep(key, json.dumps({"cpu": measured.cpu, "target": measured.target, "rows": rows}, ensure_ascii=False).encode())
 
 
 def _read(key: str, cpu: str, target: str) -> Ceilings | None:

@@ -1,7 +1,7 @@
-"""What a child process does: LLVM compiles one module and prints it after each pass. llvmlite is all that it imports.
+"""The program of a child process: LLVM compiles one module with the given options. It imports only llvmlite.
 
 LLVM's options belong to a process, and some may be given only once: that is why this is a process of its own. The job
-comes as JSON on standard input, the assembly goes to standard output, and what LLVM prints to standard error.
+comes as JSON on standard input, the result goes to standard output, and what LLVM prints to standard error.
 """
 
 import json
@@ -36,7 +36,8 @@ def main() -> None:
     tuning.slp_vectorization = job["slp_vectorization"]
     tuning.loop_unrolling = job["loop_unrolling"]
     builder = llvm.create_pass_builder(machine, tuning)
-    if job["is_timed"]:
+    what = job["what"]  # "assembly", "times" of the passes, or the "object" file
+    if what == "times":
         builder.start_pass_timing()
     if level >= 0:
         builder.getModulePassManager().run(module, builder)
@@ -44,8 +45,10 @@ def main() -> None:
         manager = llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
         manager.run(module, builder)
-    if job["is_timed"]:
+    if what == "times":
         sys.stdout.write(builder.finish_pass_timing())
+    elif what == "object":
+        sys.stdout.buffer.write(machine.emit_object(module))
     else:
         sys.stdout.write(machine.emit_assembly(module))
 

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 _DUMP = re.compile(r"^(?:# )?\*\*\* IR Dump After (.*?) on (.*?) \*\*\*:?$")
 _RUNNING = re.compile(r"^OptDisable: (running|not running) pass (\S+) on (.*)$")
 _REMARK = re.compile(r"^remark: [^:\s]*:(\d+):\d+: (.*)$")
+_STATISTIC = re.compile(
+    r"instruction count changed|^BasicBlock: |instructions in function$|"
+    r"^\d+ virtual registers copies [^,]* generated in",
+    re.IGNORECASE,
+)
 _MACHINE = re.compile(r"^(.*) \(([\w-]*)\)$")
 _LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+)")
 _DEBUG = re.compile(r",? !dbg !(\d+)")
 _MACHINE_DEBUG = re.compile(r",? debug-location !\d+")
 _MACHINE_LINE = re.compile(r"; [\w.<>]*:(\d+)(?::\d+)?(?: @\[.*\])?$")
+_LIVENESS = re.compile(r"\b(?:killed|dead|renamable) (?=[%$])")  # flags that come and go with each analysis
 _METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
+_ON = re.compile(
+    r"^(?:function \((?P<machine>.*)\)|\((?P<cycle>.*)\)|loop .* in function (?P<loop>.*)|(?P<plain>[^\[\s]*))$"
+)
 _TIME = re.compile(r"^\s+(?:[\d.]+ \([^)]*\)\s+){0,2}([\d.]+) \([^)]*\)\s+[\d.]+ \([^)]*\)\s+(\S+) #(\d+)$")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dump(ReadableRow):
+class PassDump(ReadableRow):
     """The text of one function after a pass."""
 
     name: str
@@ -31,7 +40,8 @@ class Dump(ReadableRow):
     is_machine: bool
     """Whether it works on instructions of the CPU."""
     lines: tuple[tuple[str, int], ...]
-    """Of each line, the text without debug information, and the line in the program that it was made for; 0: none."""
+    """Of each line, the text without debug information and flags of liveness, and the line in the program that it was
+    made for; 0: none."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,39 +52,63 @@ class PassRun(ReadableRow):
     """What an option calls it."""
     on: str
     """What it ran on."""
-    dump: Dump | None
+    dump: PassDump | None
     """The text after it, where it changed something."""
+    remarks: tuple[tuple[int, str], ...] = ()
+    """What LLVM says of its optimizations: (line in the program, text)."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that it ran on; () for the whole module, and where LLVM does not say."""
+        match = _ON.match(self.on)
+        if match is None or self.on == "loop":
+            return ()
+        names = next(text for text in match.groups() if text is not None)
+        return tuple(name for name in names.split(", ") if name)
 
 
 def read_runs(said: str, function: str) -> list[PassRun]:
-    """The passes that ran, in order, each with what it made of `function`.
+    """The passes that ran, in order, each with the text of `function` after it.
 
     LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
-    generation are printed and not named.
+    generation are printed and not named. Remarks are those of the pass that LLVM named last, or of the text after them.
     """
     found: list[PassRun] = []
+    said_since: list[tuple[int, str]] = []  # remarks after the last text
     parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", said, flags=re.MULTILINE)
     for part in parts:
         head, *block = part.split("\n")
         if match := _RUNNING.match(head):
-            if match[1] == "running":
-                found.append(PassRun(match[2], match[3], None))
+            if match[1] != "running":
+                continue
+            if found:
+                found[-1] = _with_remarks(found[-1], said_since)
+            said_since = []
+            found.append(PassRun(match[2], match[3], None))
         elif match := _DUMP.match(head):
-            dump = _dump(match[1], block, function)
+            dump = _dump(match[1], [line for line in block if not line.startswith("remark: ")], function)
             last = found[-1] if found else None
             if last is None or last.dump is not None or dump.argument not in ("", last.argument):
-                found.append(PassRun(dump.argument, match[2], dump))
+                found.append(PassRun(dump.argument, match[2], dump, tuple(dict.fromkeys(said_since))))
             else:
-                found[-1] = PassRun(last.argument, last.on, dump)
+                found[-1] = PassRun(last.argument, last.on, dump, tuple(dict.fromkeys((*last.remarks, *said_since))))
+            said_since = []
+        said_since += read_remarks(part)
+    if found:
+        found[-1] = _with_remarks(found[-1], said_since)
     return found
 
 
-def _dump(name: str, block: list[str], function: str) -> Dump:
+def _with_remarks(run: PassRun, remarks: Sequence[tuple[int, str]]) -> PassRun:
+    return replace(run, remarks=tuple(dict.fromkeys((*run.remarks, *remarks)))) if remarks else run
+
+
+def _dump(name: str, block: list[str], function: str) -> PassDump:
     machine = _MACHINE.match(name)
     is_machine = any(line.startswith("# Machine code for function") for line in block[:2])
     argument = machine[2] if machine else ""
     lines = _machine_lines(block) if is_machine else _ir_lines(block, function)
-    return Dump(machine[1] if machine else name, argument, is_machine, tuple(lines))
+    return PassDump(machine[1] if machine else name, argument, is_machine, tuple(lines))
 
 
 def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
@@ -97,19 +131,24 @@ def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
                 return
 
 
+def function_lines(module: str, function: str) -> Iterator[tuple[str, int]]:
+    """The lines of one function of a module, as those of a dump."""
+    yield from _ir_lines(module.splitlines(), function)
+
+
 def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
     for text in block:
         if not text.strip() or text.startswith(("#", "; ")) or text.startswith(("  successors:", "  liveins:")):
             continue
         line = _MACHINE_LINE.search(text)
-        clean = _MACHINE_LINE.sub("", _MACHINE_DEBUG.sub("", text)).rstrip()
+        clean = _LIVENESS.sub("", _MACHINE_LINE.sub("", _MACHINE_DEBUG.sub("", text))).rstrip()
         yield clean, int(line[1]) if line else 0
 
 
 def read_remarks(said: str) -> list[tuple[int, str]]:
-    """(line, text) of each optimization remark, once."""
+    """(line, text) of each optimization remark, once. Counts of instructions and copies are left out."""
     found = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
-    return [one for one in dict.fromkeys(found) if "instruction count changed" not in one[1].lower()]
+    return [one for one in dict.fromkeys(found) if one[1].strip() and not _STATISTIC.search(one[1])]
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:
@@ -121,4 +160,4 @@ def read_times(report: str) -> dict[tuple[str, int], float]:
     return found
 
 
-__all__ = ["Dump", "PassRun", "read_remarks", "read_runs", "read_times"]
+__all__ = ["PassDump", "PassRun", "function_lines", "read_remarks", "read_runs", "read_times"]

@@ -6,15 +6,18 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tinyexplore.explore.analysis.passes import child
-from tinyexplore.explore.analysis.passes.reading import PassRun, read_remarks, read_runs, read_times
+from tinyexplore.explore.analysis.passes.located import with_locations
+from tinyexplore.explore.analysis.passes.reading import PassRun, function_lines, read_runs, read_times
 from tinyexplore.explore.analysis.passes.sequence import LLVMPass, LLVMPasses, PassLine, Remark
+from tinyexplore.explore.analysis.passes.spills import spills_of
 from tinyexplore.explore.tracefile.query import line_frames
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.renderer.llvm import with_debug_info
@@ -30,6 +33,7 @@ LEVELS = ("O0", "O1", "O2", "O3")
 _PRINTING = ("-print-changed=quiet", "-print-module-scope", "-opt-disable-enable-verbosity")
 _REMARKS = ("-pass-remarks=.*", "-pass-remarks-missed=.*", "-pass-remarks-analysis=.*")
 _NAME = re.compile(r"^\s+(?:renamable )?([%$][\w.$-]+)(?::\w+)*(?:\([^)]*\))? = ")
+_LOCATED = re.compile(r"^\s+\.loc\s+\d+\s+(\d+)")
 _USED = re.compile(r"[%$][\w.-]+")
 
 
@@ -39,7 +43,7 @@ class LLVMPassesError(RuntimeError):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What LLVM is asked to do.
+    """The options of one LLVM pipeline.
 
     level: "" for what this package asks of it when it compiles the kernel, or "O0" to "O3" with LLVM's own defaults.
     without: passes that do not run, by their option names ("instcombine", "loop-vectorize", "machine-scheduler").
@@ -63,28 +67,26 @@ class Pipeline:
 
 
 def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeline) -> LLVMPasses:
-    """What LLVM makes of one kernel of a trace. ValueError for a kernel that LLVM does not compile."""
-    if not spec.source.lstrip().startswith(("define", "declare", "@", "target", ";", "!")):
-        raise ValueError(f"kernel {number} is not compiled by LLVM here: {spec.target.name} has no LLVM IR to follow")
-    compiler = compiler_for(pipeline.cpu or spec.target.chosen.partition(",")[0] or NATIVE)
+    """LLVM's passes on one kernel of a trace. ValueError for a kernel that LLVM does not compile."""
+    compiler = _compiler_of(spec, pipeline)
     job = _job(compiler, with_debug_info(spec), pipeline, spec)
-    texts, times, assembly = _run(job, spec.name, pipeline)
-    runs, remarks = texts
+    runs, times, assembly = _run(job, spec.name, pipeline)
     places = _Places(trace, number, spec)
     first = PassRun("", spec.name, None)
     function = spec.lines[: next(at for at, line in enumerate(spec.lines) if line.text.startswith("}")) + 1]
     line_of = _numbers(spec)
     rendered = places.lines([(line.text, line_of(line.uops)) for line in function if line.text], {})
-    roots = program_roots(spec.uops)  # what stands for no single UOp
+    roots = program_roots(spec.uops)  # values without a single UOp
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
     machine_code = [(line.text, 0 if line.uops == roots else line_of(line.uops)) for line in listed]
     passes = _sequence(first, rendered, runs, times, places, machine_code)
-    about = [Remark(text, *places.subject(line)) for line, text in remarks]
-    return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, about)
+    about = dict.fromkeys(remark for one in passes for remark in one.remarks)
+    spilled_by, spills = spills_of(passes, places.subjects)
+    return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
 
 
 def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") -> LLVMPasses:
-    """What LLVM makes of any module: a path of a file of LLVM IR, or its text.
+    """LLVM's passes on any module, given as the path of a file of LLVM IR or as its text.
 
     Lines lead to the lines of the program that the module was made from, where it has debug information.
     """
@@ -96,19 +98,21 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
         raise ValueError(f"the module defines no function {function!r}; it defines: {', '.join(defined[:8])}")
     name = function or defined[0]
     compiler = compiler_for(pipeline.cpu or NATIVE)
-    job = _job(compiler, text, pipeline, None)
-    (runs, remarks), times, assembly = _run(job, name, pipeline)
-    places = _Places(None, 0, None)
-    lines, inside = [], False
-    for line in text.splitlines():
-        inside = inside or (line.startswith("define") and f"@{name}(" in line)
-        if inside and line.strip():
-            lines.append((re.sub(r",? !dbg !\d+", "", line), 0))
-        if line.startswith("}"):
-            inside = False
-    machine_code = [(line, 0) for line in _plain_assembly(assembly, name)]
+    located = with_locations(text)
+    try:
+        runs, times, assembly = _run(_job(compiler, located, pipeline, None), name, pipeline)
+    except LLVMPassesError:
+        if located == text:
+            raise
+        located = text  # an instruction of several lines: LLVM says what is wrong with the module itself
+        runs, times, assembly = _run(_job(compiler, text, pipeline, None), name, pipeline)
+    places = _Places.of_module(text, located != text)
+    lines = list(function_lines(located, name))
+    machine_code = _plain_assembly(assembly, name)
     passes = _sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
-    return LLVMPasses(name, compiler.cpu, str(pipeline), passes, [Remark(text, None) for _, text in remarks])
+    about = dict.fromkeys(remark for one in passes for remark in one.remarks)
+    spilled_by, spills = spills_of(passes, places.subjects)
+    return LLVMPasses(name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
 
 
 def _text_of(source: str | Path) -> str:
@@ -121,7 +125,7 @@ def _text_of(source: str | Path) -> str:
 
 
 def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec | None) -> dict[str, Any]:
-    """What the child process needs to compile as this one does."""
+    """The job for the child process, with which it compiles as this process does."""
     effort = Effort.FULL if spec is None else spec.options.effort
     own = not pipeline.level and spec is not None
     level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMISATION_LEVEL if effort is Effort.FULL else -1
@@ -143,37 +147,94 @@ def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec 
 
 def _run(
     job: Mapping[str, Any], function: str, pipeline: Pipeline
-) -> tuple[tuple[list[PassRun], list[tuple[int, str]]], dict[tuple[str, int], float], str]:
-    """The passes with their texts, and the remarks; the times; the assembly. Three processes side by side."""
+) -> tuple[list[PassRun], dict[tuple[str, int], float], str]:
+    """The passes with their texts and remarks; the times; the assembly. Two processes side by side."""
     disabled = [f"-opt-disable={','.join(pipeline.without) or 'none'}"]
     syntax = ["-x86-asm-syntax=intel"] if "x86" in job["triple"] else []
     jobs = [
-        {**job, "options": [*syntax, *disabled, *_PRINTING], "is_timed": False},
-        {**job, "options": [*disabled, "-time-passes-per-run"], "is_timed": True},
-        {**job, "options": [*disabled, *_REMARKS], "is_timed": False},
+        {**job, "options": [*syntax, *disabled, *_PRINTING, *_REMARKS], "what": "assembly"},
+        {**job, "options": [*disabled, "-time-passes-per-run"], "what": "times"},
     ]
+    (assembly, said), (report, _) = _answers(jobs)
+    return read_runs(said, function), read_times(_text(report)), _text(assembly)
+
+
+def _answers(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
+    """Runs a child process for each job, in parallel. Returns their standard output and standard error."""
     allowed()  # children inherit the leave to use tile registers
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        (assembly, said), (report, _), (_, remarks) = pool.map(_ask, jobs)
-    return (read_runs(said, function), read_remarks(remarks)), read_times(report), assembly
-
-
-def _ask(job: Mapping[str, Any]) -> tuple[str, str]:
-    """What a child process prints: on standard output, and on standard error."""
+    children: list[_Child] = []
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", str(child.__file__)],
-            input=json.dumps(job).encode("utf-8", "replace"),
-            capture_output=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise LLVMPassesError(f"LLVM was not done after {LIMIT_S:.0f} s") from None
-    said = done.stderr[-MOST_BYTES:].decode("utf-8", "replace")
-    if done.returncode:
-        raise LLVMPassesError(said.strip().splitlines()[-1] if said.strip() else f"exit code {done.returncode}")
-    return done.stdout[:MOST_BYTES].decode("utf-8", "replace"), said
+        for one in jobs:
+            children.append(_Child(one))
+        return [one.end() for one in children]
+    finally:
+        for one_child in children:
+            one_child.stop()
+
+
+def _text(printed: bytes) -> str:
+    return printed.decode("utf-8", "replace")
+
+
+def object_code(spec: ProgramSpec, pipeline: Pipeline) -> tuple[LLVMCompiler, bytes]:
+    """The object file of a kernel from another pipeline, and the compiler that can load it.
+
+    ValueError for a kernel that LLVM does not compile.
+    """
+    compiler = _compiler_of(spec, pipeline)
+    disabled = f"-opt-disable={','.join(pipeline.without) or 'none'}"
+    job = {**_job(compiler, spec.source, pipeline, spec), "options": [disabled], "what": "object"}
+    ((code, _),) = _answers([job])
+    return compiler, code
+
+
+def _compiler_of(spec: ProgramSpec, pipeline: Pipeline) -> LLVMCompiler:
+    if not spec.source.lstrip().startswith(("define", "declare", "@", "target", ";", "!")):
+        raise ValueError(f"{spec.name} is not compiled by LLVM here: {spec.target.name} has no LLVM IR to follow")
+    return compiler_for(pipeline.cpu or spec.target.chosen.partition(",")[0] or NATIVE)
+
+
+class _Child:
+    """A child process with its job. It begins at once, and writes to files, so that no thread needs to read."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self._until = time.monotonic() + LIMIT_S
+        self._job, self._printed, self._said = (tempfile.TemporaryFile() for _ in range(3))
+        self._job.write(json.dumps(job).encode("utf-8", "replace"))
+        self._job.seek(0)
+        command = [sys.executable, "-I", str(child.__file__)]
+        try:
+            self._process = subprocess.Popen(command, stdin=self._job, stdout=self._printed, stderr=self._said)
+        except OSError as error:  # a browser's Python has no processes
+            self._close()
+            raise LLVMPassesError(f"LLVM's passes are listed by another process, and none can start: {error}") from None
+
+    def end(self) -> tuple[bytes, str]:
+        """Waits for the end of the process. Returns its standard output and standard error."""
+        try:
+            code = self._process.wait(max(0.0, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise LLVMPassesError(f"LLVM was not done after {LIMIT_S:.0f} s") from None
+        said = _text(_whole(self._said)[-MOST_BYTES:])
+        if code:
+            raise LLVMPassesError(said.strip().splitlines()[-1] if said.strip() else f"exit code {code}")
+        return _whole(self._printed)[:MOST_BYTES], said
+
+    def stop(self) -> None:
+        """Ends the process, if it still runs, and removes its files."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        for file in (self._job, self._printed, self._said):
+            file.close()
+
+
+def _whole(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
@@ -210,22 +271,33 @@ class _Places:
                 self.python[place] = tuple(f"{trace.sources[one.source].name}:{one.line}" for one in frames)
                 self.subjects[place] = line.text.strip()
 
+    @classmethod
+    def of_module(cls, text: str, is_located: bool) -> _Places:
+        """Of a module: lines lead to its own lines (`is_located`), or to those that its debug information names."""
+        places = cls(None, 0, None)
+        if is_located:
+            for number, line in enumerate(text.splitlines(), 1):
+                if line.startswith((" ", "\t")):
+                    places.subjects[number] = line.strip()
+                    places.nodes[number] = ()
+        return places
+
     def subject(self, line: int) -> tuple[int | None, str]:
         """The UOp of a remark's line, and its IR."""
         return (line - 1 if line in self.nodes else None), self.subjects.get(line, "")
 
     def lines(self, texts: Iterable[tuple[str, int]], known: dict[str, int]) -> tuple[PassLine, ...]:
         """Lines with what they lead to. One without debug information follows the value that it defines, else the
-        same line of the text before, else what it reads, else the line before it in its block.
+        same line of the text before, else what it reads, else the line before it in its block, else what reads it.
 
         known: what names and lines led to until now; it is completed.
         """
-        found = []
+        numbers = []
         last = 0
         for text, number in texts:
             if not text.startswith(" "):
                 last = 0
-                found.append(PassLine(text, None))
+                numbers.append((text, 0))
                 continue
             name = _NAME.match(text)
             number = number or (known.get(name[1], 0) if name else 0) or known.get(text, 0)
@@ -234,9 +306,28 @@ class _Places:
                 last = known[text] = number
                 if name:
                     known[name[1]] = number
-            place = number - 1 if number else None
-            found.append(PassLine(text, place, self.nodes.get(number, ()), self.python.get(number, ())))
-        return tuple(found)
+            numbers.append((text, number))
+        return tuple(self._line(text, number) for text, number in _by_readers(numbers))
+
+    def _line(self, text: str, number: int) -> PassLine:
+        place = number - 1 if number else None
+        return PassLine(text, place, self.nodes.get(number, ()), self.python.get(number, ()))
+
+
+def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """A line that still leads nowhere follows the first line that reads the value it defines, such as a constant or an
+    argument of the function."""
+    reader: dict[str, int] = {}
+    found = []
+    for text, number in reversed(lines):
+        name = _NAME.match(text)
+        if name and not number and text.startswith(" "):
+            number = reader.get(name[1], 0)
+        if number:
+            used = _USED.findall(text)
+            reader.update(dict.fromkeys(used[1:] if name else used, number))
+        found.append((text, number))
+    return found[::-1]
 
 
 def _sequence(
@@ -253,36 +344,52 @@ def _sequence(
     passes = [LLVMPass(0, "as rendered", "", "IR", True, None, rendered, begins=True)]
     named: dict[str, str] = {run.argument: run.dump.name for run in runs if run.dump is not None and run.argument}
     count: dict[str, int] = {}
-    now, is_machine = rendered, False
+    now, is_machine, is_own = rendered, False, True
     for run in runs:
         name = run.dump.name if run.dump is not None else named.get(run.argument, run.argument)
         count[name] = count.get(name, 0) + 1
+        if run.on != "loop":  # LLVM does not say of which function: it is that of the pass before
+            is_own = not run.functions or first.on in run.functions
+        if not is_own:
+            continue
         begins = run.dump is not None and run.dump.is_machine and not is_machine
         if begins:
             is_machine, known = True, {}
         lines = now if run.dump is None or not run.dump.lines else places.lines(run.dump.lines, known)
         changed = [line.text for line in lines] != [line.text for line in now]
+        lines = lines if changed else now
         stage = "machine IR" if is_machine else "IR"
         took = times.get((name, count[name]))
-        passes.append(LLVMPass(len(passes), name, run.argument, stage, changed, took, lines, now, begins))
+        remarks = tuple(Remark(text, *places.subject(line)) for line, text in run.remarks)
+        passes.append(LLVMPass(len(passes), name, run.argument, stage, changed, took, lines, now, begins, remarks))
         now = lines
     end = places.lines(assembly, {})
     passes.append(LLVMPass(len(passes), "assembly", "", "assembly", True, None, end, now, True))
     return passes
 
 
-def _plain_assembly(assembly: str, name: str) -> list[str]:
-    """The instructions and labels of one function."""
-    lines, inside = [], False
+def _version() -> str:
+    """LLVM's version, as llvmlite has it."""
+    import llvmlite.binding as llvm
+
+    return ".".join(map(str, llvm.llvm_version_info))
+
+
+def _plain_assembly(assembly: str, name: str) -> list[tuple[str, int]]:
+    """The instructions and labels of one function, each with the line of its location."""
+    lines: list[tuple[str, int]] = []
+    inside, number = False, 0
     for line in assembly.expandtabs(8).splitlines():
         if line.startswith((f"{name}:", f"_{name}:")):
             inside = True
         if inside and line.startswith((".Lfunc_end", "Lfunc_end")):
             break
+        if match := _LOCATED.match(line):
+            number = int(match[1])
         text = line.split("#")[0].rstrip()
         if inside and text.strip() and not text.strip().startswith((".cfi", ".loc", ".p2align", ".size", ".file")):
-            lines.append(text)
+            lines.append((text, number if text.startswith(" ") else 0))
     return lines
 
 
-__all__ = ["LEVELS", "LLVMPassesError", "Pipeline", "kernel_passes", "module_passes"]
+__all__ = ["LEVELS", "LLVMPassesError", "Pipeline", "kernel_passes", "module_passes", "object_code"]

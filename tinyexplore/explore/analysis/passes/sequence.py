@@ -17,7 +17,13 @@ from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 CONTEXT = 2  # lines around a change
 SHOWN_REMARKS = 8
-_TABLE = re.compile(r"\s+(?:fi|cp|jt)#")  # of machine IR: places on the stack, constants, jump tables
+_FRAME = re.compile(
+    r"^\s+(?:fi|cp|jt)#|"  # of machine IR: places on the stack, constants, jump tables
+    r"\bframe-(?:setup|destroy)\b|CFI_INSTRUCTION|"
+    r"^\s+(?:RET\w*|ret|retq|push|pop)\b"
+)
+_VALUE = re.compile(r"%[\w.-]+")
+_COPIED = re.compile(r"^\s+(%[\w.-]+):\w+ = COPY ")
 _ADDED = "background:rgba(46,160,67,.18)"
 _REMOVED = "background:rgba(248,81,73,.18)"
 _PRE = "margin:0;font-family:var(--jp-code-font-family, monospace);font-size:12px;line-height:1.35;overflow-x:auto"
@@ -77,6 +83,8 @@ class LLVMPass(Readable):
     """The text before it."""
     begins: bool = False
     """Whether it is the first text of its language: the text stands there whole, and not as a diff."""
+    remarks: tuple[Remark, ...] = ()
+    """What it says of its optimizations."""
 
     @property
     def text(self) -> str:
@@ -85,23 +93,25 @@ class LLVMPass(Readable):
 
     @property
     def change(self) -> str:
-        """How many lines it added and removed; of the first text of a language, how many it has."""
+        """The numbers of added and removed lines as text; for the first text of a language, its number of lines."""
         if self.begins:
             return count_text(len(self.lines), "line")
+        if self.changed and not self.added and not self.removed:
+            return "reordered"
         return f"+{self.added} −{self.removed}" if self.changed else "no change"
 
     @property
     def added(self) -> int:
-        """How many lines it added or rewrote."""
+        """The number of lines that the pass added or rewrote."""
         return sum((Counter(self._texts(self.lines)) - Counter(self._texts(self.before))).values())
 
     @property
     def removed(self) -> int:
-        """How many lines it removed or rewrote."""
+        """The number of lines that the pass removed or rewrote."""
         return sum((Counter(self._texts(self.before)) - Counter(self._texts(self.lines))).values())
 
     def diff(self) -> str:
-        """What it changed, as a unified diff without a head. Where the language changes, the whole text."""
+        """The changes of the pass as a unified diff without a head; the whole text if the language changes."""
         return "\n".join(self._diff())
 
     def _diff(self) -> list[str]:
@@ -146,6 +156,97 @@ class LLVMPass(Readable):
         return f"<pre style='{_PRE}'>{''.join(rows)}</pre>"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Spill(ReadableRow):
+    """A value that has no register for a while: it is stored on the stack and loaded again."""
+
+    slot: int
+    """The place on the stack."""
+    bytes: int
+    """Its size."""
+    stores: int
+    """Instructions that store it."""
+    loads: int
+    """Instructions that load it."""
+    uop: int | None
+    """The place in the linear program of the UOp whose value it is."""
+    subject: str = ""
+    """This UOp as text."""
+    python: tuple[str, ...] = ()
+    """The lines of Python that lead to it."""
+    blocks: tuple[str, ...] = ()
+    """Its live range: the blocks that store or load it, in their order."""
+
+    @property
+    def live_range(self) -> str:
+        """Its live range as text: "from g1.body to r2.done"."""
+        if not self.blocks:
+            return ""
+        return f"in {self.blocks[0]}" if len(self.blocks) == 1 else f"from {self.blocks[0]} to {self.blocks[-1]}"
+
+    def in_words(self) -> str:
+        value = self.subject or "a value of several UOps"
+        live = f" {self.live_range}" if self.blocks else ""
+        return f"{value}: {self.bytes} bytes on the stack{live}, stored {self.stores}×, loaded {self.loads}×"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PipelineTimes(ReadableRow):
+    """How long a kernel runs as a pipeline compiles it, and as it was compiled: interleaved samples of one run, in a
+    process of their own."""
+
+    times_us: tuple[float, ...] = ()
+    """Of the pipeline."""
+    median_us: float | None = None
+    """The median, in microseconds."""
+    low_us: float | None = None
+    """The lower quartile."""
+    high_us: float | None = None
+    """The upper quartile."""
+    base_times_us: tuple[float, ...] = ()
+    """Of the kernel as it was compiled."""
+    base_median_us: float | None = None
+    """The median, in microseconds."""
+    base_low_us: float | None = None
+    """The lower quartile."""
+    base_high_us: float | None = None
+    """The upper quartile."""
+    verdict: str = "unknown"
+    """The pipeline beside the kernel: "faster", "slower", "noise", or "unknown" with too few samples."""
+    results: str = ""
+    """What its results were compared with, and how they differ."""
+    reason: str = ""
+    """Why there are no times."""
+
+    def in_words(self) -> str:
+        if self.reason or self.median_us is None or self.base_median_us is None:
+            return f"not timed: {self.reason or 'there are no samples'}"
+        own = _spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
+        base = _spread(self.base_median_us, self.base_low_us, self.base_high_us, len(self.base_times_us))
+        words = {"noise": "no difference beyond noise", "unknown": "too few samples to compare"}
+        return f"runs in {own}; as compiled {base}: {words.get(self.verdict, self.verdict)}"
+
+
+def _spread(median_us: float, low_us: float | None, high_us: float | None, samples: int) -> str:
+    if low_us is None or high_us is None:
+        return duration_text(median_us)
+    quartiles = f"{duration_text(low_us)} to {duration_text(high_us)}"
+    return f"{duration_text(median_us)} ({quartiles}, {count_text(samples, 'sample')})"
+
+
+def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
+    """Those that can lead to a UOp, from the last to the first."""
+    read: set[str] = set()
+    for line in reversed(lines):
+        copied = _COPIED.match(line.text)
+        if line.uop is None and copied is not None and copied[1] not in read:
+            continue  # nothing reads it
+        values = _VALUE.findall(line.text)
+        read.update(values[1:] if " = " in line.text else values)
+        if line.text.startswith(" ") and not _FRAME.search(line.text):
+            yield line
+
+
 class LLVMPasses(Readable, Sequence[LLVMPass]):
     """What LLVM makes of one kernel, pass by pass: a sequence of `LLVMPass`.
 
@@ -153,7 +254,16 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
     """
 
     def __init__(
-        self, kernel: str, cpu: str, pipeline: str, passes: Sequence[LLVMPass], remarks: Sequence[Remark] = ()
+        self,
+        kernel: str,
+        cpu: str,
+        pipeline: str,
+        passes: Sequence[LLVMPass],
+        remarks: Sequence[Remark] = (),
+        spills: Sequence[Spill] = (),
+        spilled_by: str = "",
+        llvm: str = "",
+        times: PipelineTimes | None = None,
     ) -> None:
         self.kernel = kernel
         """Name of the kernel, or of the function."""
@@ -163,7 +273,29 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         """What LLVM was asked to do, as text."""
         self.remarks = tuple(remarks)
         """What LLVM says of its optimizations: what it did, and what it could not do and why."""
+        self.spills = tuple(spills)
+        """The values that the register allocator put on the stack."""
+        self.spilled_by = spilled_by
+        """The pass that did so; "" where there are no spills."""
+        self.llvm = llvm
+        """LLVM's version."""
+        self.times = times
+        """How long the kernel runs as this pipeline compiles it; None where that was not asked."""
         self._passes = tuple(passes)
+
+    def with_times(self, times: PipelineTimes) -> LLVMPasses:
+        """The same passes, with the kernel's run time."""
+        return LLVMPasses(
+            self.kernel,
+            self.cpu,
+            self.pipeline,
+            self._passes,
+            self.remarks,
+            self.spills,
+            self.spilled_by,
+            self.llvm,
+            times,
+        )
 
     @overload
     def __getitem__(self, key: int | str) -> LLVMPass: ...
@@ -196,7 +328,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     @property
     def assembly(self) -> str:
-        """The end."""
+        """The assembly, the last text."""
         return self._passes[-1].text
 
     def find(self, name: str) -> tuple[LLVMPass, ...]:
@@ -205,10 +337,10 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     @property
     def linked(self) -> float:
-        """The share of instructions that lead to a UOp, over all texts."""
-        lines = [line for one in self.changed for line in one.lines]
-        instructions = [line for line in lines if line.text.startswith(" ") and not _TABLE.match(line.text)]
-        return sum(line.uop is not None for line in instructions) / len(instructions) if instructions else 1.0
+        """The share of instructions that lead to a UOp, over all texts. The frame of the function, its return and
+        copies that nothing reads belong to none, and do not count."""
+        found = [line.uop is not None for one in self.changed for line in _instructions(one.lines)]
+        return sum(found) / len(found) if found else 1.0
 
     def table(self) -> Table:
         """One row per pass that changed something."""
@@ -235,8 +367,10 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         )
 
     def _notes(self) -> tuple[str, ...]:
-        shown = [f"remark: {one.in_words()}" for one in self.remarks[:SHOWN_REMARKS]]
-        more = len(self.remarks) - len(shown)
+        times = [] if self.times is None else [f"the kernel {self.times.in_words()}"]
+        spills = [f"spilled by {self.spilled_by}: {one.in_words()}" for one in self.spills[:SHOWN_REMARKS]]
+        shown = times + spills + [f"remark: {one.in_words()}" for one in self.remarks[:SHOWN_REMARKS]]
+        more = len(self.remarks) - min(len(self.remarks), SHOWN_REMARKS)
         return (*shown, f"{more} more remarks: .remarks") if more else tuple(shown)
 
     def _repr_html_(self) -> str:
@@ -250,4 +384,4 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         return f"<p><strong>{escape(self._title())}</strong></p>{''.join(rows)}{notes}"
 
 
-__all__ = ["LLVMPass", "LLVMPasses", "PassLine", "Remark"]
+__all__ = ["LLVMPass", "LLVMPasses", "PassLine", "PipelineTimes", "Remark", "Spill"]

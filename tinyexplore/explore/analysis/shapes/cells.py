@@ -18,7 +18,11 @@ Box = tuple[tuple[int, int], ...]  # start and stop of each axis
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell(ReadableRow):
-    """An element: its logical `index`, and the `offset` at which it lies in memory, None in the padding."""
+    """An element of a view.
+
+    index: its logical index.
+    offset: its position in memory, None in the padding.
+    """
 
     index: tuple[int, ...]
     offset: int | None
@@ -30,7 +34,7 @@ class Cell(ReadableRow):
 
 
 def reach_of(tracker: ShapeTracker) -> int:
-    """How many places of memory there must be: one more than the last that is reached."""
+    """The number of memory elements that a view needs: the last position that it reaches, plus one."""
     view = tracker.views[0]
     if 0 in view.shape or view.has_no_valid_element:
         return 0

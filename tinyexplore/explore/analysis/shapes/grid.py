@@ -1,4 +1,4 @@
-"""The elements of a view of memory as a grid: where each lies, for a part that can be drawn."""
+"""The elements of a view of memory as a grid: the position of each, for a part that can be drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from tinyexplore.shape import ShapeTracker, View
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Other(ReadableRow):
-    """Another view of the same memory."""
+    """Another view of the same memory.
+
+    name: of the view.
+    tracker: its ShapeTracker.
+    node: its LazyBuffer in the trace, None for none.
+    """
 
     name: str
     tracker: ShapeTracker
@@ -24,10 +29,13 @@ class Other(ReadableRow):
 
 @dataclass(frozen=True)
 class ShapeGrid:
-    """A view of memory, how it came, and the part of it that is shown.
+    """A view of memory, the movements that made it, and the part that is shown.
 
-    steps: the movements, the first of which is where it began. size: places in memory. window: where the shown part
-    begins, an index. others: further views of the same memory.
+    steps: the movements; the first is where it began.
+    size: positions in memory.
+    name: of the memory.
+    window: the index at which the shown part begins.
+    others: further views of the same memory.
     """
 
     steps: tuple[MovementStep, ...]
@@ -50,12 +58,12 @@ class ShapeGrid:
 
     @property
     def law(self) -> str:
-        """What the last movement does, as text; "" where there was none."""
+        """The effect of the last movement as text; "" without a movement."""
         return self.steps[-1].law
 
     @property
     def formula(self) -> str:
-        """What the last movement does: "y[i0, i1] = x[i1, i0]"."""
+        """The formula of the last movement: "y[i0, i1] = x[i1, i0]"."""
         return self.steps[-1].formula
 
     # *** cells ***
@@ -82,7 +90,7 @@ class ShapeGrid:
         return Cell(index, self.tracker.index(index))
 
     def readers(self, place: int) -> tuple[Cell, ...]:
-        """The shown elements that lie at a place in memory: several where a stride is 0, none where it is left out."""
+        """The shown elements at a position in memory: several if a stride is 0, none if it is left out."""
         return tuple(cell for cell in self.cells if cell.offset == place)
 
     # *** the index expression ***
@@ -93,12 +101,12 @@ class ShapeGrid:
 
     @property
     def before(self) -> IndexText:
-        """Where element (i0, i1, …) lies, as the views say it."""
+        """The index expression of element (i0, i1, …), before simplification."""
         return self._texts[0]
 
     @property
     def after(self) -> IndexText:
-        """The same after the compiler's rules."""
+        """The index expression after the compiler's rules."""
         return self._texts[1]
 
 

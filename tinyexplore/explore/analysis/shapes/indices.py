@@ -1,4 +1,4 @@
-"""The index expression of a ShapeTracker: where in memory element (i0, i1, …) lies, and when there is one."""
+"""The index expression of a ShapeTracker: the position in memory of element (i0, i1, …), and its condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from tinyexplore.uop.rewrite import graph_rewrite
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IndexText(ReadableRow):
-    """`place` is where an element lies; `valid` when there is one, "" where always."""
+    """The index arithmetic of a view, as text.
+
+    place: the position of an element in memory.
+    valid: when the element is not padding, "" for always.
+    """
 
     place: str
     valid: str = ""
@@ -42,9 +46,9 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
 
 
 def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
-    """The index expression as the views say it, and what the rules of the compiler make of it."""
+    """The index expression according to the views, and after the compiler's rules."""
     axes, place, valid = index_uops(tracker)
-    with recording(Recorder()):  # nothing else is to hear of it
+    with recording(Recorder()):  # no other recorder gets its events
         after = graph_rewrite(place, SIMPLIFY)
         valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
     printer = printer_of(axes)

@@ -1,4 +1,4 @@
-"""Movements of a ShapeTracker as data: what each means in words and as a formula, and whether it fits a shape."""
+"""Movements of a ShapeTracker as data: the meaning of each as text and as a formula, and whether it fits a shape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LAWS = {
     "WINDOW": "sliding windows along an axis: two axes walk the same places, which are read several times",
     "DIAGONAL": "one axis walks two of equal size at once: its stride is the sum of theirs",
 }
-"""What each movement does, in words."""
+"""What each movement does, as text."""
 
 HINTS = {
     "RESHAPE": "the new shape: 6, 4 (one size may be -1)",
@@ -37,19 +37,23 @@ HINTS = {
     "EXPAND": "the new shape: axes of size 1 may grow",
     "PAD": "before and after of each axis: (1, 1), (0, 2)",
     "SHRINK": "start and stop of each axis: (0, 2), (1, 3)",
-    "FLIP": "the axes to turn round: 0",
+    "FLIP": "the axes to reverse: 0",
     "STRIDE": "a step for each axis, negative for backwards: 2, -1",
     "WINDOW": "axis, size, stride, dilation: 0, 3, 1, 1",
     "DIAGONAL": "two axes of equal size: 0, 1",
 }
-"""What is to be given for each movement."""
+"""The argument of each movement."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MovementStep(ReadableRow):
-    """One movement, done: `tracker` is what came of it. `formula`: which element of its source an element is.
+    """One movement.
 
-    `node`: the LazyBuffer that it is in a trace. The first step of a view has the op "BUFFER", or "VIEW".
+    op: the operation; of the first step "BUFFER" or "VIEW".
+    arg: its argument.
+    tracker: the view after it.
+    formula: which element of its source an element is.
+    node: its LazyBuffer in the trace, None for none.
     """
 
     op: str
@@ -60,7 +64,7 @@ class MovementStep(ReadableRow):
 
     @property
     def law(self) -> str:
-        """What such a movement does, in words."""
+        """The effect of a movement as text."""
         return LAWS.get(self.op, "")
 
 
@@ -78,43 +82,37 @@ def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> M
 
 
 def read_argument(op: str, text: str) -> Any:
-    """What somebody typed for a movement: "6, 4", "(1, 1), (0, 2)"."""
+    """The typed argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
     words = text.strip().rstrip(",")
     try:
-        found: list[Any] = list(literal_eval(f"({words},)")) if words else []
+        items: list[Any] = list(literal_eval(f"({words},)")) if words else []
     except (ValueError, SyntaxError):
         raise ShapeError(f"{op.lower()} {text!r}: give {HINTS.get(op.upper(), 'numbers')}") from None
-    is_one = len(found) == 1 and isinstance(found[0], tuple)
+    is_one = len(items) == 1 and isinstance(items[0], tuple)
     nested = op.upper() in ("PAD", "SHRINK")
-    return found[0] if is_one and (not nested or any(isinstance(item, tuple) for item in found[0])) else tuple(found)
+    return items[0] if is_one and (not nested or any(isinstance(item, tuple) for item in items[0])) else tuple(items)
+
+
+_FIRST_ARGUMENTS: dict[str, Callable[[Shape, int], Any]] = {  # of a shape and its largest axis
+    "RESHAPE": lambda shape, axis: shape[::-1] if shape != shape[::-1] else (prod(shape),),
+    "PERMUTE": lambda shape, axis: tuple(reversed(range(len(shape)))) if len(shape) > 1 else None,
+    "EXPAND": lambda shape, axis: tuple(4 if size == 1 else size for size in shape) if 1 in shape else None,
+    "PAD": lambda shape, axis: tuple((int(at == axis),) * 2 for at in range(len(shape))),
+    "SHRINK": lambda shape, axis: tuple((int(at == axis and size > 1), size) for at, size in enumerate(shape)),
+    "FLIP": lambda shape, axis: (axis,) if shape else None,
+    "STRIDE": lambda shape, axis: tuple(2 if at == axis else 1 for at in range(len(shape))),
+    "WINDOW": lambda shape, axis: (axis, min(3, shape[axis]), 1, 1) if shape and shape[axis] else None,
+}
 
 
 def suggestion(op: str, shape: Shape) -> str:
     """An argument that fits `shape`, to begin with; "" where none does."""
-    rank = len(shape)
-    largest = max(range(rank), key=lambda axis: shape[axis], default=0)
-    match op:
-        case "RESHAPE":
-            return _text(shape[::-1] if shape != shape[::-1] else (prod(shape),))
-        case "PERMUTE":
-            return _text(tuple(reversed(range(rank)))) if rank > 1 else ""
-        case "EXPAND":
-            return _text(tuple(4 if size == 1 else size for size in shape)) if 1 in shape else ""
-        case "PAD":
-            return _text(tuple((1, 1) if axis == largest else (0, 0) for axis in range(rank)))
-        case "SHRINK":
-            return _text(
-                tuple((1, size) if axis == largest and size > 1 else (0, size) for axis, size in enumerate(shape))
-            )
-        case "FLIP":
-            return _text((largest,)) if rank else ""
-        case "STRIDE":
-            return _text(tuple(2 if axis == largest else 1 for axis in range(rank)))
-        case "WINDOW":
-            return _text((largest, min(3, shape[largest]), 1, 1)) if rank and shape[largest] else ""
-        case _:
-            pairs = [(a, b) for b in range(rank) for a in range(b) if shape[a] == shape[b]]
-            return _text(pairs[0]) if pairs else ""
+    largest = max(range(len(shape)), key=lambda axis: shape[axis], default=0)
+    if op in _FIRST_ARGUMENTS:
+        argument = _FIRST_ARGUMENTS[op](shape, largest)
+    else:
+        argument = next(((a, b) for b in range(len(shape)) for a in range(b) if shape[a] == shape[b]), None)
+    return "" if argument is None else _text(argument)
 
 
 def _text(values: Sequence[Any]) -> str:
@@ -162,8 +160,8 @@ def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
                 _between(name, before, before + size, before + size + after)
                 for name, (before, after), size in zip(names, arg, source)
             ]
-            told = " and ".join(part for part in inside if part)
-            condition = f" where {told}, else 0" if told else ""
+            condition_text = " and ".join(part for part in inside if part)
+            condition = f" where {condition_text}, else 0" if condition_text else ""
         case "SHRINK":
             inner = [_shifted(name, start) for name, (start, _) in zip(names, arg)]
         case "FLIP":
@@ -172,8 +170,8 @@ def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
             inner = [_scaled(name, step, size) for name, step, size in zip(names, arg, source)]
         case "WINDOW":
             axis, _, stride, dilation = arg
-            walk = f"{_times(names[axis], stride)} + {_times(names[-1], dilation)}"
-            inner = [*names[:axis], walk, *names[axis + 1 : -1]]
+            index_text = f"{_times(names[axis], stride)} + {_times(names[-1], dilation)}"
+            inner = [*names[:axis], index_text, *names[axis + 1 : -1]]
         case _:
             first, second = arg
             inner = [*names[:second], names[first], *names[second:]]
@@ -198,7 +196,7 @@ def _between(name: str, start: int, stop: int, size: int) -> str:
     return f"{start} <= {name}" if start > 0 else f"{name} < {stop}" if stop < size else ""
 
 
-# *** what fits ***
+# *** valid arguments ***
 
 
 def _ints(op: str, shape: Shape, arg: Any, count: int | None = None) -> Shape:
@@ -226,14 +224,14 @@ def _pair(op: str, shape: Shape, pair: Any) -> tuple[int, int]:
 
 
 def _reshape(shape: Shape, arg: Any) -> Shape:
-    wanted = _ints("reshape", shape, arg)
+    sizes = _ints("reshape", shape, arg)
     size = prod(shape)
-    known = prod(value for value in wanted if value != -1)
-    if wanted.count(-1) == 1 and known > 0 and size % known == 0:
-        wanted = tuple([size // known if value == -1 else value for value in wanted])
-    if min(wanted, default=0) < 0 or prod(wanted) != size:
-        raise ShapeError(f"reshape {shape} to {wanted}: {size} elements, not {prod(wanted)}")
-    return wanted
+    product = prod(value for value in sizes if value != -1)
+    if sizes.count(-1) == 1 and product > 0 and size % product == 0:
+        sizes = tuple([size // product if value == -1 else value for value in sizes])
+    if min(sizes, default=0) < 0 or prod(sizes) != size:
+        raise ShapeError(f"reshape {shape} to {sizes}: {size} elements, not {prod(sizes)}")
+    return sizes
 
 
 def _permute(shape: Shape, arg: Any) -> Shape:
@@ -244,10 +242,10 @@ def _permute(shape: Shape, arg: Any) -> Shape:
 
 
 def _expand(shape: Shape, arg: Any) -> Shape:
-    wanted = _ints("expand", shape, arg, len(shape))
-    if any(size not in (1, new) or new < 0 for size, new in zip(shape, wanted)):
-        raise ShapeError(f"expand {shape} to {wanted}: only axes of size 1 can grow")
-    return wanted
+    sizes = _ints("expand", shape, arg, len(shape))
+    if any(size not in (1, new) or new < 0 for size, new in zip(shape, sizes)):
+        raise ShapeError(f"expand {shape} to {sizes}: only axes of size 1 can grow")
+    return sizes
 
 
 def _pad(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
@@ -274,7 +272,7 @@ def _flip(shape: Shape, arg: Any) -> Shape:
 def _stride(shape: Shape, arg: Any) -> Shape:
     steps = _ints("stride", shape, arg, len(shape))
     if 0 in steps:
-        raise ShapeError(f"stride {shape} by {steps}: a step of 0 goes nowhere")
+        raise ShapeError(f"stride {shape} by {steps}: a step of 0 does not move")
     return steps
 
 

@@ -23,7 +23,7 @@ _VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # of a Variable: "v=3"
 
 
 class NoShape(ValueError):
-    """A node that shows no memory: says what can be examined."""
+    """A node that shows no memory. The message names the nodes that do."""
 
 
 def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
@@ -39,7 +39,7 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
     base = chain[0]
     others = tuple(_others(_views(trace) if views is None else views, base, {node.id for node in chain}))
     size = max(
-        reach_of(one.tracker) for one in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in others))
+        reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in others))
     )
     return ShapeView(steps, size, base.name or f"{base.label.lower()} {base.id}", (), others)
 
@@ -82,14 +82,14 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
         return node
     origins = related(trace, node, "back", kind="lazybuffer")
     used = {source for one in origins if one.op in LAWS for source in one.src}
-    views = [one for one in origins if one.op in LAWS and one.id not in used]
+    views = [origin for origin in origins if origin.op in LAWS and origin.id not in used]
     if not views and not origins:
-        raise NoShape(f"node {node.id} ({node.label}) came from no tensor")
-    return max(views, key=lambda one: len(_chain(trace, one)), default=origins[0])
+        raise NoShape(f"node {node.id} ({node.label})belongs to no tensor")
+    return max(views, key=lambda view: len(_chain(trace, view)), default=origins[0])
 
 
 def _chain(trace: Trace, node: Node) -> list[Node]:
-    """The node that lies in memory or is computed, and the movements from there to `node`."""
+    """The node in memory, or the computed node, and the movements from there to `node`."""
     chain = [node]
     while chain[-1].op in LAWS and chain[-1].src:
         chain.append(trace.nodes[chain[-1].src[0]])
@@ -114,7 +114,7 @@ def _read(text: str) -> Any:
     try:
         return literal_eval(_VALUE.sub(r"\1", text))
     except (ValueError, SyntaxError):
-        raise ShapeError(f"{text} has sizes that change from call to call: none can be drawn") from None
+        raise ShapeError(f"{text} has sizes that change from call to call and cannot be drawn") from None
 
 
 def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:

@@ -1,4 +1,4 @@
-"""A ShapeView as a static picture: the elements with their places, beside memory with what is read of it."""
+"""A ShapeView as a static picture: the elements with their positions, beside memory with the elements that are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ _OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their col
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What is drawn, and how large it is."""
+    """A drawn grid.
+
+    parts: SVG elements.
+    width: in pixels.
+    height: in pixels.
+    """
 
     parts: list[str]
     width: float
@@ -89,7 +94,7 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
 
 
 def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
-    """Memory in rows: what is read, how often, and which other views read it."""
+    """Memory in rows: the elements that are read, how often, and by which other views."""
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))
     wide = _cell_width(stop)

@@ -25,7 +25,7 @@ def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mas
 
 
 def step_text(view: ShapeGrid) -> str:
-    """How it came: "2×3 → permute (1, 0) → 3×2"."""
+    """A movement as text: "2×3 → permute (1, 0) → 3×2"."""
     first, *rest = view.steps
     parts = [shape_text(first.tracker.shape)]
     for step in rest:

@@ -89,7 +89,7 @@ class ShapeView(ShapeGrid):
     """A grid that can be moved, scrolled and shown."""
 
     def at(self, *index: int) -> ShapeView:
-        """The same, shown from `index` on."""
+        """The view, shown from `index` on."""
         return replace(self, window=tuple(index))
 
     # *** moving ***
@@ -131,7 +131,7 @@ class ShapeView(ShapeGrid):
         return self.moved("diagonal", (first, second))
 
     def back(self) -> ShapeView:
-        """Without the last movement."""
+        """The view without its last movement."""
         return self if len(self.steps) == 1 else replace(self, steps=self.steps[:-1], window=())
 
     # *** showing ***
@@ -171,36 +171,36 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
     return ShapeView(steps, reach if size is None else size, name or _name_of(what), (), beside)
 
 
-def steps_of(what: Any) -> tuple[MovementStep, ...]:
-    """How a view came, as far as `what` knows: movements of a LazyBuffer or Tensor, else only itself."""
-    if isinstance(what, Tensor):
-        what = what.lazydata
-    if isinstance(what, LazyBuffer):
+def steps_of(value: Any) -> tuple[MovementStep, ...]:
+    """The movements that made a view: those of a LazyBuffer or Tensor, else only the view itself."""
+    if isinstance(value, Tensor):
+        value = value.lazydata
+    if isinstance(value, LazyBuffer):
         moves = []
-        while what.op in OpGroups.MOVEMENT and what.buffer is None:
-            moves.append(what)
-            what = what.src[0]
-        steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(what.shape)))]
+        while value.op in OpGroups.MOVEMENT and value.buffer is None:
+            moves.append(value)
+            value = value.src[0]
+        steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(value.shape)))]
         for move in reversed(moves):
             steps.append(moved(steps[-1].tracker, move.op.name, move.arg))
         return tuple(steps)
-    if isinstance(what, tuple):
-        return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(what))),)
-    if isinstance(what, View):
-        what = ShapeTracker((what,))
-    if not isinstance(what, ShapeTracker):
-        raise TypeError(f"explore.shape of a {type(what).__name__}: give a ShapeTracker, View, Tensor or a shape")
-    return (MovementStep("BUFFER" if what.contiguous else "VIEW", None, what),)
+    if isinstance(value, tuple):
+        return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(value))),)
+    if isinstance(value, View):
+        value = ShapeTracker((value,))
+    if not isinstance(value, ShapeTracker):
+        raise TypeError(f"explore.shape of a {type(value).__name__}: give a ShapeTracker, View, Tensor or a shape")
+    return (MovementStep("BUFFER" if value.contiguous else "VIEW", None, value),)
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     if not all(type(size) is int for size in sizes):
-        raise ShapeError(f"the shape {tuple(sizes)} has sizes that change from call to call: none can be drawn")
+        raise ShapeError(f"the shape {tuple(sizes)} has sizes that change from call to call and cannot be drawn")
     return tuple(sizes)
 
 
-def _name_of(what: Any) -> str:
-    return "buffer" if isinstance(what, Tensor | LazyBuffer) else "memory"
+def _name_of(value: Any) -> str:
+    return "buffer" if isinstance(value, Tensor | LazyBuffer) else "memory"
 
 
 def _views_data(tracker: ShapeTracker) -> tuple[ViewData, ...]:

@@ -1,1 +1,1 @@
-"""Is a kernel fast, and if not, why? Facts (measured or modelled), rules in order, and the sentence."""
+"""Verdicts on the speed of kernels: measured and modelled facts, ordered rules, and the resulting sentence."""

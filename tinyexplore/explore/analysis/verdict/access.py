@@ -26,14 +26,19 @@ MOST_STREAMS = 32  # runs side by side whose next pieces a hardware prefetcher s
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CacheShape(ReadableRow):
-    """A cache: `nbytes` in all, `ways` of each set, `sets`."""
+    """A cache.
+
+    nbytes: its size.
+    ways: the lines of a set.
+    sets: how many sets there are.
+    """
 
     nbytes: int
     ways: int
 
     @property
     def sets(self) -> int:
-        """How many sets it has."""
+        """The number of sets."""
         return max(1, self.nbytes // (self.ways * LINE))
 
 
@@ -57,16 +62,16 @@ class Operand(ReadableRow):
         return strides_of(self.index.src[1])
 
     def stride(self, loop: UOp) -> int | None:
-        """By how many elements a step of `loop` moves it; None where data or a division decide."""
+        """The stride of the operand in `loop`, in elements; None where it depends on data or on a division."""
         return self._strides.get(loop, 0)
 
     def varies(self, loop: UOp) -> bool:
-        """Whether a step of `loop` moves it."""
+        """Whether the operand's address depends on `loop`."""
         return loop in self.index.ranges
 
     @cached_property
     def is_data_dependent(self) -> bool:
-        """Whether a loaded value is part of its index."""
+        """Whether the index contains a loaded value (a gather)."""
         return any(node.op is Ops.LOAD for node in self.index.src[1].toposort())
 
     def inside(self, depth: int) -> int:
@@ -77,7 +82,11 @@ class Operand(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Runs(ReadableRow):
-    """Contiguous bytes of one visit, and bytes from there to the next visit (None: it goes on where it ended)."""
+    """A regular access pattern.
+
+    run_bytes: contiguous bytes of one visit.
+    pitch_bytes: bytes from one visit to the next, None where they are contiguous.
+    """
 
     run_bytes: int
     pitch_bytes: int | None
@@ -94,7 +103,7 @@ class AccessPattern:
 
     @property
     def operands(self) -> list[Operand]:
-        """Those of all statements."""
+        """The operands of all statements."""
         return [operand for operands in self.statements for operand in operands]
 
     def step_bytes(self, loops: Sequence[UOp], depth: int) -> int:
@@ -109,7 +118,7 @@ class AccessPattern:
         return sum(touched.values())
 
     def traffic(self, cache: CacheShape) -> tuple[dict[int, int], tuple[int, int] | None]:
-        """Bytes of each buffer that come from beyond a cache; (buffer, pitch) of a conflict of its sets, or None.
+        """Bytes of each buffer that the cache must fetch, and (buffer, pitch) of a conflict of its sets, or None.
 
         A loop whose single step fits into the cache reads each byte once; the loops outside read it again.
         """
@@ -144,7 +153,7 @@ class AccessPattern:
 
 
 def runs_of(operand: Operand) -> Runs:
-    """The contiguous run of a visit, and the jump to the next one, from the strides, inside out."""
+    """The contiguous run of a use and the pitch to the next use, computed from the strides, innermost loop first."""
     tile = [loop for loop in operand.loops if _is_written_out(loop)]
     run, pitch, streams = 1, None, 1
     steps = ((abs(step), loop.size) for loop in tile if operand.varies(loop) and (step := operand.stride(loop)))
@@ -178,16 +187,18 @@ def runs_of(operand: Operand) -> Runs:
 
 
 def size_of(loop: UOp) -> int:
-    """How often a loop runs; 1 where only the run knows."""
+    """The number of iterations of a loop; 1 where its size is known only at run time."""
     return loop.src[0].arg if loop.src[0].op is Ops.CONST else 1
 
 
 def crosses_lines(operand: Operand) -> bool:
-    """Whether its vectors begin at places that are no multiple of a cache line."""
+    """Whether some of its vectors straddle two cache lines, because their addresses are not multiples of their size."""
     vectors = [loop for loop in operand.loops if loop.arg.kind is AxisKind.VECTOR]
     is_vector = any(operand.varies(loop) and operand.stride(loop) in (1, None) for loop in vectors)
+    lanes = prod(size_of(loop) for loop in vectors if operand.varies(loop))
+    width = min(LINE, lanes * operand.item_bytes)
     steps = [operand.stride(loop) for loop in operand.loops if loop not in vectors and operand.varies(loop)]
-    return is_vector and any(step and step * operand.item_bytes % LINE for step in steps)
+    return is_vector and any(step and step * operand.item_bytes % width for step in steps)
 
 
 def _operand(index: UOp, loops: tuple[UOp, ...]) -> Operand:
@@ -214,7 +225,7 @@ def _conflict(
             pitch = abs(step or 0) * operand.item_bytes
             if pitch >= LINE and pitch % LINE == 0:
                 shared = gcd(pitch // LINE, cache.sets)
-                if shared > 1 and size_of(loop) > cache.ways * (cache.sets // shared):
+                if shared > 1 and size_of(loop) >= cache.ways * (cache.sets // shared):  # another line needs one too
                     return operand.buffer, pitch
     return None
 

@@ -1,4 +1,4 @@
-"""What a kernel's program and assembly say: operations executed, accumulations repeated, cycles of the hot loop."""
+"""Facts from a kernel's program and assembly: executed operations, repeated accumulations, cycles of the hot loop."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from math import prod
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.byhand.ports import port_words
-from tinyexplore.explore.analysis.byhand.throughput import (
+from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.models.ports import port_words
+from tinyexplore.explore.analysis.models.throughput import (
     ThroughputError,
-    _times_unrolled,
+    loop_of_program,
     loop_weights,
     throughput,
 )
-from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.explore.analysis.verdict.access import size_of
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.kernel import Kernel
@@ -118,6 +118,8 @@ class CodeModel(ReadableRow):
     """The modelled time / the measured time."""
     measured: float
     """Cycles of one iteration by the measured time."""
+    is_carried: bool
+    """Whether an iteration waits for a result of the one before."""
     ports: str
     """The busiest ports as text; "" where the model may name none."""
     source: str
@@ -136,7 +138,7 @@ def code_model(
     has_ports: bool,
     tool: bool = True,
 ) -> tuple[CodeModel | None, str]:
-    """The model, and why there is none or what it lacks ("" for neither).
+    """The model of the kernel's instructions, and a text: why there is no model, or what the model lacks, else "".
 
     fma_a_cycle: full-width multiply-adds that one core begins in a cycle, measured. has_ports: whether the tool may
     name ports. tool: whether to ask llvm-mca.
@@ -147,14 +149,13 @@ def code_model(
         return None, "the clock of this CPU was not measured"
     if _open_sizes(uops):
         return None, "the sizes of its loops are known only when it runs"
-    most = _most_steps(uops)
-    each = -(-most // threads) if threads > 1 else most
-    unrolled = _times_unrolled([assembly[k] for k in range(loop.lines[0], loop.lines[1] + 1)], uops)
-    measured = time_us * clock_ghz * 1e3 / max(each, 1) * unrolled
+    place, steps, unrolled = loop_of_program(assembly[loop.lines[0] : loop.lines[1] + 1], uops)
+    measured = time_us * clock_ghz * 1e3 / max(steps / threads, 1.0) * unrolled
     weights = [weight for _, weight in loop_weights(uops)]
-    others = sum(weights) / max(weights) if weights else 1.0
+    others = sum(weights) / weights[place] if weights and weights[place] else 1.0
     counted = max(loop.arithmetic / max(fma_a_cycle, 0.1), loop.instructions / WIDTH)
-    cycles, ports, lacks = max(counted, _chain_cycles(uops)), "", ""
+    chain = _chain_cycles(uops)
+    cycles, ports, lacks = max(counted, chain), "", ""
     busiest, source = counted, "instructions counted, dependence chains by the program"
     if tool:
         try:
@@ -171,23 +172,11 @@ def code_model(
         except ThroughputError as error:
             lacks = str(error)
     explains = cycles * others / measured if measured else 0.0
-    return CodeModel(cycles, busiest, explains, measured, ports if has_ports else "", source), lacks
+    return CodeModel(cycles, busiest, explains, measured, chain > 0, ports if has_ports else "", source), lacks
 
 
 def _open_sizes(uops: Sequence[UOp]) -> bool:
     return any(node.op is Ops.RANGE and node.src[0].op is not Ops.CONST for node in uops)
-
-
-def _most_steps(uops: Sequence[UOp]) -> int:
-    """Steps of the innermost loop that runs most often."""
-    most, times = 0, [1]
-    for node in uops:
-        if node.op is Ops.RANGE:
-            times.append(times[-1] * size_of(node))
-            most = max(most, times[-1])
-        elif node.op is Ops.ENDRANGE:
-            times.pop()
-    return most
 
 
 def _chain_cycles(uops: Sequence[UOp]) -> float:
@@ -235,8 +224,10 @@ def executed_operations(uops: Sequence[UOp]) -> int:
 
 
 def integer_operations(uops: Sequence[UOp]) -> int:
-    """Multiply-adds of integers in whose time the integer operations of one run are done, lane by lane: as many as
-    there are multiplications, or a quarter of the others. Those that only compute places in memory do not count."""
+    """Multiply-adds of integers that take as long as the integer operations of one run, lane by lane.
+
+    It is the number of multiplications, or a quarter of the others. Index arithmetic does not count.
+    """
     counted = _values(uops)
     products = others = 0
     times = [1]
@@ -253,7 +244,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
 
 
 def _values(uops: Sequence[UOp]) -> set[UOp]:
-    """What is stored or accumulated, and what that is computed from, without places in memory."""
+    """The stored or accumulated values and all values that they are computed from, without addresses."""
     found: set[UOp] = set()
     waiting = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
     while waiting:

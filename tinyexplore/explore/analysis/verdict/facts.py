@@ -1,9 +1,9 @@
-"""What is measured or modelled of one kernel: all that the rules decide by, as plain data."""
+"""The measured and modelled facts about one kernel, as plain data: the input of the rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tinyexplore.execute.sampling import MOST_WAITED
@@ -45,7 +45,7 @@ class KernelFacts(ReadableRow):
     launch_us: float
     """The smallest kernel."""
     bytes_moved: int
-    """Bytes that it must move at least; of a table of which data choose, those chosen."""
+    """Bytes that it must move at least. Of a table that it reads at data-dependent addresses: those that it reads."""
     bytes_written: int
     """Of these, those written."""
     level: str
@@ -82,6 +82,8 @@ class KernelFacts(ReadableRow):
     """Whether these are stores."""
     pattern_us: float = 0.0
     """Its bytes beyond the L2, in the runs in which it accesses them."""
+    fetch_us: float = 0.0
+    """The cache lines that its stores fetch from memory before they write them, where they go through the caches."""
     refill_us: float = 0.0
     """Its bytes beyond the L1, at the rate of the L2."""
     l2_traffic: float = 1.0
@@ -122,6 +124,8 @@ class KernelFacts(ReadableRow):
     """Of one iteration of the hot loop."""
     busiest: float = 0.0
     """Cycles without waiting for results."""
+    is_carried: bool = True
+    """Whether an iteration of the hot loop waits for a result of the one before."""
     code_share: float = 0.0
     """The modelled time / the measured time."""
     measured_cycles: float = 0.0
@@ -134,12 +138,12 @@ class KernelFacts(ReadableRow):
     """What could not be measured or modelled, and why."""
 
     def as_data(self) -> dict[str, Any]:
-        """For a file of stored facts."""
+        """The facts as plain data for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> KernelFacts:
-        """What `as_data` wrote, also by an earlier version."""
+        """The facts that `as_data` wrote, also those of an earlier version."""
         known = {one.name for one in fields(KernelFacts)}
         given = {name: value for name, value in data.items() if name in known}
         opts = given.get("opts")
@@ -155,14 +159,25 @@ class KernelFacts(ReadableRow):
     def is_spread(self) -> bool:
         """Whether the fastest sample took less than SPREAD of the median: the machine was not as fast all the time.
 
-        Another machine on the same host slows this one down, and no counter here tells.
+        Another machine on the same host slows this one down, and no counter here shows it.
         """
         return self.time_us >= SHORT_US and self.best_us < SPREAD * self.time_us
 
     @property
     def judged_us(self) -> float:
-        """The time that is judged: the median, and the fastest sample of disturbed ones."""
+        """The time by which the rules choose the kind: the median, and the fastest sample of disturbed ones."""
         return self.best_us if self.is_disturbed else self.time_us
+
+    def at_median(self) -> KernelFacts:
+        """These facts with the median as the time that is judged: for figures that stand beside other medians."""
+        scale = self.judged_us / self.time_us if self.time_us else 1.0
+        return replace(
+            self,
+            best_us=self.time_us,
+            waited=None,
+            code_share=self.code_share * scale,
+            measured_cycles=self.measured_cycles / scale if scale else 0.0,
+        )
 
     @property
     def least_us(self) -> tuple[float, float]:
@@ -178,7 +193,7 @@ class KernelFacts(ReadableRow):
 
     @property
     def own_limit_us(self) -> float:
-        """The same of as many threads as share the kernel."""
+        """The least time on this machine with the number of threads that share the kernel."""
         return max(self.own_memory_us, self.own_compute_us) + self.launch_us
 
     @property

@@ -10,9 +10,9 @@ from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
 from tinyexplore.explore.tracefile.texts import figures_text
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.analysis.byhand.gpu import GPUView
-    from tinyexplore.explore.analysis.byhand.warp_accesses import WarpAccess
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.gpu import GPUView
+    from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 
 USED = 0.5  # of the bytes that memory moves: with less, an access is not coalesced
@@ -24,7 +24,7 @@ HELD = 0.25  # of a multiprocessor's warps: fewer do not hide the latency of mem
 
 
 def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """The verdict of the model alone, which says so. It has no share: nothing was measured."""
+    """The verdict on a GPU kernel by the model alone; its text says so. It has no share: nothing was measured."""
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 
 
@@ -69,7 +69,7 @@ def _judged(
     if items <= SMALL_ITEMS and info.bytes_moved <= SMALL_BYTES and info.flops <= 64 * SMALL_BYTES:
         return (
             "launch overhead",
-            f"Too small to matter. {items:,} work-items do not fill a GPU; the launch takes longer.",
+            f"Launch overhead. {items:,} work-items do not fill a GPU; the launch takes longer.",
         )
     if worst is not None and worst.efficiency is not None and worst.efficiency < USED:
         access = "stores to" if worst.stored else "loads of"

@@ -1,20 +1,21 @@
-"""Verdicts on the kernels of a view: each is judged once, kernels of one program once for all."""
+"""Verdicts on the kernels of a view. Kernels with the same program are judged once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.analysis.byhand.asked import NotKeptError
+from tinyexplore.explore.analysis.models.asked import NotKeptError
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.measured import facts_of
-from tinyexplore.explore.analysis.verdict.rules import judge
+from tinyexplore.explore.analysis.verdict.rules import NEEDS_MODEL, judge
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
 
+VECTORS = ("VECTOR", "UPCAST:VECTOR")  # opts
 NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "compute", "bandwidth", "re-reads")
 
 
@@ -22,7 +23,7 @@ def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
     known = view.verdicts
     if number not in known:
-        if view.kept(number).spec.target.has_local:
+        if view.captured(number).spec.target.has_local:
             known[number] = gpu_verdict(view, number)
         else:
             known[number] = _judged(view, number)
@@ -33,14 +34,27 @@ def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """llvm-mca takes 15 to 70 ms; most kernels need no such model."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
-    is_decided = rule is not None and likely in NEEDS_NO_MODEL and (facts.share >= 0.65 or likely not in ("compute",))
+    is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
     if not is_decided or likely in ("compute", "bandwidth") and facts.share < 0.65:
         facts = facts_of(view, number)
-    return verdict_of(facts)
+    return _with_llvm(view, number, verdict_of(facts))
+
+
+def _with_llvm(view: KernelAnalyses, number: int, found: SpeedVerdict) -> SpeedVerdict:
+    """Names the values that LLVM spills, or quotes why it has no vectors for a loop."""
+    if found.likely not in ("spills", "not vectorized") or found.facts is None:
+        return found
+    if found.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in found.facts.opts or ()):
+        return found  # LLVM was not to do it
+    said = view.said_by_llvm(number, found.likely)
+    if not said:
+        return found
+    evidence = Evidence("LLVM", said, "llvm")
+    return replace(found, text=f"{found.text} {said}", evidence=(*found.evidence, evidence))
 
 
 def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
-    """Those of all kernels that have one, in the kernels' order."""
+    """The verdicts on all kernels that have one, in the order of the kernels."""
     found = []
     for kernel in view.trace.kernels:
         try:
@@ -56,7 +70,11 @@ def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TrialRow(ReadableRow):
-    """Something to try, and what it gained."""
+    """A suggestion that was tried.
+
+    text: the suggestion.
+    result: what it gained.
+    """
 
     text: str
     result: str
@@ -64,7 +82,20 @@ class TrialRow(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerdictRow(ReadableRow):
-    """A verdict as views show it: see `SpeedVerdict`."""
+    """A verdict as views show it: see `SpeedVerdict`.
+
+    kernel: its number, None for the whole program.
+    name: of the kernel.
+    kind: the bottleneck, one of `KINDS`.
+    likely: for "noise" the kind by the fastest sample, else `kind`.
+    level: "L1", "L2", "L3" or "memory"; "" for other kinds.
+    share: the least time on this machine / the median; None where one of them is unknown.
+    tone: "fast", "middle", "slow", or "none" where speed does not matter or is unknown.
+    text: the verdict as a sentence.
+    evidence: the figures that it is based on.
+    suggestions: what could make it faster.
+    missing: figures that were not available.
+    """
 
     kernel: int | None
     name: str
@@ -81,14 +112,18 @@ class VerdictRow(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerdictList(ReadableRow):
-    """The verdicts on the kernels that have one, and on the program; None where no kernel has one."""
+    """The verdicts of a trace.
+
+    rows: those of the kernels that have one.
+    whole: that of the program, None where no kernel has one.
+    """
 
     rows: tuple[VerdictRow, ...]
     whole: VerdictRow | None
 
 
 def verdict_list(view: KernelAnalyses) -> VerdictList:
-    """What views show."""
+    """The verdicts of a trace as views show them."""
     rows = tuple(_row(one) for one in all_verdicts(view))
     return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
 

@@ -8,8 +8,9 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.analysis.byhand.throughput import common_path
+from tinyexplore.explore.analysis.machine.probes import slow_arithmetic
 from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.models.throughput import common_path
 from tinyexplore.explore.analysis.verdict.access import (
     LINE,
     AccessPattern,
@@ -33,8 +34,8 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.uop import AxisKind, Ops
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.recording.kept import CapturedKernel
+    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.recording.captured import CapturedKernel
     from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.target import Target
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
 L1_WAYS, L2_WAYS = 8, 16
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
-SPARSE = 0.75  # of its buffers' bytes: a kernel that touches less is judged by what it touches
+SPARSE = 0.75  # of its buffers' bytes: a kernel that accesses less is judged by its footprint
 LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
 NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
 PAYS = 1.3  # times the rate of the kernel's instructions from which on others are worth a word
@@ -54,7 +55,7 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
     """
     view.measure_ceilings()
-    kept = view.kept(number)
+    kept = view.captured(number)
     info = view.trace.kernels[number]
     run = next((one for one in view.trace.runs if one.kernel == number), None)
     known = Ceilings("", "", view.trace.ceilings)
@@ -69,7 +70,7 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
 
 
 class _Loops:
-    """What the loops of a kernel and the ceilings say together."""
+    """Figures from the loops of a kernel and this machine's ceilings."""
 
     def __init__(
         self, kept: CapturedKernel, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
@@ -88,12 +89,14 @@ class _Loops:
         self.random_buffers = {one.buffer for one in self.random}
 
     def facts(self, run: Run | None) -> KernelFacts:
-        """All but what the assembly says."""
+        """The facts without those from the assembly."""
         moved, written = self._bytes()
         operations, arithmetic, peaks, unused = self._arithmetic()
         samples = sorted(run.times_us) if run is not None and run.warm else []
         time_us = median(samples) if samples else 0.0
         missing = [] if self.known.rows else ["no ceilings were measured for this machine and target"]
+        if slow_arithmetic(self.known.rows, self.target.vector_bytes // 4):
+            missing.append("how high the float32 ceiling is: it was measured under load, and is too low for this clock")
         memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
         level = self._level(moved, written)
         return replace(
@@ -127,7 +130,7 @@ class _Loops:
         )
 
     def _bytes(self) -> tuple[int, int]:
-        """Bytes that must move, and of these those that are written."""
+        """The bytes that must move, and how many of them are written."""
         touched = {buffer: self._touched(buffer) for buffer in self.sizes}
         if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
@@ -144,7 +147,7 @@ class _Loops:
         return read + written, written
 
     def _touched(self, buffer: int) -> int:
-        """Bytes of the cache lines of a buffer that the kernel touches; all, where that is not known."""
+        """Bytes of the cache lines of a buffer that the kernel accesses; all, where that is unknown."""
         mine = [one for one in self.pattern.operands if one.buffer == buffer]
         return min(self.sizes[buffer], sum(one.inside(0) for one in mine))
 
@@ -152,20 +155,27 @@ class _Loops:
         """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
         types = self.info.arithmetic
         dots = next((one for one in types if one.endswith(("dot", "tile"))), "")
-        floats = "float64" if "float64" in types and "float32" not in types else "float32"
-        kind = dots or (floats if types else "int32")
         redundant = redundancy(self.uops, self.kernel)
         if dots:
-            operations = self.info.flops
-        elif kind == "int32":
-            operations = round(2 * integer_operations(self.uops) / (redundant if redundant >= 2 else 1))
+            kind, operations = dots, self.info.flops
         else:
-            operations = round(2 * executed_operations(self.uops) / (redundant if redundant >= 2 else 1))
+            kind, operations = self._longest_arithmetic(redundant if redundant >= 2 else 1)
         peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
         rates = {one: self._peak(one, self.all_threads) for one in self._narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
         unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
         return operations, kind, (peak, own), unused
+
+    def _longest_arithmetic(self, redundant: float) -> tuple[str, int]:
+        """The type whose operations take longest at their peak, and how many operations of it are needed."""
+        types = self.info.arithmetic
+        floats = "float64" if "float64" in types and "float32" not in types else "float32"
+        counts = {"int32": 2 * integer_operations(self.uops) / redundant}
+        if types:
+            counts[floats] = 2 * executed_operations(self.uops) / redundant
+        peaks = {kind: self._peak(kind, self.all_threads) for kind in counts}
+        kind = max(counts, key=lambda one: (counts[one] / peaks[one] if peaks[one] else 0.0, one != "int32"))
+        return kind, round(counts[kind])
 
     def _narrow_instructions(self) -> tuple[str, ...]:
         """The instructions that multiply and add the types of a sum of products; an operand that another kernel
@@ -180,7 +190,7 @@ class _Loops:
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _origin(self, buffer: int) -> str:
-        """The type of a buffer; of one that a kernel made of another one of as many elements, that one's."""
+        """The type of a buffer. If a kernel converted it from a buffer of the same size, the type of that buffer."""
         mine = self.trace.buffers[buffer]
         if mine.maker is not None and mine.dtype in ("float32", "int32"):
             sources = [self.trace.buffers[one] for one in self.trace.kernels[mine.maker].buffers if one != buffer]
@@ -210,7 +220,7 @@ class _Loops:
         return self._scaled(found, self.known.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
-        """By the caches of a core for small sets; beyond these by the measured curve."""
+        """The memory level of a working set: by the sizes of a core's caches, and beyond them by the measured curve."""
         if nbytes <= self.target.l1_bytes * self.threads:
             return "L1"
         if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
@@ -221,7 +231,7 @@ class _Loops:
     # *** patterns ***
 
     def _patterns(self, moved: int, written: int) -> KernelFacts:
-        """A Facts with what the access patterns say; the rest is 0."""
+        """Facts from the access patterns; all other fields are 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
         beyond_l2, far = self.pattern.traffic(l2)
@@ -268,7 +278,7 @@ class _Loops:
         return nbytes / rate / 1e3 if rate else 0.0
 
     def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
-        """The time of an operand's traffic in the runs in which it comes."""
+        """The time of an operand's traffic, given the length of its contiguous runs."""
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
         if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
@@ -296,9 +306,11 @@ class _Loops:
     # *** code ***
 
     def with_code(self, found: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
-        """`found` with what the assembly says."""
+        """`found` with the facts from the assembly."""
         if loop is None:
             return replace(found, missing=(*found.missing, "no assembly of x86 with a loop to read"))
+        if found.level == "memory" and not loop.past_caches:
+            found = replace(found, fetch_us=self._memory_us(found.bytes_written, 0, found.threads))
         found = replace(
             found,
             has_code=True,
@@ -332,6 +344,7 @@ class _Loops:
             has_model=True,
             cycles=model.cycles,
             busiest=model.busiest,
+            is_carried=model.is_carried,
             code_share=model.explains,
             measured_cycles=model.measured,
             ports=model.ports,
@@ -360,7 +373,7 @@ def _is_random(operand: Operand) -> bool:
 
 
 def _visits(operand: Operand) -> int:
-    """How often data choose a place: the steps of the loops that move it by no known stride, and of those outside."""
+    """The number of data-dependent accesses: iterations of the loops without a known stride and of those outside."""
     unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
     last = max(unknown, default=len(operand.loops) - 1)
     return prod(size_of(loop) for loop in operand.loops[: last + 1])

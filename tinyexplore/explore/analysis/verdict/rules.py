@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.verdict.facts import KernelFacts
+from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 KINDS = (
@@ -27,12 +27,18 @@ KINDS = (
     "noise",
     "unexplained",
 )
-OFF = 1.3  # a model that takes so many times the measured time is wrong: it may name no port
+OFF = 1.3  # times the measured time: a model that takes longer is wrong, and names no port
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BottleneckRule(ReadableRow):
-    """kind: what the kernel is where `holds`. threshold: when that is, as a sentence. reason: why, as a sentence."""
+    """A rule of the verdict.
+
+    kind: the bottleneck of a kernel for which the rule holds.
+    threshold: when it holds, as a sentence.
+    reason: why, as a sentence.
+    holds: the test.
+    """
 
     kind: str
     threshold: str
@@ -51,7 +57,7 @@ def _is_compute_longer(facts: KernelFacts) -> bool:
 
 
 def _launch(facts: KernelFacts) -> bool:
-    """The smallest kernel takes a third of it, or its work is less than half a launch."""
+    """Whether launch overhead dominates: the time is at most 3 launches, or 6 if the work is below half a launch."""
     is_tiny = max(facts.least_us) < 0.5 * facts.launch_us
     return facts.judged_us <= (6 if is_tiny else 3) * facts.launch_us
 
@@ -70,6 +76,13 @@ def _pattern(facts: KernelFacts) -> float:
     return explains(facts, facts.pattern_us)
 
 
+def _bytes(facts: KernelFacts) -> float:
+    """The share of the time that its bytes explain, read once and in order by its threads, with those that its stores
+    fetch.
+    """
+    return explains(facts, facts.own_memory_us + facts.fetch_us)
+
+
 def _line_use(facts: KernelFacts) -> bool:
     return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
 
@@ -82,8 +95,13 @@ def _bandwidth(facts: KernelFacts) -> bool:
     return not _is_compute_longer(facts) and facts.share >= 0.7
 
 
+def _comes_again(facts: KernelFacts) -> bool:
+    """Whether its bytes come several times from beyond the L2, and that takes longer than its instructions."""
+    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _pattern(facts) > 0.8 * facts.code_share
+
+
 def _rereads(facts: KernelFacts) -> bool:
-    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and not _short(facts)
+    return _comes_again(facts) and not _short(facts)
 
 
 def _short(facts: KernelFacts) -> bool:
@@ -92,12 +110,12 @@ def _short(facts: KernelFacts) -> bool:
 
 
 def _strided_rereads(facts: KernelFacts) -> bool:
-    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _short(facts)
+    return _comes_again(facts) and _short(facts)
 
 
 def _unaligned(facts: KernelFacts) -> bool:
     part = explains(facts, facts.crossing_us)
-    return part >= 0.4 and part > 1.1 * facts.code_share
+    return part >= 0.4 and part > 1.1 * facts.code_share and part > _bytes(facts)
 
 
 def _short_runs(facts: KernelFacts) -> bool:
@@ -107,7 +125,8 @@ def _short_runs(facts: KernelFacts) -> bool:
 
 
 def _chain(facts: KernelFacts) -> bool:
-    return facts.has_model and facts.cycles >= 1.5 * facts.busiest and facts.code_share >= 0.5
+    waits = facts.has_model and facts.is_carried and facts.cycles >= 1.5 * facts.busiest
+    return waits and facts.code_share >= 0.5
 
 
 def _scalar(facts: KernelFacts) -> bool:
@@ -116,17 +135,23 @@ def _scalar(facts: KernelFacts) -> bool:
 
 
 def _spills(facts: KernelFacts) -> bool:
-    return facts.has_code and facts.stack >= 4 and facts.stack >= 0.08 * facts.instructions
+    is_often = facts.stack >= 4 and facts.stack >= 0.08 * facts.instructions
+    return facts.has_code and is_often and facts.stack >= 0.25 * facts.vector
 
 
 def _conflicts(facts: KernelFacts) -> bool:
-    return facts.conflict_pitch >= 1024 and facts.code_share < 0.5 and _pattern(facts) < 1.0
+    is_open = facts.code_share < 0.5 and _bytes(facts) < 0.6 and _pattern(facts) < 1.0
+    return facts.conflict_pitch >= 1024 and is_open
 
 
 def _one_thread(facts: KernelFacts) -> bool:
-    own = explains(facts, facts.own_limit_us)
-    is_alone = not facts.has_thread_axis and facts.all_threads > 1
-    return is_alone and facts.judged_us >= 50 and own >= 0.45
+    is_busy = explains(facts, facts.own_limit_us) >= 0.45 or _ports(facts)
+    return _is_alone(facts) and is_busy
+
+
+def _is_alone(facts: KernelFacts) -> bool:
+    """Whether one thread of several works, for long enough that others could help."""
+    return not facts.has_thread_axis and facts.all_threads > 1 and facts.judged_us >= 50
 
 
 def _own_bandwidth(facts: KernelFacts) -> bool:
@@ -143,12 +168,27 @@ def _ports(facts: KernelFacts) -> bool:
 
 
 def _memory_left(facts: KernelFacts) -> bool:
-    return explains(facts, max(facts.own_memory_us, facts.pattern_us) + facts.launch_us) >= 0.6
+    return max(_bytes(facts), _pattern(facts)) + explains(facts, facts.launch_us) >= 0.6
+
+
+def _is_left(facts: KernelFacts) -> bool:
+    """Whether its instructions explain less than half of the time, and its bytes in order too."""
+    return facts.has_model and facts.code_share < 0.5 and _bytes(facts) < 0.5
+
+
+def _random_rest(facts: KernelFacts) -> bool:
+    return 0 < facts.gather_bytes < 4096 and _is_left(facts) and _pattern(facts) < 0.5
+
+
+def _strided_rest(facts: KernelFacts) -> bool:
+    is_apart = facts.worst_pitch >= 1024 and 0 < facts.worst_run < facts.worst_pitch and facts.worst_run < 1024
+    return (is_apart or facts.line_use < 0.5) and _is_left(facts) and _pattern(facts) >= 0.3
 
 
 def _mixed_parts(facts: KernelFacts) -> tuple[float, float]:
     """The share that instructions explain, and the share that memory explains."""
-    return facts.code_share, explains(facts, max(facts.pattern_us, facts.refill_us) + facts.launch_us)
+    memory = max(_bytes(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
+    return facts.code_share, memory + explains(facts, facts.launch_us)
 
 
 def _mixed_compute(facts: KernelFacts) -> bool:
@@ -161,10 +201,26 @@ def _mixed_bandwidth(facts: KernelFacts) -> bool:
     return memory > code and memory + 0.5 * code >= 0.5
 
 
+def _memory_rest(facts: KernelFacts) -> bool:
+    is_far = facts.level in ("L3", "memory") and facts.has_model
+    return is_far and facts.code_share < 0.25 <= _bytes(facts)
+
+
+def _scaling_rest(facts: KernelFacts) -> bool:
+    scales = facts.threads > 1 and facts.single_us >= 0.8 * facts.threads * facts.judged_us
+    return scales and not facts.gathers and _bytes(facts) < 0.25 and _pattern(facts) < 0.25
+
+
+def _short_rest(facts: KernelFacts) -> bool:
+    return facts.judged_us <= min(WAKES, 10 * facts.launch_us)
+
+
+NEEDS_MODEL = (_conflicts,)  # they hold where instructions do not explain the time
+
 RULES = (
     BottleneckRule(
         "launch overhead",
-        "It takes at most 3 launches, or 6 where its work is less than half of one.",
+        "It takes at most 3 times the launch overhead, or 6 times if its work takes less than half of that overhead.",
         "Other code could not make such a kernel 1.5 times faster.",
         _launch,
     ),
@@ -176,7 +232,7 @@ RULES = (
     ),
     BottleneckRule(
         "random access",
-        "Accesses to places that data choose explain at least 35 % of the time, more than anything else.",
+        "Accesses to data-dependent addresses explain at least 35 % of the time, more than anything else.",
         "Kernels differ up to 2 times from the measured rate of such accesses.",
         _random,
     ),
@@ -212,7 +268,7 @@ RULES = (
     ),
     BottleneckRule(
         "unaligned loads",
-        "Loads that cross cache lines explain at least 40 % of the time.",
+        "Loads that cross cache lines explain at least 40 % of the time, more than its bytes and its instructions.",
         "Such a load takes 2.2 times as long as an aligned one.",
         _unaligned,
     ),
@@ -224,7 +280,7 @@ RULES = (
     ),
     BottleneckRule(
         "latency",
-        "An iteration takes at least 1.5 times as long as its busiest port needs.",
+        "Each iteration waits for the one before, and takes at least 1.5 times as long as its busiest port needs.",
         "Iterations that ports limit take 1.0 to 1.25 times as long.",
         _chain,
     ),
@@ -236,8 +292,8 @@ RULES = (
     ),
     BottleneckRule(
         "spills",
-        "At least 8 % of the instructions of its busiest loop use the stack.",
-        "Register tiles that fit need none.",
+        "Stack accesses are at least 8 % of the instructions of its busiest loop, and 25 % of its vector instructions.",
+        "Register tiles that fit need none, and a few beside much arithmetic cost nothing.",
         _spills,
     ),
     BottleneckRule(
@@ -248,7 +304,7 @@ RULES = (
     ),
     BottleneckRule(
         "one thread",
-        "One thread of several works, and reaches at least 45 % of its limit.",
+        "One thread of several works: it reaches 45 % of its limit, or its instructions explain 60 % of the time.",
         "The other cores are then the largest factor that is left.",
         _one_thread,
     ),
@@ -260,7 +316,7 @@ RULES = (
     ),
     BottleneckRule(
         "random access",
-        "Accesses to places that data choose explain at least 12 % of the time, and its instructions less.",
+        "Accesses to data-dependent addresses explain at least 12 % of the time, and its instructions less.",
         "Other work evicts a table from the caches.",
         _random_left,
     ),
@@ -277,22 +333,58 @@ RULES = (
         _memory_left,
     ),
     BottleneckRule(
+        "random access",
+        "It reads blocks below 4 KB at data-dependent addresses, and nothing else explains half of the time.",
+        "On small pages an access to another place costs up to 10 times the measured rate.",
+        _random_rest,
+    ),
+    BottleneckRule(
+        "strided access",
+        "Short runs far apart, or lines half used, explain 30 % of the time, and nothing else explains half.",
+        "The measured rates of short runs are those of rows of 16 KB, on large pages.",
+        _strided_rest,
+    ),
+    BottleneckRule(
+        "one thread",
+        "One thread of several works, and no other rule holds so far.",
+        "The other cores are then the largest factor that is known.",
+        _is_alone,
+    ),
+    BottleneckRule(
         "compute",
         "Its instructions and memory explain half of the time, its instructions more.",
-        "Both take part.",
+        "Instructions and memory accesses overlap only in part, so their sum is compared.",
         _mixed_compute,
     ),
     BottleneckRule(
         "bandwidth",
         "Memory and its instructions explain half of the time, memory more.",
-        "Both take part.",
+        "Instructions and memory accesses overlap only in part, so their sum is compared.",
         _mixed_bandwidth,
+    ),
+    BottleneckRule(
+        "bandwidth",
+        "Its bytes come from beyond the L2 and explain a quarter of the time, its instructions less.",
+        "It waits for memory, longer than a copy of as many bytes.",
+        _memory_rest,
+    ),
+    BottleneckRule(
+        "launch overhead",
+        "It takes at most 10 launches, no more than 20 µs, and no other rule holds.",
+        "So short a kernel mostly starts: threads wake, and code and data come into the caches.",
+        _short_rest,
+    ),
+    BottleneckRule(
+        "compute",
+        "Its threads share the work without loss, and memory explains less than a quarter of the time.",
+        "Work that scales with the cores is limited by instructions, even if their model underestimates them.",
+        _scaling_rest,
     ),
 )
 
 
 def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
-    """The kind; the kind that the fastest sample has (another one only where the kind is "noise"); the rule.
+    """The kind of bottleneck, the kind by the fastest sample (it differs only for "noise"), and the rule that held.
 
     ValueError for a kernel without samples.
     """
@@ -303,4 +395,4 @@ def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     return ("noise" if facts.is_disturbed else likely), likely, rule
 
 
-__all__ = ["KINDS", "RULES", "BottleneckRule", "explains", "judge"]
+__all__ = ["KINDS", "NEEDS_MODEL", "RULES", "BottleneckRule", "explains", "judge"]

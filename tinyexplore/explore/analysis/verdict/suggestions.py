@@ -1,10 +1,11 @@
-"""What to try against a bottleneck; checked where that takes less than a second."""
+"""Suggestions against a bottleneck. A suggestion is tried if that takes less than a second."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
@@ -35,50 +36,99 @@ class Suggestion(ReadableRow):
         return self.note
 
 
+REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the kernel
+    "latency": "Several independent sums instead of one chain: a VECTOR or UPCAST opt. "
+    "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
+    "random access": "Sort the indices first (.sort()): neighbours in {gather_of} then come from one cache line.",
+    "re-reads": "A larger tile, so that {worst} comes less often: an UPCAST opt of {kernel}.available_opts().",
+    "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
+    "broadcast that repeats it.",
+    "unaligned loads": "If the rows of {crossing} are no multiple of 64 bytes, pad them: .pad(…).contiguous(). The "
+    "shifted windows of a convolution cross lines in any case.",
+    "not vectorized": "A VECTOR opt: {kernel}.available_opts() lists the legal ones.",
+    "one thread": "A THREAD opt of {kernel}.available_opts(). A sum with few results gets one where SPLIT_REDUCEOP=1 "
+    "(the default) splits it.",
+    "launch overhead": "More work in each kernel, or TinyJit, which launches the kernels of a function at once.",
+}
+
+
 def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
-    """What helped against this kind in experiments, not tried here."""
+    """Suggestions that helped against this kind of bottleneck in experiments. They are not tried here.
+
+    Each names an opt, a method, a setting or a panel that exists. The reader's view is `view`.
+    """
+    kernel = kernel_text(facts.kernel)
     if facts.unused_dots and kind not in ("launch overhead", "noise"):
         yield Suggestion(
-            f"{facts.unused_dots} instructions (opt TC): this machine has them, and the kernel does not use them."
+            f"This machine has {facts.unused_dots} instructions that the kernel does not use: capture it with tc=1 "
+            "(the default), and multiply the narrow tensors themselves, not copies in another type."
         )
     if facts.opts == () and facts.share < 0.5 and kind not in ("launch overhead", "random access"):
-        yield Suggestion("Let the heuristics choose opts: capture it without noopt=1, or kernel.use_heuristics().")
-    match kind:
-        case "bandwidth" if facts.level == "memory":
-            yield Suggestion("Fuse it with the kernel that makes or reads its data, or use a narrower type.")
-        case "compute":
-            if facts.share < 0.65:
-                yield Suggestion("Use cheaper operations, or a search for other opts: kernel.search().")
-        case "latency":
-            yield Suggestion("Several accumulators: a VECTOR or UPCAST opt, or the heuristics' opts.")
-        case "random access":
-            yield Suggestion("Sort the indices first: then neighbours come from the same cache line.")
-        case "strided access":
-            if not facts.operations:
-                yield Suggestion("This kernel only copies. Where its result is read once, read the view instead.")
-            else:
-                name = facts.worst or facts.conflict or "the operand"
-                yield Suggestion(
-                    f"Where several kernels read {name} in this order, store it once in this order before."
-                )
-            if facts.conflict:
-                yield Suggestion(f"Make the rows of {facts.conflict} longer by a cache line: 16 elements of float32.")
-            if any(opt.startswith(PREFETCHES) for opt in facts.opts or ()):
-                yield Suggestion("Leave out the prefetch (opt AHEAD).")
-        case "re-reads":
-            yield Suggestion("A larger tile: UPCAST of the axis along which the operand comes again.")
-        case "redundant work":
-            yield Suggestion("Compute the repeated value once: .contiguous() on the expanded operand.")
-        case "unaligned loads":
-            yield Suggestion("Pad the rows to a multiple of 64 bytes.")
-        case "not vectorized":
-            yield Suggestion("A VECTOR opt, or the heuristics' opts.")
-        case "spills":
-            yield Suggestion("A smaller register tile: less UPCAST.")
-        case "one thread":
-            yield Suggestion("A THREAD opt, or a sum that is split.")
-        case "launch overhead":
-            yield Suggestion("More work in each call, or TinyJit, which launches several kernels at once.")
+        yield Suggestion(f"Let the heuristics choose opts: capture it without noopt=1, or {kernel}.use_heuristics().")
+    if kind == "bandwidth" and facts.level == "memory":
+        yield Suggestion(
+            "Move fewer bytes: a narrower type such as .half(), or one kernel instead of this one and its neighbour "
+            "(panel Fusion, view.fusion)."
+        )
+    if kind == "compute" and facts.share < 0.65:
+        yield Suggestion(f"Use cheaper operations, or search for other opts: {kernel}.search().")
+    if kind == "strided access":
+        yield from _against_strides(facts, kernel)
+    if kind == "spills":
+        yield from _against_spills(facts, kernel)
+    if kind in REMEDIES:
+        names = {"gather_of": facts.gather_of or "the table", "worst": facts.worst or "an operand"}
+        yield Suggestion(REMEDIES[kind].format(kernel=kernel, crossing=facts.crossing or "an operand", **names))
 
 
-__all__ = ["Suggestion", "suggestions_for"]
+def kernel_text(number: int) -> str:
+    """How a reader writes the kernel: "view.kernels[3]"."""
+    return f"view.kernels[{number}]"
+
+
+def set_opts_text(number: int, opts: Iterable[str]) -> str:
+    """The call that gives a kernel these opts."""
+    return f'{kernel_text(number)}.set_opts("{", ".join(opts)}")'
+
+
+def smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """These opts with the largest UPCAST by half, by a quarter."""
+    amounts = {place: to_opt(one).amount for place, one in enumerate(opts) if one.startswith("UPCAST(")}
+    place = max(amounts, key=lambda one: amounts[one], default=None)
+    if place is None:
+        return
+    largest = to_opt(opts[place])
+    for part in (2, 4):
+        if (amount := largest.amount // part) > 1:
+            yield (*opts[:place], str(replace(largest, amount=amount)), *opts[place + 1 :])
+
+
+def _against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
+    tile = next(smaller_tiles(facts.opts or ()), None)
+    if tile is not None:
+        yield Suggestion(f"A smaller register tile: {set_opts_text(facts.kernel, tile)}.", tile)
+    elif facts.opts:
+        yield Suggestion(f"A smaller register tile: fewer or smaller UPCAST and UNROLL opts by {kernel}.set_opts(…).")
+
+
+def _against_strides(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
+    name = facts.worst or facts.conflict or "the operand"
+    if not facts.operations:
+        yield Suggestion("This kernel only copies: leave out the .contiguous() that makes it if one kernel reads it.")
+    else:
+        yield Suggestion(
+            f"Where several kernels read {name} in this order, store it in this order once: .contiguous() on the "
+            "transposed or permuted tensor."
+        )
+    if facts.conflict:
+        yield Suggestion(
+            f"Make the rows of {facts.conflict} longer by a cache line, 64 bytes: .pad(…).contiguous(), 16 elements of "
+            "float32."
+        )
+    opts = facts.opts or ()
+    rest = tuple(opt for opt in opts if not opt.startswith(PREFETCHES))
+    if rest != opts:
+        yield Suggestion(f"Leave out the prefetch: {set_opts_text(facts.kernel, rest)}.", rest)
+
+
+__all__ = ["Suggestion", "kernel_text", "set_opts_text", "smaller_tiles", "suggestions_for"]

@@ -1,4 +1,4 @@
-"""The verdict on a kernel or a program: one sentence, the numbers behind it, and what to try."""
+"""The verdict on a kernel or a program: one sentence, the numbers behind it, and suggestions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from tinyexplore.explore.analysis.machine.roofs import BEATS
 from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
-from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, BottleneckRule, explains, judge
+from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
@@ -26,19 +27,19 @@ class Evidence(ReadableRow):
     value: str
     """The number with its unit, and what it is compared with."""
     panel: str
-    """Where it comes from, as the panel of the explorer: "timing", "roofline", "caches", "throughput", "code"."""
+    """The panel of the explorer that it comes from: "timing", "roofline", "caches", "throughput", "code", "llvm"."""
 
 
 @dataclass(frozen=True, repr=False)
 class SpeedVerdict(Readable):
-    """What bounds a kernel, or a program. In a notebook it is a card."""
+    """The verdict on a kernel, or on a program. In a notebook it is a card."""
 
     kind: str
     """One of `KINDS`: "bandwidth", "compute", "latency", …"""
     level: str
     """The memory that bounds it: "L1", "L2", "L3", "memory"; "" for other kinds."""
     share_of_limit: float | None
-    """The least time on this machine / its time, 0 to 1; None where it has no time or no ceiling is known."""
+    """The least time on this machine / the median, 0 to 1; None where it has no time or no ceiling is known."""
     text: str
     """The sentence."""
     evidence: tuple[Evidence, ...]
@@ -109,41 +110,56 @@ class SpeedVerdict(Readable):
 
 
 def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
-    """The verdict by the rules. ValueError for facts without samples."""
+    """The verdict by the rules. ValueError for facts without samples.
+
+    All its figures are those of the median, as in other views. Of disturbed samples, the fastest decides the kind.
+    """
     kind, likely, rule = judge(facts)
-    share = min(1.0, round(facts.share, 3)) if facts.share else None
-    text = _sentence(facts, kind, likely, rule)
+    shown = facts.at_median()
+    share = min(1.0, round(shown.share, 3)) if shown.share else None
+    text = _sentence(facts, shown, kind, likely)
     return SpeedVerdict(
         kind=kind,
         level=facts.level if kind == "bandwidth" else "",
         share_of_limit=share,
         text=text,
-        evidence=tuple(_evidence(facts)),
-        suggestions=tuple(suggestions) or tuple(suggestions_for(likely, facts)),
+        evidence=tuple(_evidence(facts, shown)),
+        suggestions=tuple(suggestions) or tuple(suggestions_for(likely, shown)),
         kernel=facts.kernel,
         name=facts.name,
         likely=likely,
         reason=f"{rule.threshold} {rule.reason}" if rule is not None else "No rule explains the time.",
-        missing=facts.missing,
+        missing=(*facts.missing, *_doubts(shown)),
         facts=facts,
     )
+
+
+def _doubts(facts: KernelFacts) -> tuple[str, ...]:
+    """The note on a limit that the kernel exceeds."""
+    if facts.share <= BEATS:
+        return ()
+    times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
+    return (f"the limit ({times}): a ceiling was measured under load, and ceilings(again=True) measures it again",)
 
 
 # *** the sentence ***
 
 
-def _sentence(facts: KernelFacts, kind: str, likely: str, rule: BottleneckRule | None) -> str:
-    text = _KERNEL_TEXTS[likely](facts) + _opts_text(facts, likely) + _model_text(facts, likely)
-    if kind == "noise":
-        why = f"each thread waited for a core for {_waited(facts)} of the time"
-        if facts.is_spread:
-            why = f"the fastest took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
-        return f"{text} By the fastest sample; noise in the others: {why}."
-    return text
+def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) -> str:
+    """The sentence. `shown`: the facts at the median, for all figures."""
+    text = _KERNEL_TEXTS[likely](shown) + _opts_text(shown, likely) + _model_text(shown, likely)
+    if kind != "noise":
+        return text
+    why = f"each thread waited for a core for {_waited(facts)} of the time"
+    if facts.is_spread:
+        why = f"the fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
+    if likely == "unexplained":
+        return f"Noise: {why}. The fastest sample is disturbed too, so it has no verdict: run it again."
+    return f"Noise: {why}. {text} The fastest sample decides the kind; all other figures are of the median."
 
 
 def _opts_text(facts: KernelFacts, likely: str) -> str:
-    """Where a slow kernel has no opts: what that means."""
+    """The sentence about a slow kernel without opts."""
     if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
         return ""
     return " It has no opts: one element at a time, on one thread."
@@ -154,13 +170,20 @@ def _waited(facts: KernelFacts) -> str:
 
 
 def _slow(facts: KernelFacts) -> str:
-    """How far from the limit: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
+    """The distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
     if not facts.share:
         return "No ceiling is known"
     if facts.share >= 0.5:
-        return f"{_percent(facts.share)} of its limit"
+        return _of_limit(facts).capitalize()
     times = 1 / facts.share
     return f"Slow: it takes {f'{times:,.0f}' if times >= 10 else f'{times:.2g}'} times the least time"
+
+
+def _of_limit(facts: KernelFacts) -> str:
+    """ "76 % of its limit"; of a kernel that passes it, that it does."""
+    if facts.share > BEATS:
+        return "faster than its measured limit"
+    return f"{_percent(min(1.0, facts.share))} of its limit"
 
 
 def _percent(share: float) -> str:
@@ -183,17 +206,23 @@ def _bandwidth_text(facts: KernelFacts) -> str:
     used, most = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
     name = "Memory" if facts.level == "memory" else facts.level
     moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {most}"
-    return f"{name} bandwidth, {_percent(min(1.0, facts.share))} of its limit. It moves {moved}."
+    fetched = f" Its stores also fetch {_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
+    if facts.share < 0.5 and facts.has_model:
+        fetched += f" Its instructions explain {_percent(min(1.0, facts.code_share))} of the time."
+    return f"{name} bandwidth, {_of_limit(facts)}. It moves {moved}.{fetched}"
 
 
 def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
     used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
     at = [f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"] if facts.least_us[1] else []
-    limit = f"Compute, {_percent(min(1.0, facts.share))} of its limit"
+    limit = f"Compute, {_of_limit(facts)}"
     if facts.share < 0.65 and facts.has_model:
         ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
         at.append(f"Its instructions explain {_percent(min(1.0, facts.code_share))} of the time{ports}")
+        if facts.code_share <= OFF and facts.cycles >= 1.5 * facts.busiest:
+            waits = f"{facts.cycles:.3g} cycles an iteration, {facts.busiest:.3g} without the chains"
+            at.append(f"They form dependence chains: {waits}")
     return f"{limit}. {'. '.join(at)}."
 
 
@@ -209,7 +238,8 @@ def _random_text(facts: KernelFacts) -> str:
     rate = facts.gathers / facts.judged_us / 1e3
     most = f" of {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
     return (
-        f"Random access. {facts.gathers:,} {what} places of {facts.gather_of} that data choose: {rate:.2g}{most} G/s."
+        f"Random access. {facts.gathers:,} {what} data-dependent addresses in {facts.gather_of}, at {rate:.2g}{most} "
+        "billion a second."
     )
 
 
@@ -227,8 +257,10 @@ def _strided_text(facts: KernelFacts) -> str:
 
 
 def _rereads_text(facts: KernelFacts) -> str:
-    again = f"{facts.worst} comes {facts.worst_times:.2g} times"
-    return f"{_slow(facts)}. Re-reads: {facts.l2_traffic:.2g} times its bytes come from beyond the L2; {again}."
+    again = f"{facts.worst} {facts.worst_times:.2g} times"
+    return (
+        f"{_slow(facts)}. Re-reads: it fetches {facts.l2_traffic:.2g} times its bytes from beyond the L2, and {again}."
+    )
 
 
 def _redundant_text(facts: KernelFacts) -> str:
@@ -257,17 +289,26 @@ def _one_thread_text(facts: KernelFacts) -> str:
 
 
 def _launch_text(facts: KernelFacts) -> str:
-    launch = duration_text(facts.launch_us)
-    return f"Too small to matter. {duration_text(facts.judged_us)}, of which {launch} is the launch."
+    time, launch = duration_text(facts.judged_us), duration_text(facts.launch_us)
+    if facts.launch_us >= 0.5 * facts.judged_us:
+        return f"Launch overhead. {time}, of which {launch} is the launch."
+    work = duration_text(max(facts.least_us))
+    return f"Launch overhead. {time}; its work would take {work}, and an empty kernel takes {launch}."
 
 
 def _unexplained_text(facts: KernelFacts) -> str:
-    parts = [("its bytes once", explains(facts, facts.memory_us)), ("arithmetic", explains(facts, facts.compute_us))]
+    parts = [
+        ("reading and writing its bytes once", explains(facts, facts.memory_us)),
+        ("arithmetic", explains(facts, facts.compute_us)),
+    ]
     parts += [("its access pattern", explains(facts, facts.pattern_us))]
     if facts.has_model:
         parts.append(("its instructions", facts.code_share))
+    if not facts.share:
+        known = f" Its instructions explain {_percent(facts.code_share)} of the time." if facts.has_model else ""
+        return f"Unexplained: no ceilings of this target are known to compare with.{known}"
     shares = ", ".join(f"{name} {_percent(share)}" for name, share in parts)
-    return f"{_slow(facts)}. Unexplained. Of the time would take: {shares}."
+    return f"{_slow(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
 
 
 _KERNEL_TEXTS = {
@@ -288,7 +329,7 @@ _KERNEL_TEXTS = {
 
 
 def _model_text(facts: KernelFacts, likely: str) -> str:
-    """What must be said where the model is wrong."""
+    """The remark for a kernel on which the model is wrong."""
     if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
         return ""
     return f" The model says {facts.cycles:.3g} cycles, the measurement {facts.measured_cycles:.3g}."
@@ -297,9 +338,12 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
 # *** evidence ***
 
 
-def _evidence(facts: KernelFacts) -> list[Evidence]:
+def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
+    """The figures. `facts`: those at the median; `measured`: as they were."""
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
     found = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
+    if measured.is_disturbed:
+        found.append(Evidence("fastest sample", duration_text(measured.best_us), "timing"))
     if facts.launch_us:
         found.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
     if facts.least_us[0]:
@@ -329,13 +373,13 @@ def _evidence(facts: KernelFacts) -> list[Evidence]:
             found.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
     if facts.has_model:
         found.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
-    if facts.waited is not None:
-        found.append(Evidence("waited for a core", f"each thread {_waited(facts)} of the time", "timing"))
+    if measured.waited is not None:
+        found.append(Evidence("waited for a core", f"each thread {_waited(measured)} of the time", "timing"))
     return found
 
 
 def _of_threads(facts: KernelFacts) -> str:
-    """Whose rates a short kernel is held against, where it does not use all threads."""
+    """The text about the threads whose rates a short kernel is compared with, if it does not use all threads."""
     if facts.judged_us > WAKES or facts.threads == facts.all_threads:
         return ""
     return f" (limit of {count_text(facts.threads, 'thread')})"
@@ -353,7 +397,7 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
     a verdict. ValueError where there is none at all."""
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    times = [(one.facts.judged_us if one.facts is not None else 0.0) * count for one, count in zip(parts, counts)]
+    times = [(one.facts.time_us if one.facts is not None else 0.0) * count for one, count in zip(parts, counts)]
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda place: -times[place])
     first = parts[order[0]]
@@ -369,10 +413,10 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
         cost = (
             f"{count_text(sum(counts), 'launch', 'launches')} cost {duration_text(launches)} of {duration_text(total)}"
         )
-        text = f"Too small to matter. {cost}."
+        text = f"Launch overhead. {cost}."
     evidence = [
         Evidence("kernels", str(len(parts) + unknown), "kernels"),
-        Evidence("in all", duration_text(total), "timing"),
+        Evidence("sum of the medians", duration_text(total), "timing"),
     ]
     if len(parts) == 1:
         evidence = list(first.evidence)

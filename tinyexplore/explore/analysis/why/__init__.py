@@ -1,1 +1,1 @@
-"""Why, and why not: the rules that could fire, the kernels that are one or two, the opts that were chosen."""
+"""Explanations: which rules could fire, why LazyBuffers share a kernel or not, and why opts were chosen."""

@@ -1,13 +1,13 @@
-"""Why a kernel has its opts: each decision of the heuristics, its numbers, and the opts without it."""
+"""Explanation of a kernel's opts: each decision of the heuristics, its numbers, and the opts without it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.analysis.why.fusions import compared_text
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.analysis.why.rules import settings_of
+from tinyexplore.explore.tracefile.fusions import compared_text
 from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.trace import Trace
@@ -21,8 +21,8 @@ OPTIMISE = "optimise"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Chosen(ReadableRow):
-    """One decision: `choice` as it was recorded, the opts that it proposed, and `instead`: the kernel's opts had it not
-    been asked, None where that is not known here or nothing came of it."""
+    """One heuristic: `choice` as it was recorded, the opts that it proposed, and `instead`: the kernel's opts without
+    this heuristic. None if these are unknown here, or if it proposed nothing."""
 
     choice: Choice
     opts: tuple[OptStep, ...]
@@ -55,7 +55,7 @@ class WhyOpts(Readable):
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
 
     def __getitem__(self, decision: str) -> Chosen:
-        """The decision of that name."""
+        """The decision with this name."""
         for one in self.chosen:
             if one.choice.name == decision:
                 return one
@@ -70,7 +70,7 @@ def next_best(weighed: Weighed) -> tuple[str, float] | None:
 
 
 def weighed_text(weighed: Weighed) -> str:
-    """What was chosen and what would have been next: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
+    """The chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
     if weighed.chosen in scores:
@@ -92,8 +92,9 @@ def _row(one: Chosen) -> tuple[str, str, str, str]:
 
 
 def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
-    """Why a kernel has its opts: decision by decision, with what each compared and weighed; where the device is to be
-    had here, also what the opts would be without it."""
+    """Explain a kernel's opts decision by decision, with the numbers that each decision compared. If the device is
+    available here, each row also has the opts without that decision.
+    """
     if not 0 <= kernel < len(trace.kernels):
         raise ValueError(f"kernel {kernel}: this trace has kernels 0 … {len(trace.kernels) - 1}")
     info = trace.kernels[kernel]
@@ -107,14 +108,14 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         opts = tuple(stage.opts[place] for place in choice.opts)
         instead = None
         if started is not None and any(opt.applied for opt in opts):
-            with Context(**settings_of(trace)), recording(Recorder()):  # nothing else is to hear of it
+            with Context(**settings_of(trace)), recording(Recorder()):  # no other recorder gets its events
                 instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
         chosen.append(Chosen(choice, opts, instead))
     return WhyOpts(kernel, info.name, info.opts, tuple(chosen))
 
 
 def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
-    """The kernel as the decisions got it; None where its device is not to be had."""
+    """The kernel before the decisions; None if its device is not available."""
     assert stage.kernel is not None
     try:
         with Context(**settings_of(trace)):  # TARGET among them

@@ -1,8 +1,8 @@
-"""Why a rule does not fire on a node: its pattern walked part by part, until one of them does not match.
+"""Explains why a rule does not fire on a node: compares its pattern part by part until a part does not match.
 
-The compiled matcher (`uop/pattern.py`) answers yes or no, and has thrown away by then what was in its way. This walk
-says the same, slower, and keeps the nearest miss: of the orders in which a commutative operation may be read, the one
-that got furthest. `tests/explore/test_why.py` holds the two together on every node of recorded programs.
+The compiled matcher (`uop/pattern.py`) returns only whether a pattern matches. This slower matcher gives the same
+result and records the nearest miss. For a commutative operation it tries both operand orders and records the order
+that matched most parts. `tests/explore/test_why.py` compares the two matchers on every node of recorded programs.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ Path = tuple[int, ...]  # from the node that the rule is about: which source, of
 _CONST_ONLY = frozenset((Ops.CONST,))
 _ANY_ARG = UPat().arg
 _NEARER: dict[Kind, int] = {"operation": 0, "sources": 1, "type": 2, "argument": 3, "another node": 4}
-_MOST_OPS = 4  # so many operations are named one by one
+_MOST_OPS = 4  # that are named one by one
 _LONGEST = 60  # characters of a node's text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Obstacle(ReadableRow):
-    """What stopped a rule: at the node at the end of `path`, it `wanted` one thing and `found` another.
+class Mismatch(ReadableRow):
+    """Why a rule does not fire.
 
-    `places`: where the rule's own function said no, the innermost call first.
+    kind: the kind of the mismatch.
+    path: from the matched node to the one that differs, by operands.
+    expected: the pattern's requirement there.
+    actual: the node, as text.
+    places: the lines at which the rule's function returned nothing, the innermost call first.
     """
 
     kind: Kind
     path: Path
-    wanted: str
-    found: str
+    expected: str
+    actual: str
     places: tuple[ReturnSite, ...] = ()
 
 
@@ -48,18 +52,18 @@ class PatternPart(ReadableRow):
     """One part of a rule's pattern beside the node that it was compared with.
 
     place: the way to it in the pattern: which source, of that one which ...
-    wanted: what it wants: operations, a constant, or the name that any node may have.
+    expected: its requirement: operations, a constant, or the name that any node may have.
     state: whether the node matched; the match stopped at the one that "differs".
     path: the way to the node: which source, of that one which ...
-    found: the node as text; "" where the match did not reach it.
+    actual: the node as text; "" where the match did not reach it.
     at: the node of the trace; None where it is not known.
     """
 
     place: Path
-    wanted: str
+    expected: str
     state: PartState
     path: Path
-    found: str
+    actual: str
     at: int | None = None
 
 
@@ -68,12 +72,20 @@ _Taken = tuple[tuple[Path, UOp, Path], ...]  # parts of a pattern by their place
 
 @dataclass(slots=True, repr=False)
 class MatchAttempt(ReadableRow):
-    """What came of one rule on one node. `after`: what it makes of it, where it fires. `passed` of `parts` of its
-    pattern match; `bound`: what its names stand for, as far as it came. `taken`: the parts that match, with their
-    nodes; `missed`: the part that does not."""
+    """The result of one rule on one node. Of several ways to match, it is the one that got furthest.
+
+    after: the node that it makes, None where it does not fire.
+    mismatch: what stopped it, None where it fires.
+    passed: parts of the pattern that match.
+    parts: all parts of the pattern.
+    bound: the nodes of the pattern's names, of those that were reached.
+    rank: of the way to match, by which ways are compared; (-1, -1) before the first.
+    taken: the parts that match, with their nodes.
+    missed: the part that does not match, its node, and its path; None where all match.
+    """
 
     after: UOp | None = None
-    obstacle: Obstacle | None = None
+    mismatch: Mismatch | None = None
     passed: int = 0
     parts: int = 0
     bound: dict[str, UOp] = field(default_factory=dict)
@@ -83,14 +95,14 @@ class MatchAttempt(ReadableRow):
 
 
 class NoContext:
-    """Stands for what a pass would tell its rules, where nobody knows it."""
+    """Stands for the context that a pass would give its rules, if it is unknown."""
 
 
 NO_CONTEXT = NoContext()
 
 
 class _Walk:
-    """One rule asked of one node."""
+    """One rule matched against one node."""
 
     def __init__(self, rule: Rule, root: UOp, ctx: Any, *, places: bool) -> None:
         self.rule = rule
@@ -105,7 +117,7 @@ class _Walk:
         for bound, taken in self.ways([(self.rule.pattern, self.root, (), ())], {}, ()):
             after = self.asked(bound, taken)
             if after is not None:
-                match.after, match.obstacle, match.bound, match.passed = after, None, bound, match.parts
+                match.after, match.mismatch, match.bound, match.passed = after, None, bound, match.parts
                 match.taken, match.missed = taken, None
                 break
         return match
@@ -118,81 +130,81 @@ class _Walk:
             yield bound, taken
             return
         (pattern, node, path, place), *rest = pending
-        obstacle = self.difference(pattern, node, path, bound)
-        if obstacle is not None:
-            self.miss(obstacle, (len(taken), _NEARER[obstacle.kind]), bound, taken, (place, node, path))
+        mismatch = self.difference(pattern, node, path, bound)
+        if mismatch is not None:
+            self.miss(mismatch, (len(taken), _NEARER[mismatch.kind]), bound, taken, (place, node, path))
             return
         if pattern.name is not None:
             bound = {**bound, pattern.name: node}
-        wanted = () if pattern.ops == _CONST_ONLY else pattern.src or ()
-        for order in _orders(pattern, wanted, node):
+        sources = () if pattern.ops == _CONST_ONLY else pattern.src or ()
+        for order in _orders(pattern, sources, node):
             inner = [
                 (src, node.src[source], (*path, source), (*place, at))
-                for at, (src, source) in enumerate(zip(wanted, order, strict=True))
+                for at, (src, source) in enumerate(zip(sources, order, strict=True))
             ]
             yield from self.ways([*inner, *rest], bound, (*taken, (place, node, path)))
 
     def miss(
         self,
-        obstacle: Obstacle,
+        mismatch: Mismatch,
         rank: tuple[int, int],
         bound: dict[str, UOp],
         taken: _Taken,
         missed: tuple[Path, UOp, Path] | None = None,
     ) -> None:
-        """Keeps it, if no other way got further."""
+        """Record this mismatch if no other operand order matched more parts."""
         if rank > self.match.rank:
-            self.match.rank, self.match.obstacle = rank, obstacle
+            self.match.rank, self.match.mismatch = rank, mismatch
             self.match.passed, self.match.bound = rank[0], bound
             self.match.taken, self.match.missed = taken, missed
 
-    def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Obstacle | None:
-        """The first thing that `pattern` wants of `node` itself, and it is not."""
-        here = self.text(node)
+    def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Mismatch | None:
+        """The first requirement of `pattern` that `node` itself does not meet."""
+        text = self.text(node)
         if pattern.ops is not None and node.op not in pattern.ops:
-            return Obstacle("operation", path, ops_text(pattern), here)
+            return Mismatch("operation", path, ops_text(pattern), text)
         if pattern.arg is not _ANY_ARG and node.arg != pattern.arg:
-            return Obstacle("argument", path, value_text(pattern.arg), value_text(node.arg))
+            return Mismatch("argument", path, value_text(pattern.arg), value_text(node.arg))
         if pattern.dtypes is not None and getattr(node.dtype, "scalar", None) not in pattern.dtypes:
             names = " or ".join(dtype.name for dtype in pattern.dtypes)
-            return Obstacle("type", path, names, f"{dtype_text(node.dtype)} ({here})")
+            return Mismatch("type", path, names, f"{dtype_text(node.dtype)} ({text})")
         sources = pattern.src
         if sources is not None and (sources or pattern.more_src) and pattern.ops != _CONST_ONLY:
             fits = len(node.src) >= len(sources) if pattern.more_src else len(node.src) == len(sources)
             if not fits:
                 few = "at least " if pattern.more_src else ""
-                return Obstacle("sources", path, f"{few}{len(sources)} sources", str(len(node.src)))
+                return Mismatch("sources", path, f"{few}{len(sources)} sources", str(len(node.src)))
         if pattern.every is not None and (other := [src for src in node.src if src.op not in pattern.every]):
             names = " or ".join(sorted(op.name for op in pattern.every))
-            return Obstacle("operation", (*path, node.src.index(other[0])), names, self.text(other[0]))
-        known = bound.get(pattern.name) if pattern.name is not None else None
-        if known is not None and known is not node:
-            return Obstacle("another node", path, f"{pattern.name} again: {self.text(known)}", here)
+            return Mismatch("operation", (*path, node.src.index(other[0])), names, self.text(other[0]))
+        bound_node = bound.get(pattern.name) if pattern.name is not None else None
+        if bound_node is not None and bound_node is not node:
+            return Mismatch("another node", path, f"{pattern.name} again: {self.text(bound_node)}", text)
         return None
 
     def asked(self, bound: dict[str, UOp], taken: _Taken) -> UOp | None:
-        """What the rule makes of what its pattern found."""
+        """The result of the rule's function on the nodes that its pattern bound."""
         rule, match = self.rule, self.match
         code = rule.function.__code__
-        wanted = code.co_varnames[: code.co_argcount]
-        if "ctx" in wanted and self.ctx is NO_CONTEXT:
-            text = f"{rule.name} asks what is known of the kernel and its target (ctx), which is not known here"
-            self.miss(Obstacle("context", (), "a context", text), (match.parts, 0), bound, taken)
+        parameters = code.co_varnames[: code.co_argcount]
+        if "ctx" in parameters and self.ctx is NO_CONTEXT:
+            text = f"{rule.name} needs facts of the kernel and its target (ctx), which are unknown here"
+            self.miss(Mismatch("context", (), "a context", text), (match.parts, 0), bound, taken)
             return None
-        given = {"root": self.root, "ctx": self.ctx, **bound}
-        arguments = [given[name] for name in wanted]
+        arguments_by_name = {"root": self.root, "ctx": self.ctx, **bound}
+        arguments = [arguments_by_name[name] for name in parameters]
         try:
             after: UOp | None = rule.function(*arguments)
             if rule.result is not None:
                 after = built(rule.result, bound, self.root) if after else None
         except Exception as error:
             self.miss(
-                Obstacle("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound, taken
+                Mismatch("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound, taken
             )
             return None
         if after is self.root:
             self.miss(
-                Obstacle("nothing new", (), "another node", "the rule gives the node itself"),
+                Mismatch("nothing new", (), "another node", "the rule gives the node itself"),
                 (match.parts, 3),
                 bound,
                 taken,
@@ -200,9 +212,9 @@ class _Walk:
             return None
         if after is None:
             word = "the condition of the law to hold" if rule.result is not None else "a node"
-            said = "it does not" if rule.result is not None else f"{code.co_name}() says None"
+            reason = "it does not" if rule.result is not None else f"{code.co_name}() says None"
             places = watched(rule.function, arguments, self.printer) if self.places else ()
-            self.miss(Obstacle("function", (), word, said, places), (match.parts, 2), bound, taken)
+            self.miss(Mismatch("function", (), word, reason, places), (match.parts, 2), bound, taken)
         return after
 
     def text(self, node: UOp) -> str:
@@ -210,23 +222,24 @@ class _Walk:
 
 
 def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
-    """What comes of `rule` on `node`. `ctx`: what its pass would tell it. Without `places` a function that says no is
-    not watched on its way there."""
+    """The result of `rule` on `node`. `ctx`: the context that its pass would give it. Without `places`, a function that
+    returns nothing is not traced.
+    """
     return _Walk(rule, node, ctx, places=places).run()
 
 
-def _orders(pattern: UPat, wanted: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
+def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
     """The orders in which a node's sources are tried: both of a commutative operation, unless that changes nothing."""
-    plain = tuple(range(len(wanted)))
+    plain = tuple(range(len(patterns)))
     if not pattern.is_commutative:
         return (plain,)
-    left, right = wanted
+    left, right = patterns
     same = left.ops is None and right.ops is None and left.dtypes == right.dtypes and left.name != right.name
     return (plain,) if same else (plain, (1, 0))
 
 
 def _count(pattern: UPat) -> int:
-    """The parts of a pattern: itself, and what it asks of sources."""
+    """The number of parts of a pattern: the pattern itself and its patterns for sources."""
     if pattern.ops == _CONST_ONLY:
         return 1
     return 1 + sum([_count(src) for src in pattern.src or ()])
@@ -236,7 +249,7 @@ def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
     """The parts of a rule's pattern, the whole first, each with the node that it was compared with."""
     taken = {place: (node, path) for place, node, path in match.taken}
     printer = Printer()
-    found: list[PatternPart] = []
+    parts: list[PatternPart] = []
 
     def walk(pattern: UPat, place: Path) -> None:
         node, path = taken.get(place, (None, ()))
@@ -244,16 +257,16 @@ def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
         if match.missed is not None and match.missed[0] == place:
             (_, node, path), state = match.missed, "differs"
         text = "" if node is None else node_text(node, printer)
-        found.append(PatternPart(place, _part_text(pattern), state, path, text))
+        parts.append(PatternPart(place, _part_text(pattern), state, path, text))
         for at, src in enumerate(() if pattern.ops == _CONST_ONLY else pattern.src or ()):
             walk(src, (*place, at))
 
     walk(rule.pattern, ())
-    return tuple(found)
+    return tuple(parts)
 
 
 def _part_text(pattern: UPat) -> str:
-    """What one part of a pattern wants of a node: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
+    """The requirement of one part of a pattern as text: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
     name = pattern.name or ""
     if pattern.ops is None:
         return name or "any node"
@@ -307,4 +320,4 @@ def value_text(value: Any) -> str:
     return "none" if value is None else number_text(value)
 
 
-__all__ = ["NO_CONTEXT", "MatchAttempt", "Obstacle", "PatternPart", "built", "matched", "node_text", "pattern_parts"]
+__all__ = ["NO_CONTEXT", "MatchAttempt", "Mismatch", "PatternPart", "built", "matched", "node_text", "pattern_parts"]

@@ -1,6 +1,6 @@
-"""UOps rebuilt from a trace: its nodes are plain data, and say all that a UOp is.
+"""UOps rebuilt from a trace. The nodes of a trace are plain data with all the fields of a UOp.
 
-What is made is compared with the digest that the trace has of it, so a rule is never asked about something else.
+Each rebuilt UOp is compared with its digest in the trace, so that rules run on exactly the recorded graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CannotRemake(ValueError):
 
 
 class Remade:
-    """The UOps of one trace, each made when somebody asks, and once."""
+    """The UOps of one trace, each built when first used."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -50,32 +50,32 @@ class Remade:
             rebuilt = self._made[one] = uop_of(row, [self._made[source] for source in row.src])
             if not self._digests.is_named(rebuilt, row.digest):
                 raise CannotRemake(
-                    f"node {one} ({row.label}) cannot be made anew as a UOp: its argument is {row.arg!r}, its type "
-                    f"{row.dtype!r}, and what these give is not what was recorded; was another version at work?"
+                    f"node {one} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
+                    f"{row.dtype!r}, and what these give is not what was recorded; did another version record it?"
                 )
         return self._made[node]
 
-    def graph(self, shown: ShownGraph) -> dict[int, UOp]:
+    def graph(self, graph: ShownGraph) -> dict[int, UOp]:
         """The graph at one step of a pass: display id → UOp, each with the sources that it has at that step."""
         nodes: dict[int, UOp] = {}
-        for root in shown.root:
+        for root in graph.root:
             stack = [root]
             while stack:
-                here = shown.nodes[stack[-1]]
-                missing = [source for source in here.src if source not in nodes]
+                node = graph.nodes[stack[-1]]
+                missing = [source for source in node.src if source not in nodes]
                 if missing:
                     stack += missing
                     continue
                 place = stack.pop()
                 if place not in nodes:
-                    was = self.uop(here.node)
-                    src = tuple([nodes[source] for source in here.src])
+                    was = self.uop(node.node)
+                    src = tuple([nodes[source] for source in node.src])
                     nodes[place] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
         return nodes
 
 
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
-    """The UOp that a row of a trace stands for, on these sources."""
+    """The UOp of a row of a trace, with these sources."""
     if node.kind != "uop" or node.op not in Ops.__members__:
         raise CannotRemake(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]
@@ -84,7 +84,7 @@ def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
         return UOp(op, dtype, tuple(sources), _argument(node.arg, op, dtype))
     except (ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
         raise CannotRemake(
-            f"node {node.id} ({node.label}) cannot be made anew as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
+            f"node {node.id} ({node.label}) cannot be rebuilt as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""Why, and why not: which rules could fire on a node, which did, and what stopped every other one.
+"""Explains rules at a node: which could fire, which fired, and what stopped each of the others.
 
-A node is a live UOp, or a row of a trace at some step of a pass: then its graph is made anew from the trace and the
-rules of that pass are asked of it, with what the pass would tell them.
+A node is a live UOp, or a row of a trace at some step of a pass: then its graph is rebuilt from the trace and the
+rules of that pass are tried on it, with the context of the pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tinyexplore.codegen.lowering import ARGUMENTS, Lowering
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.why.matching import (
     NO_CONTEXT,
-    Obstacle,
+    Mismatch,
     PatternPart,
     matched,
     node_text,
@@ -43,12 +43,23 @@ _CODE_COLUMNS = frozenset(("rule", "law"))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuleAttempt(Readable):
-    """A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told
-    something that is not known here.
+    """A rule tried on a node.
 
-    `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what
-    its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. `pattern`:
-    its parts, the whole first, beside the nodes that they were compared with.
+    rule: its name.
+    law: the law that it states.
+    doc: its docstring.
+    file: the file of its code.
+    line: the first line there.
+    text: its source code.
+    verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs something that the trace does not have.
+    passed: parts of its pattern that match.
+    parts: all parts of its pattern.
+    bound: (name, node as text) of the names in its pattern.
+    first: whether it is the one that the pass takes, of those that fire.
+    after: the node that it makes, as text; "" where it does not fire.
+    mismatch: why it does not fire, None where it does.
+    at: the node of the trace at which it was stopped, None for none.
+    pattern: its parts, the whole first, with the nodes that they were compared with.
     """
 
     rule: str
@@ -63,7 +74,7 @@ class RuleAttempt(Readable):
     bound: tuple[tuple[str, str], ...]
     first: bool = False
     after: str = ""
-    obstacle: Obstacle | None = None
+    mismatch: Mismatch | None = None
     at: int | None = None
     pattern: tuple[PatternPart, ...] = ()
 
@@ -73,10 +84,10 @@ class RuleAttempt(Readable):
 
     def row(self) -> tuple[str, str, str, str]:
         """The row of this rule in a table of several."""
-        if self.obstacle is None:
+        if self.mismatch is None:
             return self.rule, "fires first" if self.first else "fires", self.law, f"gives {self.after}"
         matched = f"{self.verdict}: {self.passed} of {self.parts} parts match"
-        return self.rule, matched, self.law, obstacle_text(self.obstacle)
+        return self.rule, matched, self.law, mismatch_text(self.mismatch)
 
     def __str__(self) -> str:
         names = ", ".join(f"{name} = {text}" for name, text in self.bound)
@@ -84,10 +95,10 @@ class RuleAttempt(Readable):
             return (
                 f"{self.rule}: fires{' first' if self.first else ''}: {self.law}\n    {names}\n    gives {self.after}"
             )
-        assert self.obstacle is not None
+        assert self.mismatch is not None
         lines = [f"{self.rule}: {self.verdict} ({self.passed} of {self.parts} parts match): {self.law}"]
-        lines.append(f"    {obstacle_text(self.obstacle)}")
-        for place in self.obstacle.places:
+        lines.append(f"    {mismatch_text(self.mismatch)}")
+        for place in self.mismatch.places:
             why = f"{place.because} {place.text}".strip()
             lines.append(f"    {place.file}:{place.line} {place.function}: {why}")
             lines += [f"      {name} = {text}" for name, text in place.values]
@@ -96,7 +107,13 @@ class RuleAttempt(Readable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecordedRewrite(ReadableRow):
-    """A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`."""
+    """A firing that was recorded.
+
+    step: its number, from 1.
+    rule: its name.
+    before: the node that was replaced.
+    after: the node in its place.
+    """
 
     step: int
     rule: str
@@ -106,8 +123,18 @@ class RecordedRewrite(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WhyNot(Readable):
-    """What can be said of a node of a trace at one step of a pass: the rules that `fired` on it or made it, those that
-    `could` fire now, in the order of the pass, and those that are `stopped`, the nearest miss first."""
+    """The rules at a node of a trace, at one step of a pass.
+
+    stage: the pass.
+    name: of the pass.
+    step: the number of steps that are done.
+    node: the node.
+    what: the node as text.
+    note: a remark for the reader, "" for none.
+    fired: the rules that fired on it or made it.
+    could: the rules that could fire now, in the order of the pass.
+    stopped: the rules that do not match, the nearest miss first.
+    """
 
     stage: int
     name: str
@@ -138,49 +165,50 @@ class WhyNot(Readable):
         return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
 
     def __getitem__(self, rule: str) -> RuleAttempt:
-        """What came of the rule of that name."""
+        """The attempt of the rule with this name."""
         for one in (*self.could, *self.stopped):
             if one.rule == rule:
                 return one
-        asked = ", ".join(one.rule for one in (*self.could, *self.stopped)) or "none"
-        raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; asked were: {asked}")
+        names = ", ".join(one.rule for one in (*self.could, *self.stopped)) or "none"
+        raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; tried were: {names}")
 
 
 # *** of live nodes ***
 
 
 def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttempt:
-    """What came of `rule` (or the rule of that name) on `node`: that it fires, or what stopped it.
+    """The result of `rule` (a rule or its name) on `node`: it fires, or the mismatch that stopped it.
 
-    ctx: what a pass would tell its rules (a `Lowering`); without one, a rule that asks for it answers "unknown".
+    ctx: the context that a pass would give its rules (a `Lowering`); without one, a rule that asks for it answers
+        "unknown".
     """
     rules = [rule] if isinstance(rule, Rule) else [one for one in _rules(tables().values()) if one.name == rule]
     if not rules:
-        known = ", ".join(sorted({one.name for one in _rules(tables().values())}))
-        raise ValueError(f"no rule {rule!r} in any pass; there are: {known}")
-    tried = [_tried(one, node, ctx) for one in rules]  # of several of one name, the one that came furthest
-    return max(tried, key=lambda one: (one.verdict == "fires", one.passed))
+        names = ", ".join(sorted({one.name for one in _rules(tables().values())}))
+        raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
+    attempts = [_tried(one, node, ctx) for one in rules]  # of rules with one name, the best match
+    return max(attempts, key=lambda attempt: (attempt.verdict == "fires", attempt.passed))
 
 
 def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[RuleAttempt, ...]:
     """The rules that would fire on `node` now: of the pass `stage`, in its order, or of all passes."""
-    found = tables()
-    if stage is not None and stage not in found:
-        raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(found)}")
-    asked = _rules(found.values() if stage is None else [found[stage]])
-    tried = [_tried(rule, node, ctx, places=False) for rule in asked if _is_about(rule, node)]
-    found_to_fire = [one for one in tried if one.verdict == "fires"]
+    matchers = tables()
+    if stage is not None and stage not in matchers:
+        raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
+    rules = _rules(matchers.values() if stage is None else [matchers[stage]])
+    attempts = [_tried(rule, node, ctx, places=False) for rule in rules if _is_about(rule, node)]
+    found_to_fire = [attempt for attempt in attempts if attempt.verdict == "fires"]
     return tuple(found_to_fire) if stage is None else _with_first(found_to_fire)
 
 
 def tables() -> dict[str, PatternMatcher]:
-    """The tables of rules, by the stages in which they are at work."""
+    """The tables of rules, by the stages that use them."""
     passes = {step.name: step.table for step in PASSES if isinstance(step, Rewrite)}
     return {"split axes": SIMPLIFY, **passes}
 
 
-def _rules(found: Iterable[PatternMatcher]) -> list[Rule]:
-    return list(dict.fromkeys(rule for table in found for rule in table.rules))
+def _rules(matchers: Iterable[PatternMatcher]) -> list[Rule]:
+    return list(dict.fromkeys(rule for table in matchers for rule in table.rules))
 
 
 def _is_about(rule: Rule, node: UOp) -> bool:
@@ -189,7 +217,7 @@ def _is_about(rule: Rule, node: UOp) -> bool:
 
 def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttempt:
     match = matched(rule, node, ctx, places=places)
-    unknown = match.obstacle is not None and match.obstacle.kind == "context"
+    unknown = match.mismatch is not None and match.mismatch.kind == "context"
     return RuleAttempt(
         rule=rule.name,
         law=rule.law,
@@ -202,45 +230,45 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
         parts=match.parts,
         bound=tuple((name, node_text(one)) for name, one in match.bound.items()),
         after="" if match.after is None else node_text(match.after),
-        obstacle=match.obstacle,
+        mismatch=match.mismatch,
         pattern=pattern_parts(rule, match),
     )
 
 
-def _with_first(found: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
-    """The first of those that fire is the one that a pass takes."""
-    return tuple(replace(one, first=place == 0) for place, one in enumerate(found))
+def _with_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
+    """`first` is set on the first rule that fires: the pass applies this rule."""
+    return tuple(replace(one, first=place == 0) for place, one in enumerate(attempts))
 
 
 _NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
 
 
 def _nearness(one: RuleAttempt) -> tuple[float, int]:
-    assert one.obstacle is not None
-    return one.parts - one.passed, _NEAR.index(one.obstacle.kind)
+    assert one.mismatch is not None
+    return one.parts - one.passed, _NEAR.index(one.mismatch.kind)
 
 
 def place_text(path: tuple[int, ...]) -> str:
-    """Where in a pattern: "the node itself", "source 1", "source 0 of source 1"."""
+    """The position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
     return " of ".join(f"source {place}" for place in reversed(path)) or "the node itself"
 
 
-def obstacle_text(obstacle: Obstacle) -> str:
+def mismatch_text(mismatch: Mismatch) -> str:
     """What stopped a rule, as a sentence."""
-    match obstacle.kind:
+    match mismatch.kind:
         case "function" | "nothing new" | "error" | "context":
-            return f"wants {obstacle.wanted}; {obstacle.found}"
+            return f"wants {mismatch.expected}; {mismatch.actual}"
         case "another node":
-            return f"{place_text(obstacle.path)}: wants {obstacle.wanted}; this is {obstacle.found}"
+            return f"{place_text(mismatch.path)}: wants {mismatch.expected}; this is {mismatch.actual}"
         case kind:
-            return f"{place_text(obstacle.path)}: wants the {kind} {obstacle.wanted}; this is {obstacle.found}"
+            return f"{place_text(mismatch.path)}: wants the {kind} {mismatch.expected}; this is {mismatch.actual}"
 
 
 # *** of a trace ***
 
 
 class Explainer:
-    """One trace, its graphs replayed and its UOps made anew as far as somebody has asked."""
+    """One trace; its graphs are replayed and its UOps rebuilt on demand."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -262,21 +290,21 @@ class Explainer:
             raise CannotRemake(
                 f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
             )
-        uop, shown, place, note = self._at(number, row, done)
+        uop, graph, place, note = self._at(number, row, done)
         table = tables().get(row.name)
         if table is None:
             note = f"{_no_rules(self.trace, row)} {note}".strip()
             return WhyNot(row.id, row.name, done, number, node_text(uop), note, (), (), ())
         with Context(**settings_of(self.trace)):
             ctx = context_of(self.trace, row, self.remade)
-            asked = [one for one in table.rules if _is_about(one, uop) and rule in (None, one.name)]
+            rules = [one for one in table.rules if _is_about(one, uop) and rule in (None, one.name)]
             if rule is not None and not any(one.name == rule for one in table.rules):
                 raise ValueError(
                     f"no rule {rule!r} in {row.name}; there are: {', '.join(one.name for one in table.rules)}"
                 )
-            tried = [_tried(one, uop, ctx) for one in asked]
-        could = [one for one in tried if one.verdict == "fires"]
-        stopped = sorted((one for one in tried if one.verdict != "fires"), key=_nearness)
+            attempts = [_tried(one, uop, ctx) for one in rules]
+        could = [one for one in attempts if one.verdict == "fires"]
+        stopped = sorted((attempt for attempt in attempts if attempt.verdict != "fires"), key=_nearness)
         return WhyNot(
             stage=row.id,
             name=row.name,
@@ -285,8 +313,8 @@ class Explainer:
             what=node_text(uop),
             note=note,
             fired=fired_on(self.trace, row, number),
-            could=tuple(_placed(one, shown, place) for one in _with_first(could)),
-            stopped=tuple(_placed(one, shown, place) for one in stopped),
+            could=tuple(_placed(one, graph, place) for one in _with_first(could)),
+            stopped=tuple(_placed(one, graph, place) for one in stopped),
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
@@ -296,66 +324,71 @@ class Explainer:
             return stage, step
         with_rules = [row for row in self.trace.stages if row.name in tables()]
         for row in with_rules:
-            if (found := self._step_of(node, row)) is not None:
-                return row.id, found
+            if (step_id := self._step_of(node, row)) is not None:
+                return row.id, step_id
         if not with_rules:
             raise ValueError("this trace has no pass with rules: nothing was compiled in it")
         return with_rules[0].id, 0
 
     def _step_of(self, node: int, stage: Stage) -> int | None:
-        """After how many steps of the stage `node` is in its graph; None where it never is."""
+        """The number of steps of the stage after which `node` is in its graph; None if it never is."""
         nodes = dict(enumerate(self.trace.nodes))
         if any(one.id == node for one in reachable(nodes, stage.before)):
             return 0
-        made = (number for number, one in enumerate(stage.steps, 1) if node == one.after)
-        return next(made, None)
+        steps = (number for number, one in enumerate(stage.steps, 1) if node == one.after)
+        return next(steps, None)
 
     def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
-        """The UOp that `node` is at that step, the graph, and the node's place in it."""
+        """The UOp of `node` at that step, the graph, and the node's id in it."""
         if not stage.steps:
             return self.remade.uop(node), None, None, ""
-        shown, uops = self._graph(stage, step)
-        place = next((place for place, one in shown.nodes.items() if one.node == node), None)
+        graph, uops = self._graph(stage, step)
+        place = next((place for place, one in graph.nodes.items() if one.node == node), None)
         if place is not None:
-            return uops[place], shown, place, ""
-        return self.remade.uop(node), None, None, "It is not in the graph at this step: asked as it was recorded."
+            return uops[place], graph, place, ""
+        return (
+            self.remade.uop(node),
+            None,
+            None,
+            "It is not in the graph at this step, so the rules are tried on the node as recorded.",
+        )
 
     def _graph(self, stage: Stage, step: int) -> tuple[ShownGraph, dict[int, UOp]]:
-        found = self.graphs.get((stage.id, step))
-        if found is None:
+        shown_graph = self.graphs.get((stage.id, step))
+        if shown_graph is None:
             replay = self.replays.get(stage.id)
             if replay is None:
                 replay = self.replays[stage.id] = StageReplay(self.trace, stage.id)
-            shown = replay.graph_at(step, marked=False)
-            found = self.graphs[stage.id, step] = shown, self.remade.graph(shown)
-            for kept in (self.replays, self.graphs):
-                if len(kept) > _KEPT_REPLAYS:
-                    kept.popitem(last=False)
-        return found
+            graph = replay.graph_at(step, marked=False)
+            shown_graph = self.graphs[stage.id, step] = graph, self.remade.graph(graph)
+            for store in (self.replays, self.graphs):
+                if len(store) > _KEPT_REPLAYS:
+                    store.popitem(last=False)
+        return shown_graph
 
 
-def _placed(one: RuleAttempt, shown: ShownGraph | None, place: int | None) -> RuleAttempt:
-    """With the nodes of the trace at which its obstacle and the parts of its pattern stand."""
-    if shown is None or place is None:
+def _placed(one: RuleAttempt, graph: ShownGraph | None, place: int | None) -> RuleAttempt:
+    """The attempt with the trace's nodes for the parts of its pattern and for the node that stopped it."""
+    if graph is None or place is None:
         return one
 
     def node_at(path: tuple[int, ...]) -> int:
         at = place
         for source in path:
-            at = shown.nodes[at].src[source]
-        return shown.nodes[at].node
+            at = graph.nodes[at].src[source]
+        return graph.nodes[at].node
 
-    parts = tuple(replace(part, at=node_at(part.path)) if part.found else part for part in one.pattern)
-    return replace(one, at=None if one.obstacle is None else node_at(one.obstacle.path), pattern=parts)
+    parts = tuple(replace(part, at=node_at(part.path)) if part.actual else part for part in one.pattern)
+    return replace(one, at=None if one.mismatch is None else node_at(one.mismatch.path), pattern=parts)
 
 
 def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
-    """The firings of a stage that were about a node, or made it."""
-    found = []
+    """The firings of a stage that replaced a node or produced it."""
+    firings = []
     for number, step in enumerate(stage.steps, 1):
         if step.rule is not None and node in (step.before, step.after):
-            found.append(RecordedRewrite(number, trace.rules[step.rule].name, step.before, step.after))
-    return tuple(found)
+            firings.append(RecordedRewrite(number, trace.rules[step.rule].name, step.before, step.after))
+    return tuple(firings)
 
 
 def _no_rules(trace: Trace, stage: Stage) -> str:
@@ -366,10 +399,10 @@ def _no_rules(trace: Trace, stage: Stage) -> str:
 
 
 def settings_of(trace: Trace) -> dict[str, Any]:
-    """The settings under which a trace was recorded, as far as rules may ask for them."""
+    """The settings of a trace's capture that rules may read."""
     default = Config()
     kinds = {field.name: type(getattr(default, field.name)) for field in fields(Config)}
-    found = {}
+    settings = {}
     for name, text in trace.options:
         if name in kinds and name not in _OWN and kinds[name] in (int, str):
             try:
@@ -377,12 +410,12 @@ def settings_of(trace: Trace) -> dict[str, Any]:
                 check_option(name, value)
             except ValueError:
                 continue  # written by a version that has another setting of that name
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def context_of(trace: Trace, stage: Stage, remade: Remade) -> Any:
-    """What the pass of `stage` told its rules; NO_CONTEXT where the device is not to be had here."""
+    """The context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
     step: Pass | None = next((step for step in PASSES if step.name == stage.name), None)
     if not isinstance(step, Rewrite) or stage.kernel is None:
         return None
@@ -407,13 +440,13 @@ _explainers: OrderedDict[int, Explainer] = OrderedDict()
 
 def explainer(trace: Trace) -> Explainer:
     """The Explainer of `trace`, kept for the traces asked about last."""
-    found = _explainers.get(id(trace))
-    if found is None or found.trace is not trace:
-        found = _explainers[id(trace)] = Explainer(trace)
+    made_explainer = _explainers.get(id(trace))
+    if made_explainer is None or made_explainer.trace is not trace:
+        made_explainer = _explainers[id(trace)] = Explainer(trace)
         if len(_explainers) > _KEPT_TRACES:
             _explainers.popitem(last=False)
     _explainers.move_to_end(id(trace))
-    return found
+    return made_explainer
 
 
 __all__ = ["Explainer", "RecordedRewrite", "RuleAttempt", "WhyNot", "could_fire", "explainer", "tables", "why_not"]

@@ -1,8 +1,7 @@
-"""Where a function said no: the lines on which it, and what it asked, came to None.
+"""Traces one call: the lines at which the function, or a function that it called, returned None or False.
 
-One call is watched (`sys.settrace`), in the functions of the package and in the rule's own; whoever watched before
-(a debugger, a coverage tool) goes on afterwards.
-"""
+One call is watched (`sys.settrace`), in the functions of the package and in the rule's own; a tracer that was active
+before (a debugger, a coverage tool) goes on afterwards."""
 
 from __future__ import annotations
 
@@ -27,8 +26,15 @@ _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReturnSite(ReadableRow):
-    """A line of a function that came to None or False. `because`: the condition above it, where the line itself only
-    returns. `values`: what the names in these lines stood for."""
+    """A line at which a function returned None or False.
+
+    function: its name.
+    file: its file.
+    line: of the file.
+    text: that line.
+    because: the condition above it, where the line itself only returns; else "".
+    values: (name, value) of the names in these lines.
+    """
 
     function: str
     file: str
@@ -39,7 +45,7 @@ class ReturnSite(ReadableRow):
 
 
 class _Seen:
-    """A call on its way: the last lines that it came to, and what the call it made last came back with."""
+    """A call in progress: the last lines that it executed, and the result of the last call that it made."""
 
     __slots__ = ("asked", "before", "line")
 
@@ -85,8 +91,8 @@ class _ReturnTracer:
         if _RETURNS_NOTHING.match(text) and seen.before != seen.line:
             because = _line(code.co_filename, seen.before)
         names = dict.fromkeys(_NAME.findall(f"{because} {text.partition('#')[0]}"))
-        known = frame.f_locals
-        values = tuple([(name, self.value(known[name])) for name in names if name in known])
+        variables = frame.f_locals
+        values = tuple([(name, self.value(variables[name])) for name in names if name in variables])
         return ReturnSite(code.co_name, package_path(code.co_filename), seen.line, text, because, values)
 
     def value(self, value: Any) -> str:
@@ -105,7 +111,9 @@ class _ReturnTracer:
 def watched(
     function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
 ) -> tuple[ReturnSite, ...]:
-    """Where `function(*arguments)` comes to None or False; the innermost of the calls that did first."""
+    """The lines at which `function(*arguments)` and the functions that it called returned None or False, innermost
+    first.
+    """
     watch = _ReturnTracer(function.__code__.co_filename, printer or Printer())
     before = sys.gettrace()
     sys.settrace(watch.called)

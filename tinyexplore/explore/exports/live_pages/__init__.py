@@ -2,6 +2,6 @@
 
 Gain: a page answers what-if questions without a Python process: the first after 1.9 s, later ones in 5 ms.
 
-`pyodide.py` has the Python, `packing.py` and `page.py` make the page, `carried.py` is what it knows beside the trace.
-`explore/live` is what runs in such a page.
+`pyodide.py` finds the Python, `packing.py` and `page.py` write the page, and `carried.py` has its data beside the
+trace. `explore/live` runs in the page.
 """

@@ -1,5 +1,6 @@
-"""An archive of Python modules with bytecode, so that who imports them compiles nothing. The Python that will import
-them runs this (`precompiled.py`), so it knows nothing of ours."""
+"""Writes an archive of Python modules with their bytecode, so that an import compiles nothing. The Python that will
+import them runs this module (`precompiled.py`), so it imports nothing of this package.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import sys
 import zipfile
 from collections.abc import Collection
 
-_UNCHECKED = 0b01  # by the hash of the source, which nobody compares
+_UNCHECKED = 0b01  # by the hash of the source, which is not compared
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 _WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # which read their own
 
@@ -19,34 +20,34 @@ _WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # which read their own
 def with_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
     """Modules that will lie in the folder `root`: those that are `loaded` (files) beside their bytecode, in
     __pycache__."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(made, "w") as kept:
-        for name in given.namelist():
-            text = given.read(name)
-            _write(kept, name, text)
+    output = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(output, "w") as target:
+        for name in source.namelist():
+            text = source.read(name)
+            _write(target, name, text)
             if (path := f"{root}/{name}") in loaded:
-                _write(kept, importlib.util.cache_from_source(name), _bytecode(text, path, 0))
-    return made.getvalue()
+                _write(target, importlib.util.cache_from_source(name), _bytecode(text, path, 0))
+    return output.getvalue()
 
 
 def as_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
     """Modules that are imported from the archive itself, which will be `root`: bytecode in the place of those that are
     `loaded` (files), without docstrings."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(made, "w") as kept:
-        for name in given.namelist():
-            text = given.read(name)
+    output = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(output, "w") as target:
+        for name in source.namelist():
+            text = source.read(name)
             if (path := f"{root}/{name}") in loaded:
                 level = 0 if name.startswith(_WITH_DOCSTRINGS) else 2
                 name, text = f"{name}c", _bytecode(text, path, level)
-            _write(kept, name, text)
-    return made.getvalue()
+            _write(target, name, text)
+    return output.getvalue()
 
 
 def loaded_files() -> set[str]:
     """The files of the modules that this Python has imported."""
-    found = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    return {file for file in found if file}
+    paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {file for file in paths if file}
 
 
 def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

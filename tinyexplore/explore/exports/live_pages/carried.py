@@ -1,5 +1,6 @@
-"""What a page with engine knows of a capture beside its trace: the machines that kernels were compiled for, and what
-the kernels read, where that was kept. Plain data, as JSON."""
+"""The data about a capture that a page with engine carries beside the trace, as JSON: the machines that kernels were
+compiled for, and the stored inputs of the kernels.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from typing import Any
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
-from tinyexplore.explore.recording.rows import KeptGraph
+from tinyexplore.explore.recording.rows import CapturedGraph
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.uop import Ops
 
-CARRIED_BYTES = 2 << 20  # of what kernels read: a page is to stay small
+CARRIED_BYTES = 2 << 20  # bytes of kernels' inputs: a page must stay small
 
 _OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only", "lacks")
 Contents = tuple[bytes | None, ...]
@@ -32,12 +33,12 @@ class Carried:
     values: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     contents: Mapping[int, Contents] = field(default_factory=dict)
     left_out: int = 0
-    graphs: Mapping[int, KeptGraph] = field(default_factory=dict)
+    graphs: Mapping[int, CapturedGraph] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As a page has it."""
+        """The data as the JSON text in a page."""
         contents = {
-            number: [None if one is None else b64encode(one).decode() for one in parts]
+            number: [None if part is None else b64encode(part).decode() for part in parts]
             for number, parts in self.contents.items()
         }
         targets = {device: target_to_data(target) for device, target in self.targets.items()}
@@ -55,7 +56,7 @@ class Carried:
     def from_json(text: str) -> Carried:
         data = json.loads(text)
         contents = {
-            int(number): tuple(None if one is None else b64decode(one) for one in parts)
+            int(number): tuple(None if part is None else b64decode(part) for part in parts)
             for number, parts in data["contents"].items()
         }
         return Carried(
@@ -67,29 +68,33 @@ class Carried:
         )
 
 
-def carried_of(trace: Trace, kept: Mapping[int, Any], graphs: Mapping[int, KeptGraph] | None = None) -> Carried:
-    """What a page of `trace` carries. `kept`: `Kept` kernels by their numbers, none where it came from a file; so are
-    `graphs`, what was scheduled."""
+def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, CapturedGraph] | None = None) -> Carried:
+    """Return the data that a page of `trace` carries beside the trace.
+
+    Args:
+        captured: the captured kernels by number; empty where the trace came from a file.
+        graphs: the scheduled graphs by their stage; None where the trace came from a file.
+    """
     targets: dict[str, Target] = {}
     contents: dict[int, Contents] = {}
-    room, left_out = CARRIED_BYTES, 0
-    for number, one in kept.items():
+    bytes_left, left_out = CARRIED_BYTES, 0
+    for number, one in captured.items():
         targets.setdefault(_family(trace.kernels[number].device), one.spec.target)
         if one.contents is None:
             continue
         needed = sum(len(part) for part in one.contents if part is not None)
-        if needed > room:
+        if needed > bytes_left:
             left_out += 1
             continue
-        room -= needed
+        bytes_left -= needed
         contents[number] = one.contents
     described = dict(trace.options).get("target", "")
     for device in {_family(kernel.device) for kernel in trace.kernels} - targets.keys():
         if (target := _described(device, described)) is not None:
             targets[device] = target
-    values = {number: tuple(one.values) for number, one in kept.items() if one.values}
-    known = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
-    return Carried(targets, values, contents, left_out, known)
+    values = {number: tuple(one.values) for number, one in captured.items() if one.values}
+    plain_graphs = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
+    return Carried(targets, values, contents, left_out, plain_graphs)
 
 
 def _family(device: str) -> str:
@@ -106,18 +111,18 @@ def _described(device: str, text: str) -> Target | None:
 
 
 def target_to_data(target: Target) -> dict[str, Any]:
-    """A Target as what JSON can write."""
-    found: dict[str, Any] = {}
-    for one in fields(target):
-        value = getattr(target, one.name)
-        if one.name in _OPS:
+    """A Target as plain data for JSON."""
+    data: dict[str, Any] = {}
+    for target_field in fields(target):
+        value = getattr(target, target_field.name)
+        if target_field.name in _OPS:
             value = sorted(op.name for op in value)
-        elif one.name in _TYPES:
+        elif target_field.name in _TYPES:
             value = [dtype.name for dtype in value]
-        elif one.name == "cores":
+        elif target_field.name == "cores":
             value = [core.name for core in value]
-        found[one.name] = value
-    return found
+        data[target_field.name] = value
+    return data
 
 
 def target_from_data(data: Mapping[str, Any]) -> Target:

@@ -1,4 +1,4 @@
-"""A captured graph as plain data, and back: what a page with engine's fusion board schedules again."""
+"""Converts a captured graph to plain data and back, for the fusion board of a page with engine."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.recording.rows import KeptGraph, NodeMemory, NodeRow
+from tinyexplore.explore.recording.rows import CapturedGraph, NodeMemory, NodeRow
 from tinyexplore.uop import Ops
 
 _TYPES: Mapping[str, DType] = dtypes.fields()
 
 
-def is_plain(graph: KeptGraph) -> bool:
-    """Whether it can be recorded as data: not where its sizes change from call to call."""
+def is_plain(graph: CapturedGraph) -> bool:
+    """Whether the graph can be recorded as data. It cannot if its sizes change from call to call."""
     try:
         graph_to_data(graph)
     except TypeError:
@@ -22,8 +22,8 @@ def is_plain(graph: KeptGraph) -> bool:
     return True
 
 
-def graph_to_data(graph: KeptGraph) -> dict[str, Any]:
-    """What JSON can write. TypeError for what is no plain value."""
+def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
+    """The graph as plain data for JSON. TypeError for an argument that is no plain value."""
     return {
         "rows": [_row_to_data(row) for row in graph.rows],
         "outputs": graph.outputs,
@@ -34,9 +34,9 @@ def graph_to_data(graph: KeptGraph) -> dict[str, Any]:
     }
 
 
-def graph_from_data(data: Mapping[str, Any]) -> KeptGraph:
-    """The graph that `graph_to_data` told."""
-    return KeptGraph(
+def graph_from_data(data: Mapping[str, Any]) -> CapturedGraph:
+    """The graph that `graph_to_data` wrote."""
+    return CapturedGraph(
         tuple([_row_from_data(row) for row in data["rows"]]),
         tuple(data["outputs"]),
         frozenset(data["in_place"]),

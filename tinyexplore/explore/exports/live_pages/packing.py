@@ -1,5 +1,4 @@
-"""What a page with engine carries as text: files, compressed, in base85, each in a block of its own that no browser
-runs."""
+"""Packs files for a page with engine: compressed, in base85, each in its own block that no browser runs."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[3]
 # the page has the front end already; front ends of other frameworks need packages that a page has not
 _LEFT_OUT = {"static", "__pycache__", "frontends", "onnx.py"}
 _WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}  # all of this package that a page needs: the rows of panels
-# not needed in a page: the command line, what generates files of the repository, and what makes pages
+# not needed in a page: the command line, generators of files of the repository, and writers of pages
 _NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
 _NOT_PACKED |= {
     f"explore/exports/live_pages/{name}.py" for name in ("bytecode", "packing", "page", "precompiled", "pyodide")
@@ -58,7 +57,7 @@ _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
 
 def packed_engine() -> bytes:
-    """This package as a zip archive, equal for equal files; not compressed, because the whole of it will be."""
+    """This package as a zip archive, byte for byte equal for equal files. Not compressed: `block` compresses it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for path in engine_files():
@@ -87,12 +86,12 @@ def python_blocks(folder: Path) -> str:
 
 
 def slim_stdlib(archive: bytes) -> bytes:
-    """The standard library without what serves nobody in a page; not compressed, because the whole of it will be."""
+    """The standard library without modules that a page cannot use; uncompressed, because the whole archive will be."""
     file = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(file, "w") as kept:
-        for name in sorted(given.namelist()):
+    with zipfile.ZipFile(io.BytesIO(archive)) as target, zipfile.ZipFile(file, "w") as source:
+        for name in sorted(target.namelist()):
             if _is_of_use(name):
-                kept.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), given.read(name))
+                source.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), target.read(name))
     return file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Live pages: the page of a trace, or of a playground, and with it the engine and a Python for the browser."""
+"""Writes pages with engine: the page of a trace or a playground, with the engine and a Python for the browser."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tinyexplore.explore.exports.export import chunk_scripts, export_html, polic
 from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of
 from tinyexplore.explore.exports.live_pages.packing import block, python_blocks
 from tinyexplore.explore.exports.live_pages.pyodide import find_pyodide
-from tinyexplore.explore.recording.kept import CapturedKernel
-from tinyexplore.explore.recording.rows import KeptGraph
+from tinyexplore.explore.recording.captured import CapturedKernel
+from tinyexplore.explore.recording.rows import CapturedGraph
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.util import Context
@@ -22,16 +22,16 @@ from tinyexplore.util import Context
 
 def live_html(
     trace: Trace,
-    kept: Mapping[int, CapturedKernel] | None = None,
+    captured: Mapping[int, CapturedKernel] | None = None,
     *,
-    graphs: Mapping[int, KeptGraph] | None = None,
+    graphs: Mapping[int, CapturedGraph] | None = None,
     tour: Sequence[dict[str, Any]] = (),
     responses: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
-    """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels, `graphs`:
+    """The page of `trace`, with an engine. `captured`: what a capture kept of its kernels, `graphs`:
     of its schedules. `pyodide`: see find_pyodide."""
-    engine = engine_elements(carried_of(trace, kept or {}, graphs), find_pyodide(pyodide))
+    engine = engine_elements(carried_of(trace, captured or {}, graphs), find_pyodide(pyodide))
     return export_html(trace, tour, responses=responses, engine=engine)
 
 

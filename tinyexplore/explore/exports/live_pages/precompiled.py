@@ -1,5 +1,4 @@
-"""What a page with engine carries of Python, compiled ahead: a browser takes seconds for that, and a reader waits for
-them.
+"""Compiles the Python modules of a page with engine ahead of time. A browser would take seconds for that.
 
 Bytecode is of one version of Python, so the page's own makes it, under Node (once for an engine; it is kept in the
 disk cache, signed). Where there is no Node a page carries sources, and its first answer comes some seconds later.
@@ -43,8 +42,10 @@ for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`,
 
 
 def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
-    """Two archives with the bytecode of what the first answer takes: in the place of sources in the standard library,
-    beside them in the engine. As they were given where Node is not installed, or does not start this Pyodide."""
+    """Two archives with the bytecode of the modules that the first answer needs. Bytecode replaces the sources of the
+    standard library and lies beside those of the engine. If Node is not installed or cannot start this Pyodide, both
+    archives are returned unchanged.
+    """
     node = shutil.which("node")
     if node is None:
         return stdlib, engine
@@ -53,19 +54,19 @@ def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, byt
     for part in ((pyodide / "package.json").read_bytes(), compiler, stdlib, engine):
         digest.update(hashlib.sha256(part).digest())
     names = [f"live-{archive}-{digest.hexdigest()[:32]}" for archive in ("stdlib", "engine")]
-    found = [cache.find(name) for name in names]
-    if found[0] is not None and found[1] is not None:
-        return zlib.decompress(found[0]), zlib.decompress(found[1])
-    made = _made(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
-    if made is None:
+    entries = [cache.find(name) for name in names]
+    if entries[0] is not None and entries[1] is not None:
+        return zlib.decompress(entries[0]), zlib.decompress(entries[1])
+    compiled = _made(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
+    if compiled is None:
         return stdlib, engine
-    for name, data in zip(names, made):
+    for name, data in zip(names, compiled):
         cache.keep(name, zlib.compress(data, 1))
-    return made
+    return compiled
 
 
 def _made(node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
-    """Both, compiled; None where that does not come off."""
+    """Both archives, compiled; None if that fails."""
     try:
         with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
             work = Path(name)

@@ -1,5 +1,6 @@
-"""The Python for browsers that page with engine carry: Pyodide, from its npm package; fetched once, never part of
-ours."""
+"""Finds or fetches Pyodide, the Python for browsers in a page with engine. It comes from its npm package, is fetched
+once, and is never part of this package.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ class PyodideMissing(RuntimeError):
 def find_pyodide(where: str | Path | None = None) -> Path:
     """The folder with Pyodide's files: `where` (a folder, or the package as .tgz), else $PYODIDE, else the one that a
     checkout's front end was tested with, else the one fetched earlier, else fetched now from npm's registry."""
-    given = str(where) if where is not None else getenv("PYODIDE", "")
-    if given:
-        return _given(Path(given).expanduser())
+    location = str(where) if where is not None else getenv("PYODIDE", "")
+    if location:
+        return _given(Path(location).expanduser())
     if not lacking(_checkout()):
         return _checkout()
     return _unpacked(PYODIDE_VERSION, _fetched)
@@ -48,18 +49,18 @@ def _checkout() -> Path:
 
 
 def lacking(folder: Path) -> str:
-    """Why `folder` is no Pyodide for page with engine; "" where it is one."""
+    """Why `folder` has no Pyodide for a page with engine; "" if it has one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
         return f"{folder} has no {', '.join(missing)}"
     version = json.loads((folder / "package.json").read_text(encoding="utf-8")).get("version", "")
     if version.partition(".")[0] != PYODIDE_VERSION.partition(".")[0]:
-        return f"{folder} is Pyodide {version}; live pages are made with {PYODIDE_VERSION}"
+        return f"{folder} is Pyodide {version}; pages with engine are made with {PYODIDE_VERSION}"
     return ""
 
 
 def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
-    """The folder with `package`: unpacked earlier where nobody but this user can write, or now."""
+    """The folder with `package`: unpacked earlier into a folder that only this user can write, or now."""
     folder = Path()
     for place in kept_folders():
         folder = place / f"pyodide-{name}"
@@ -88,15 +89,15 @@ def _fetched() -> bytes:
         data = _by_npm() if shutil.which("npm") else _by_https()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise PyodideMissing(
-            f"a live page carries Pyodide {PYODIDE_VERSION}, which is not here and could not be fetched ({error}). "
+            f"a page with engine carries Pyodide {PYODIDE_VERSION}: it is not here, and fetching it failed ({error}). "
             f"Fetch it where there is a network with `npm pack pyodide@{PYODIDE_VERSION}`, and give the file that this "
             "makes, or its folder: pyodide=… or --pyodide …, or PYODIDE=… in the environment"
         ) from error
-    found = base64.b64encode(hashlib.sha512(data).digest()).decode()
-    if found != _INTEGRITY:
+    digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    if digest != _INTEGRITY:
         raise PyodideMissing(
             f"the registry's pyodide@{PYODIDE_VERSION} is not the package that was published under that name "
-            f"(sha512-{found}): nothing of it was kept"
+            f"(sha512-{digest}): it was discarded"
         )
     return data
 
@@ -120,7 +121,7 @@ def _by_https() -> bytes:
 
 
 def _keep(package: bytes, folder: Path) -> None:
-    """Unpacks what page with engine need of `package` into `folder`, whole or not at all."""
+    """Unpacks the files that a page with engine needs from `package` into `folder`, completely or not at all."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()

@@ -1,4 +1,4 @@
-"""Which nodes a static picture or an export shows: the graph of a stage, with what is plain folded into labels."""
+"""Selects the nodes of a static picture or an export: the graph of a stage, with plain nodes folded into labels."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import tensor_kinds
 from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.util import consumers, toposort
 
-Kind = Literal["lazybuffer", "uop"]
+Kind = str
+"""Of the nodes of a graph; "lazybuffer" also means what a foreign compiler has in their place."""
 Which = Literal["before", "after"]
 
-MAX_OPERANDS = 4  # a label names at most so many operands
+MAX_OPERANDS = 4  # the most operands that a label names
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A box: two lines of text, the group that colours it, the boxes it reads, how many it reads that are hidden."""
+    """A box.
+
+    id: its node.
+    label: its first line.
+    detail: its second line.
+    group: its role, which gives the color.
+    src: the boxes that it reads.
+    hidden: how many nodes that it reads have no box.
+    tooltip: further text.
+    """
 
     id: int
     label: str
@@ -31,7 +42,15 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """The boxes, sources first, and what is not there: `total` counts every node of the graph."""
+    """The boxes of a graph, and what has no box.
+
+    nodes: the boxes, sources first.
+    total: all nodes of the graph.
+    constants: those written into the boxes that use them.
+    views: movements drawn as edges.
+    index_maths: nodes of index arithmetic that were folded.
+    hidden: nodes beyond the limit of boxes.
+    """
 
     nodes: tuple[DrawnNode, ...]
     total: int
@@ -42,7 +61,7 @@ class DrawnGraph:
 
     @property
     def note(self) -> str:
-        """What a reader must know of what is not drawn, as text."""
+        """The remark about nodes that are not drawn, as text."""
         parts = [
             f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
         ]
@@ -55,7 +74,7 @@ class DrawnGraph:
         if folded:
             parts.append(f"folded into labels: {', '.join(folded)}")
         if self.hidden:
-            parts.append(f"hidden, being furthest from the result: {self.hidden}")
+            parts.append(f"hidden, because they are furthest from the result: {self.hidden}")
         return " · ".join(parts)
 
 
@@ -73,8 +92,9 @@ def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Ki
         ids = stage_info.before if which == "before" else stage_info.after or stage_info.before
         return tuple(nodes[i] for i in dict.fromkeys(ids))
     if kind == "lazybuffer":
-        read = {src for node in nodes if node.kind == kind for src in node.src}
-        return tuple(node for node in nodes if node.kind == kind and node.id not in read)
+        kinds = tensor_kinds(trace)
+        read = {src for node in nodes if node.kind in kinds for src in node.src}
+        return tuple(node for node in nodes if node.kind in kinds and node.id not in read)
     passes = [stage for stage in trace.stages if stage.steps and stage.kernel is not None]
     if not passes:
         return ()
@@ -85,7 +105,7 @@ def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Ki
 
 
 def reachable(nodes: Mapping[int, Node], roots: Iterable[int]) -> list[Node]:
-    """`roots` and all that they read, sources first."""
+    """`roots` and all their transitive sources, sources first."""
     order = toposort(roots, lambda i: nodes[i].src)
     return [nodes[i] for i in order]
 
@@ -114,13 +134,13 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         for node in nodes
         if node.id not in folded
     }
-    shown = _nearest(shown_roots, direct, max_nodes)
+    drawn_nodes = _nearest(shown_roots, direct, max_nodes)
     chains = _view_chains(nodes, views)
     drawn = []
     for node in nodes:
-        if node.id not in shown:
+        if node.id not in drawn_nodes:
             continue
-        read = tuple(src for src in direct[node.id] if src in shown)
+        read = tuple(src for src in direct[node.id] if src in drawn_nodes)
         label = _label(node, [table[src] for src in node.src if src in table], constants, chains.get(node.id, []))
         missing = len(direct[node.id]) - len(read)
         drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, _tooltip(node)))
@@ -215,7 +235,7 @@ def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: 
 def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
     """ "MUL ·, 0.5": an operation with the constants among its operands; "RESHAPE → EXPAND": a chain of views.
 
-    What has a name in Python says it: "x", where it lies in memory, "h = ADD", where it is computed.
+    A node with a Python name shows it: "x" for memory, "h = ADD" for a computed value.
     """
     if node.name and node.group == "buffer":
         return node.name

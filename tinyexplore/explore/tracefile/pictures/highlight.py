@@ -35,6 +35,7 @@ _LEXERS = {
     "llvm-opt": "llvm",
     "asm": "nasm",  # the syntax of Intel, which is what listings have on x86
     "python": "python",
+    "aten": "python",
     "ptx": "ptx",
     "amdgcn": "nasm",
     "cuda": "cuda",
@@ -79,7 +80,7 @@ def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]:
-    """The lines for `stream`: in colours where it is a terminal and nobody requested none (NO_COLOR)."""
+    """The lines for `stream`: in colors where it is a terminal, unless NO_COLOR is set."""
     is_plain = getenv("NO_COLOR", "") or getenv("TERM", "") == "dumb" or not stream.isatty()
     return list(lines) if is_plain else lines_ansi(language, lines)
 

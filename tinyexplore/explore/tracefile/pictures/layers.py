@@ -18,7 +18,12 @@ LONGEST_ROUTED_SPAN = 12  # longer edges get no dummy nodes: they are drawn as f
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node to place, in pixels."""
+    """A node to place.
+
+    id: of the node.
+    width: in pixels.
+    height: in pixels.
+    """
 
     id: int
     width: float
@@ -27,9 +32,17 @@ class Box:
 
 @dataclass(slots=True)
 class Layers:
-    """The layered graph: vertices below `count` are boxes, those after are dummies on long edges.
+    """A layered graph. Vertices below `count` are boxes. The others are dummies on long edges.
 
-    up, down: for each vertex its neighbours one rank above, one below. chain: the first dummy of a box's chain.
+    boxes: the boxes.
+    pairs: (source, user) of each edge, as vertices.
+    rank: the layer of each vertex.
+    up: the neighbors of each vertex one rank above.
+    down: the neighbors one rank below.
+    chain: the first dummy of a box's chain.
+    spans: the ranks that each edge goes down.
+    width: of each vertex, in pixels.
+    count: the number of boxes.
     """
 
     boxes: Sequence[Box]

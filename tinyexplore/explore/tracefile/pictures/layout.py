@@ -42,7 +42,15 @@ class RoutedEdge:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Centres of the boxes by id; the drawing covers left … left + width, top … top + height."""
+    """A drawing of boxes, in pixels.
+
+    positions: the center of each box, by id.
+    width: of the drawing.
+    height: of the drawing.
+    left: its left end.
+    top: its upper end.
+    edges: the paths of the edges.
+    """
 
     positions: dict[int, Point]
     width: float
@@ -72,8 +80,9 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
 
 
 def edge_path(points: Sequence[Point]) -> str:
-    """An SVG path through the points, each told from the one before: vertical where they stand above one another, else
-    an S-curve."""
+    """An SVG path through the points, each relative to the one before: vertical where they stand above one another,
+    else an S-curve.
+    """
     last_x, last_y = _tenths(points[0])
     path = f"M{last_x / 10:g} {last_y / 10:g}"
     for x, y in map(_tenths, points[1:]):

@@ -1,6 +1,6 @@
 """The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
 
-The same as widgets/src/ordering.ts, for boxes that are placed anew.
+The front end orders the boxes of interactive views itself (widgets/src/ordering.ts).
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def _sort_by_barycentre(row: list[int], neighbours: list[list[int]], position: d
     keyed: list[tuple[float, int]] = []
     places: list[int] = []
     for i, v in enumerate(row):
-        found = neighbours[v]
-        if not found:
+        around = neighbours[v]
+        if not around:
             continue
         total = 0
-        for u in found:
+        for u in around:
             total += position[u]
-        keyed.append((total / len(found), v))
+        keyed.append((total / len(around), v))
         places.append(i)
     keyed.sort(key=_first)
     for i, (_, v) in zip(places, keyed, strict=True):
@@ -101,7 +101,7 @@ def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
 
 
 def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many edges cross of two neighbours in a row, given the sorted positions of what each is tied to."""
+    """The number of crossing edges of two neighbours in a row, given the sorted positions of adjacent vertices."""
     count = 0
     smaller = 0
     size = len(right)

@@ -26,7 +26,14 @@ ONE_LINE = 24.0
 
 @dataclass(frozen=True, slots=True)
 class Colour:
-    """Border and fill in light, border and fill in dark."""
+    """The colors of a kind of box.
+
+    light: the border in light mode.
+    light_fill: the fill in light mode.
+    dark: the border in dark mode.
+    dark_fill: the fill in dark mode.
+    dash: of the border, as SVG has it; "" for a line.
+    """
 
     light: str
     light_fill: str
@@ -35,7 +42,8 @@ class Colour:
     dash: str = ""
 
 
-# told apart by the colour-blind: blue, vermilion-brown and green of the Okabe-Ito set, greys, and a dashed border
+# colors that the color-blind distinguish: blue, vermilion-brown and green of the Okabe-Ito set, greys, and a dashed
+# border
 COLOURS = {
     "buffer": Colour("#0072b2", "#cfe6f5", "#56b4e9", "#1d4666"),
     "memory": Colour("#0072b2", "#e3f1fa", "#56b4e9", "#15324a"),
@@ -92,7 +100,7 @@ _DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;
 
 
 def style(kernels: int = 0) -> str:
-    """The sheet of a picture, with the colours of so many kernels. Colours also stand as attributes, for readers that
+    """The sheet of a picture, with the colors of `kernels` kernels. Colours also stand as attributes, for readers that
     drop style sheets."""
     hues = [kernel_colour(i) for i in range(min(kernels, KERNEL_HUES))]
     light = "".join(f"--{name}:{colour.light};--{name}f:{colour.light_fill};" for name, colour in COLOURS.items())
@@ -159,7 +167,7 @@ def shortened(words: str, limit: int) -> str:
 
 
 def box_of(node: DrawnNode) -> Box:
-    """How large a node is drawn."""
+    """The size of a node's box."""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     width = max(58.0, len(label) * LABEL_PX + 20.0, len(detail) * DETAIL_PX + 18.0)
     return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
@@ -218,9 +226,9 @@ def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) ->
 def legend(groups: Iterable[str], x: float, y: float) -> str:
     """A swatch and a word for each group that is there."""
     parts = []
-    there = set(groups)
+    present = set(groups)
     for group, colour in COLOURS.items():
-        if group not in there:
+        if group not in present:
             continue
         dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
         parts.append(

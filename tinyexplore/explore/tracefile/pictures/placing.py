@@ -19,7 +19,13 @@ FREE_WEIGHT = 0.01
 
 @dataclass(slots=True)
 class Plane:
-    """For each vertex its centre, and the top and bottom of its rank."""
+    """Positions of the vertices, in pixels.
+
+    x: the center of each vertex.
+    y: the center of each vertex.
+    top: the upper end of each vertex's rank.
+    bottom: the lower end of each vertex's rank.
+    """
 
     x: list[float]
     y: list[float]
@@ -29,7 +35,14 @@ class Plane:
 
 @dataclass(slots=True)
 class PartExtent:
-    """What one connected part covers."""
+    """The extent of one connected part, in pixels.
+
+    left: its left end.
+    right: its right end.
+    top: its upper end.
+    bottom: its lower end.
+    vertices: of the part.
+    """
 
     left: float
     right: float
@@ -51,7 +64,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
         lower, lower_pull = (layers.down, down_pull) if not downwards or both else (nobody, down_pull)
         for r in range(len(rows)) if downwards else range(len(rows) - 1, -1, -1):
             row = rows[r]
-            wanted: list[float] = []
+            positions: list[float] = []
             weights: list[float] = []
             for v in row:
                 total = 0.0
@@ -62,9 +75,9 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
                 for u, pull in zip(lower[v], lower_pull[v]):
                     total += pull * x[u]
                     weight += pull
-                wanted.append(total / weight if weight > 0.0 else x[v])
+                positions.append(total / weight if weight > 0.0 else x[v])
                 weights.append(weight if weight > 0.0 else FREE_WEIGHT)
-            _place_row(row, gaps[r], wanted, weights, x)
+            _place_row(row, gaps[r], positions, weights, x)
 
 
 def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
@@ -111,13 +124,13 @@ def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> N
 
 
 def _place_row(
-    row: Sequence[int], gaps: Sequence[float], wanted: Sequence[float], weights: Sequence[float], x: list[float]
+    row: Sequence[int], gaps: Sequence[float], positions: Sequence[float], weights: Sequence[float], x: list[float]
 ) -> None:
-    """The x of one row that are nearest to `wanted` (weighted squares) with all gaps kept."""
+    """The x of one row that are nearest to `positions` (weighted squares) with all gaps kept."""
     offsets: list[float] = []
     blocks: list[tuple[float, float, float, int]] = []  # mean, weight, weighted sum, size
     offset = 0.0
-    for want, weight, gap in zip(wanted, weights, gaps, strict=True):
+    for want, weight, gap in zip(positions, weights, gaps, strict=True):
         offset += gap
         offsets.append(offset)
         mean = want - offset

@@ -1,4 +1,4 @@
-"""The roofline: how fast kernels are, over how much they do with each byte they load; under what the machine can do.
+"""The roofline: the rate of kernels over their operations per loaded byte, under the ceilings of the machine.
 
 After S. Williams, A. Waterman and D. Patterson, "Roofline" (2009); here with the bytes that a program's own loads ask
 for, so that an opt which uses a loaded value more often moves a kernel to the right.
@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tinyexplore.explore.tracefile.pictures.labels import apart, places_on
 from tinyexplore.explore.tracefile.pictures.picture import document, text
 
 __all__ = ["Dot", "roofline_svg"]
@@ -22,9 +23,13 @@ _DOT = 9.5
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One measured kernel: `flops` floating-point operations and `bytes_loaded` in `seconds`.
+    """One measured kernel.
 
-    `peak`: the name of the ceiling that it is compared with; without one, the highest.
+    label: its name.
+    flops: floating-point operations.
+    bytes_loaded: bytes.
+    seconds: its time.
+    peak: the name of the ceiling that it is compared with; None for the highest.
     """
 
     label: str
@@ -56,7 +61,8 @@ def roofline_svg(
     y = Scale.over([*(dot.gflops for dot in dots), *peaks.values()], TOP + PLOT_HEIGHT, TOP)
     parts = [text(LEFT - 44, 28, title, size=14, bold=True)]
     parts.extend(axes(x, y))
-    parts.extend(ceiling_lines(x, y, peaks, bandwidths))
+    points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
+    parts.extend(ceiling_lines(x, y, peaks, bandwidths, points))
     parts.extend(_trail(x, y, dots))
     parts.extend(_key(dots, peaks))
     width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
@@ -68,7 +74,13 @@ def roofline_svg(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Logarithmic: whole powers of two at the ends, `start` and `stop` in pixels."""
+    """A logarithmic scale with powers of two at both ends.
+
+    low: the value at `start`.
+    high: the value at `stop`.
+    start: in pixels.
+    stop: in pixels.
+    """
 
     low: float
     high: float
@@ -120,26 +132,37 @@ def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
     return parts
 
 
-def ceiling_lines(x: Scale, y: Scale, peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> list[str]:
+def ceiling_lines(
+    x: Scale,
+    y: Scale,
+    peaks: Mapping[str, float],
+    bandwidths: Mapping[str, float],
+    points: Sequence[tuple[float, float]] = (),
+) -> list[str]:
+    """The ceilings with their labels, none over another one or over the `points`."""
     right = LEFT + PLOT_WIDTH
     parts = []
-    for number, (name, gflops) in enumerate(peaks.items()):
+    labels = []
+    lines: list[tuple[tuple[float, float], tuple[float, float]]] = []
+    for name, gflops in peaks.items():
         parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
+        lines.append(((LEFT, y(gflops)), (right, y(gflops))))
         words = f"{name}: {gflops:,.0f} GFLOP/s"
-        place, anchor = ((LEFT + 8, "start"), (right - 8, "end"))[number % 2]  # so that near ones can be told apart
-        parts.append(_on_lines(text(place, y(gflops) - 6, words, shade="ink2", anchor=anchor)))
+        labels.append((words, places_on(words, (LEFT + 8, y(gflops)), (right - 8, y(gflops)), (0, 1, 0.5, 0.25, 0.75))))
     top = max(peaks.values(), default=y.high)
-    slope = math.degrees(math.atan2(y(2.0) - y(1.0), x(2.0) - x(1.0)))
-    for number, (name, gb_per_s) in enumerate(bandwidths.items()):
+    for name, gb_per_s in bandwidths.items():
         start = max(x.low, y.low / gb_per_s)
         end = min(x.high, top / gb_per_s)
         if start >= end:
             continue
-        parts.append(_line(x(start), y(start * gb_per_s), x(end), y(end * gb_per_s), 1.4, dash="5 4"))
-        place = start * (end / start) ** (0.22 + 0.14 * number)  # not one above the other
-        label = _on_lines(text(0, -6, f"{name}: {gb_per_s:,.0f} GB/s", shade="ink2", anchor="middle"))
-        at = f"translate({x(place):.1f} {y(place * gb_per_s):.1f}) rotate({slope:.1f})"
-        parts.append(f'<g transform="{at}">{label}</g>')
+        ends = (x(start), y(start * gb_per_s)), (x(end), y(end * gb_per_s))
+        parts.append(_line(*ends[0], *ends[1], 1.4, dash="5 4"))
+        lines.append(ends)
+        words = f"{name}: {gb_per_s:,.0f} GB/s"
+        labels.append((words, places_on(words, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
+    for (words, _), (left, down, angle) in zip(labels, apart(labels, points, lines), strict=True):
+        label = _on_lines(text(0, 4, words, shade="ink2", anchor="middle"))
+        parts.append(f'<g transform="translate({left:.1f} {down:.1f}) rotate({angle:.1f})">{label}</g>')
     return parts
 
 

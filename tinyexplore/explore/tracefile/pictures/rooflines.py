@@ -1,4 +1,4 @@
-"""The roofline of a trace: a point for each kernel that was timed, under what the machine does at best.
+"""The roofline of a trace: a point for each timed kernel, under the ceilings of the machine.
 
 Bytes are those that a kernel reads and writes once each
 (`KernelInfo.bytes_moved`); `explore.roofline` counts those that the loads of one program ask for.
@@ -23,6 +23,7 @@ from tinyexplore.explore.tracefile.pictures.roofline import (
 )
 from tinyexplore.explore.tracefile.texts import figures_text
 
+ABOVE = 1.1  # of its ceiling: a point so far above it shows that the probe was disturbed
 _MOST_WORDS = 11  # rows of the key
 _KEY_WIDTH = 372.0
 
@@ -41,20 +42,28 @@ def roofline(trace: TraceTables) -> Roofline:
         point = RooflinePoint(kernel.id, intensity, gflops, attainable, limit, name, time_us, "")
         points.append(replace(point, text=_point_text(kernel.name, point)))
     drawn = [roofs[point.kernel] for point in points if point.kernel in roofs]
-    peaks = {roof.arithmetic: roof.gflops for roof in drawn if roof.gflops}
+    kernels = {point.kernel for point in points}
+    without_points = [kernel.id for kernel, _ in timed if kernel.id not in kernels]
+    is_sampled = all(run.warm for run in trace.runs if run.kernel in kernels)
+    above = [point.kernel for point in points if (point.share or 0.0) > ABOVE]
+    note = _note_text(bool(trace.ceilings), is_sampled, without_points, above)
+    return Roofline(tuple(points), _ceilings_of(drawn), note)
+
+
+def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
+    """The ceilings of some roofs, each once: arithmetic by type, then bandwidth by level of memory."""
+    peaks = {roof.arithmetic: roof.gflops for roof in roofs if roof.gflops}
     bandwidths: dict[str, float] = {}
-    for roof in drawn:
+    for roof in roofs:
         if roof.gb_per_s:
             bandwidths[roof.memory] = max(roof.gb_per_s, bandwidths.get(roof.memory, 0.0))
     ceilings = [RooflineCeiling(name, "arithmetic", rate) for name, rate in peaks.items()]
     ceilings += [RooflineCeiling(name, "memory", rate) for name, rate in bandwidths.items()]
-    kernels = {point.kernel for point in points}
-    without_points = [kernel.id for kernel, _ in timed if kernel.id not in kernels]
-    return Roofline(tuple(points), tuple(ceilings), _note_text(bool(trace.ceilings), without_points))
+    return tuple(ceilings)
 
 
 def _limit(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
-    """What a roof leaves a kernel of so many operations for each byte, and which of its two ceilings that is."""
+    """The limit of a roof at this arithmetic intensity, and which of its two ceilings sets the limit."""
     if roof is None:
         return None, "", ""
     by_memory = roof.gb_per_s * intensity
@@ -73,13 +82,28 @@ def _point_text(name: str, point: RooflinePoint) -> str:
     return f"{text}, {figures_text(100 * point.share)} % of {ceiling}"
 
 
-def _note_text(is_measured: bool, without_points: Sequence[int]) -> str:
-    """Where the ceilings are from, and what the picture leaves out."""
+def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int], above: Sequence[int]) -> str:
+    """The statistic of the points, the origin of the ceilings, the kernels above them, and those without a point."""
     source = "ceilings measured on the machine of this trace" if is_measured else "no ceilings are known for this trace"
+    source = f"{source} · {'points are medians' if is_sampled else 'points are single cold runs'}"
+    if above:
+        source += (
+            f" · {_numbers(above)} above: the ceiling was measured under load, ceilings(again=True) measures again"
+        )
     if not without_points:
         return source
-    named = ", ".join(map(str, without_points[:6])) + (", …" if len(without_points) > 6 else "")
-    return f"{source} · {count_text(len(without_points), 'kernel')} without floating-point arithmetic: {named}"
+    return f"{source} · {count_text(len(without_points), 'kernel')} without floating-point arithmetic: " + _list(
+        without_points
+    )
+
+
+def _numbers(kernels: Sequence[int]) -> str:
+    """ "kernel 3" or "kernels 3, 5"."""
+    return f"kernel{'s' if len(kernels) > 1 else ''} {_list(kernels)}"
+
+
+def _list(kernels: Sequence[int]) -> str:
+    return ", ".join(map(str, kernels[:6])) + (", …" if len(kernels) > 6 else "")
 
 
 def roofline_picture(trace: TraceTables) -> str:
@@ -94,10 +118,11 @@ def roofline_picture(trace: TraceTables) -> str:
     bandwidths = {line.name: line.rate for line in roofline_data.ceilings if line.kind == "memory"}
     x = Scale.over([point.flops_per_byte for point in roofline_data.points], LEFT, LEFT + PLOT_WIDTH)
     y = Scale.over([*(point.gflops for point in roofline_data.points), *peaks.values()], TOP + PLOT_HEIGHT, TOP)
+    places = [(x(point.flops_per_byte), y(point.gflops)) for point in roofline_data.points]
     parts = [
         text(LEFT - 44, 28, title, size=14, bold=True),
         *axes(x, y, "moved"),
-        *ceiling_lines(x, y, peaks, bandwidths),
+        *ceiling_lines(x, y, peaks, bandwidths, places),
     ]
     by_time = sorted(roofline_data.points, key=lambda point: -point.time_us)
     parts.extend(_dot(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)

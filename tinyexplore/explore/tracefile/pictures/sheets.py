@@ -1,13 +1,15 @@
-"""Static pictures of what is a table in the views: kernels, times, passes, buffers, listings; as SVG."""
+"""Static pictures (SVG) of the tables in the views: kernels, times, passes, buffers, listings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import language_name
 from tinyexplore.explore.tracefile.figures import no_time_text, samples_text, sum_text
-from tinyexplore.explore.tracefile.model import Program, Stage, TraceTables
+from tinyexplore.explore.tracefile.model import Program, Stage, StageText, TraceTables
 from tinyexplore.explore.tracefile.modules import modules
 from tinyexplore.explore.tracefile.pictures.picture import (
     COLOURS,
@@ -18,6 +20,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     text,
 )
 from tinyexplore.explore.tracefile.spans import Mark, marks
+from tinyexplore.explore.tracefile.stagetexts import changed_rows
 from tinyexplore.explore.tracefile.texts import duration_text
 
 MOST_ROWS = 60
@@ -32,7 +35,12 @@ _MOST_CHARACTERS = 96
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stretch of a row, from `start` to `end` (0 … 1 of the column)."""
+    """A bar in a column.
+
+    start: its begin, from 0 to 1 of the column's width.
+    end: its end, from 0 to 1.
+    colour: the name of its color.
+    """
 
     start: float
     end: float
@@ -41,7 +49,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a sheet; `mono`: its words are code."""
+    """A column of a sheet.
+
+    title: at its head.
+    right: whether its texts end at the right.
+    mono: whether its texts are code.
+    """
 
     title: str
     right: bool = False
@@ -50,40 +63,58 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """Code with parts underlined, each in the colour of the kernel that computes it."""
+    """Code with underlined parts.
+
+    words: the code.
+    marks: the parts, each in the color of the kernel that computes it.
+    """
 
     words: str
     marks: tuple[Mark, ...]
 
 
-Cell = str | Bar | Marked
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A line of a text beside the text before.
+
+    words: the line.
+    colour: the name of the color behind it.
+    """
+
+    words: str
+    colour: str
+
+
+Cell = str | Bar | Marked | Changed
 
 
 def sheet_svg(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
 ) -> str:
     """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colours in it."""
-    shown = rows[:MOST_ROWS]
-    if left := len(rows) - len(shown):
+    drawn_rows = rows[:MOST_ROWS]
+    if left := len(rows) - len(drawn_rows):
         note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
-    widths = [_width(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
+    widths = [_width(column, [row[i] for row in drawn_rows]) for i, column in enumerate(columns)]
     has_head = any(column.title for column in columns)
     top = 46.0 + (_ROW if has_head else 0.0)
     width = max(sum(widths) + _GAP * (len(columns) - 1), len(title) * 7.4, len(note) * _SANS_PX) + 2 * _MARGIN
-    height = top + len(shown) * _ROW + (24.0 if note else 6.0)
+    height = top + len(drawn_rows) * _ROW + (24.0 if note else 6.0)
     parts = [text(_MARGIN, 26, title, size=13, bold=True)]
     x = _MARGIN
     for i, column in enumerate(columns):
         at, anchor = (x + widths[i], "end") if column.right else (x, "start")
         if column.title:
             parts.append(text(at, 48, column.title, shade="ink2", anchor=anchor))
-        for k, row in enumerate(shown):
+        for k, row in enumerate(drawn_rows):
             y = top + k * _ROW
             cell = row[i]
             if isinstance(cell, Bar):
                 parts.append(_bar(cell, x, y))
             else:
                 words = shortened(_words(cell), _MOST_CHARACTERS)
+                if isinstance(cell, Changed):
+                    parts.append(_behind(cell.colour, x, y, widths[i]))
                 if isinstance(cell, Marked):
                     parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
                 parts.append(text(at, y, words, mono=column.mono, anchor=anchor))
@@ -93,8 +124,8 @@ def sheet_svg(
     return document(width, height, title, f"{title}. {note}", parts, kernels)
 
 
-def _words(cell: str | Marked) -> str:
-    return cell.words if isinstance(cell, Marked) else cell
+def _words(cell: str | Marked | Changed) -> str:
+    return cell if isinstance(cell, str) else cell.words
 
 
 def _underline(mark: Mark, x: float, y: float) -> str:
@@ -104,6 +135,13 @@ def _underline(mark: Mark, x: float, y: float) -> str:
         return f'<path class="edge" {place} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
     colour = kernel_colour(mark.kernel)
     return f'<path class="k-{mark.kernel % KERNEL_HUES}" {place} stroke="{colour.light}" stroke-width="2"/>'
+
+
+def _behind(colour: str, x: float, y: float, width: float) -> str:
+    return (
+        f'<rect class="g-{colour}" x="{x - 4:.1f}" y="{y - 13:.1f}" width="{width + 8:.1f}" height="{_ROW:.1f}" '
+        f'fill="{COLOURS[colour].light_fill}" stroke-width="0"/>'
+    )
 
 
 def _width(column: Column, cells: Sequence[Cell]) -> float:
@@ -127,7 +165,7 @@ def _bar(bar: Bar, x: float, y: float) -> str:
 
 
 def kernels_svg(trace: TraceTables) -> str:
-    """The kernels: of which calls each is, what was decided for it, what it does in what time."""
+    """The kernels: the calls that each computes, its opts, its time and its rate."""
     medians = {run.kernel: run.median_us for run in trace.runs}
     rows = []
     for kernel in trace.kernels:
@@ -148,7 +186,7 @@ def kernels_svg(trace: TraceTables) -> str:
 
 
 def timing_svg(trace: TraceTables) -> str:
-    """The kernels' medians as bars, with the quartiles in words."""
+    """The kernels' medians as bars, with the quartiles as text."""
     slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
     for run in trace.runs:
@@ -176,8 +214,8 @@ def timing_svg(trace: TraceTables) -> str:
 def memory_svg(trace: TraceTables) -> str:
     """The buffers with their lives."""
     ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
-    told = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
-    end = max([1.0, *ends, *told])
+    times = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
+    end = max([1.0, *ends, *times])
     rows: list[tuple[Cell, ...]] = []
     for buffer in trace.buffers:
         start, stop = buffer.allocated_us or 0.0, end if buffer.freed_us is None else buffer.freed_us
@@ -221,22 +259,65 @@ def modules_svg(trace: TraceTables) -> str:
 
 
 def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
-    """The passes that did something, with their firings; `stage` is marked."""
+    """The passes that did something, with their firings, or the lines that each changed; `stage` is marked."""
     rows: list[tuple[Cell, ...]] = []
+    lines: dict[int, int] = {}
+    for one_text in trace.stage_texts:
+        lines[one_text.stage] = lines.get(one_text.stage, 0) + _changed(trace, one_text)
     for one in trace.stages:
-        if not one.steps:
+        if not one.steps and one.id not in lines:
             continue
         firings = sum(step.rule is not None for step in one.steps)
+        did = count_text(lines[one.id], "line") if not firings and one.id in lines else str(firings)
         mark = "▸" if one.id == stage else ""
-        rows.append((mark, _kernel_of(trace, one), one.name, str(firings), duration_text(one.elapsed_us)))
+        time = duration_text(one.elapsed_us) if one.elapsed_us else ""
+        rows.append((mark, _kernel_of(trace, one), one.name, did, time))
     columns = (
         Column(""),
         Column("kernel", mono=True),
         Column("pass"),
-        Column("firings", right=True),
+        Column("lines changed" if lines else "firings", right=True),
         Column("time", right=True),
     )
     return sheet_svg(f"Passes of {trace.title}".strip(), columns, rows, "" if rows else "no rule fired")
+
+
+def _changed(trace: TraceTables, text_after: StageText) -> int:
+    """The lines that a stage added or rewrote; of the first text in a language, all."""
+    before = _before(trace, text_after)
+    known = Counter(() if before is None else (line.text for line in before.lines))
+    return sum((Counter(line.text for line in text_after.lines) - known).values())
+
+
+def _before(trace: TraceTables, text_after: StageText) -> StageText | None:
+    """The text before, in the same language."""
+    before = None if text_after.before is None else trace.stage_texts[text_after.before]
+    return before if before is not None and before.language == text_after.language else None
+
+
+_ROW_COLOURS = {"+": "loop", "−": "reduce"}
+
+
+def stage_text_svg(trace: TraceTables, stage: int) -> str:
+    """The first text after a stage as a picture: what changed since the text before, and the lines around it; the
+    whole text where it is the first in its language."""
+    text_after = next(one for one in trace.stage_texts if one.stage == stage)
+    before = _before(trace, text_after)
+    after = [line.text for line in text_after.lines]
+    changes = (
+        [(" ", number, line) for number, line in enumerate(after, 1)]
+        if before is None
+        else changed_rows([line.text for line in before.lines], after)
+    )
+    rows = []
+    for mark, number, line in changes:
+        words = line.expandtabs(4)
+        cell = Changed(words, _ROW_COLOURS[mark]) if mark in _ROW_COLOURS else words
+        rows.append(("" if number is None else str(number), mark.strip(), cell))
+    name = text_after.title or language_name(trace, text_after.language)
+    title = f"{name} after {trace.stages[stage].name}"
+    note = "" if before is None else f"− and +: changes since {trace.stages[before.stage].name}"
+    return sheet_svg(title, (Column("", right=True), Column("", mono=True), Column("", mono=True)), rows, note)
 
 
 def _kernel_of(trace: TraceTables, stage: Stage) -> str:
@@ -244,30 +325,35 @@ def _kernel_of(trace: TraceTables, stage: Stage) -> str:
 
 
 def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
-    """One listing: of the wanted language, else your Python ("source")."""
+    """One listing: of the wanted language, the last one of stages' texts; else your Python ("source")."""
     program = _program(trace, language, kernel)
+    last = next((one for one in reversed(trace.stage_texts) if one.language == language), None)
+    underlined: dict[int, list[Mark]] = {}
     if program is not None:
         lines = [line.text for line in program.lines]
         title = f"kernel {program.kernel} · {trace.kernels[program.kernel].name}: {language}"
+    elif last is not None:
+        lines = [line.text for line in last.lines]
+        title = f"{language_name(trace, language)} after {trace.stages[last.stage].name}"
     elif trace.sources:
         lines = trace.sources[0].text.rstrip().splitlines()
         title = trace.sources[0].name
+        underlined = marks(trace, 0)
     else:
         return sheet_svg("Code", (Column(""),), (), "this trace holds no listing")
-    underlined = marks(trace, 0) if program is None else {}
     rows = [
         (str(number), Marked(line.replace("\t", "    "), tuple(underlined.get(number, ()) if "\t" not in line else ())))
         for number, line in enumerate(lines, start=1)
     ]
-    note = "" if language in ("", "source") or program is not None else f"no {language} was listed"
+    note = "" if language in ("", "source") or program is not None or last is not None else f"no {language} was listed"
     if len(trace.kernels) > 1 and any(mark.kernel is not None for row in underlined.values() for mark in row):
         note = "underlined in the colour of the kernel that computes it"
     return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
 
 
 def _program(trace: TraceTables, language: str, kernel: int) -> Program | None:
-    programs = [one for one in trace.programs if one.language == language]
-    return next((one for one in programs if one.kernel == kernel), programs[0] if programs else None)
+    programs = [one for one in (*trace.programs, *trace.origins) if one.language == language]
+    return next((program for program in programs if program.kernel == kernel), programs[0] if programs else None)
 
 
 __all__ = [
@@ -280,5 +366,6 @@ __all__ = [
     "modules_svg",
     "passes_svg",
     "sheet_svg",
+    "stage_text_svg",
     "timing_svg",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.dialect import is_tensor
 from tinyexplore.explore.tracefile.figures import figures, summary
 from tinyexplore.explore.tracefile.model import Figure, KernelInfo, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import DrawnGraph, DrawnNode, drawn_graph, reachable, roots_of_stage
@@ -71,8 +72,8 @@ def _width(cell: Figure) -> float:
 
 def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
     """A cell a stage, as wide as its words need; the bar at its foot is its share of the time."""
-    spare = (width - sum(_width(cell) for cell in cells)) / len(cells)
-    longest = max(max(cell.time_us for cell in cells), 1e-9)
+    spare = (width - sum(_width(cell) for cell in cells)) / max(len(cells), 1)
+    longest = max([1e-9, *(cell.time_us for cell in cells)])
     parts = []
     for cell in cells:
         cell_width = _width(cell) + spare
@@ -105,7 +106,10 @@ class _Plain:
         self.boxes = [box_of(node) for node in self.graph.nodes]
         self.layout = layout(self.boxes, [(src, node.id) for node in self.graph.nodes for src in node.src])
         self.groups = [node.group for node in self.graph.nodes]
-        self.note = f"no kernels · {self.graph.note}" if self.graph.nodes else "no LazyBuffers, no kernels"
+        if trace.dialect is not None:
+            self.note = self.graph.note
+        else:
+            self.note = f"no kernels · {self.graph.note}" if self.graph.nodes else "no LazyBuffers, no kernels"
 
     def draw(self, dx: float, dy: float) -> str:
         centres = [(x + dx, y + dy) for x, y in (self.layout.positions[node.id] for node in self.graph.nodes)]
@@ -115,7 +119,19 @@ class _Plain:
 
 @dataclass(frozen=True, slots=True)
 class _KernelBoxes:
-    """One kernel: its boxes laid out alone; `inputs`: boxes that stand for another kernel's result."""
+    """One kernel, with its boxes laid out alone.
+
+    kernel: the kernel.
+    title: its first line.
+    subtitle: its second line.
+    graph: its LazyBuffers, None where there are too many.
+    boxes: to place.
+    layout: their positions, None without boxes.
+    inputs: by box, the kernel whose result it is.
+    reads: the kernels whose results it reads.
+    width: in pixels.
+    height: in pixels.
+    """
 
     kernel: KernelInfo
     title: str
@@ -136,24 +152,24 @@ class _Kernels:
         self.trace = trace
         self.maker = {root: kernel.id for kernel in trace.kernels for root in kernel.roots}
         self.medians = {run.kernel: run.median_us for run in trace.runs}
-        shown = trace.kernels[:MAX_KERNELS]
-        graphs = {kernel.id: self._graph_of(kernel) for kernel in shown}
+        drawn_kernels = trace.kernels[:MAX_KERNELS]
+        graphs = {kernel.id: self._graph_of(kernel) for kernel in drawn_kernels}
         sizes = {i: len(graph.nodes) for i, (graph, _) in graphs.items()}
         open_ids = {i for i, size in sizes.items() if size <= MAX_BOXES_A_KERNEL}
         if sum(sizes[i] for i in open_ids) > MAX_BOXES:
             open_ids = set()
-        self.kernels = [self._group_of(kernel, *graphs[kernel.id], kernel.id in open_ids) for kernel in shown]
+        self.kernels = [self._group_of(kernel, *graphs[kernel.id], kernel.id in open_ids) for kernel in drawn_kernels]
         ids = {group.kernel.id for group in self.kernels}
         links = [(src, group.kernel.id) for group in self.kernels for src in group.reads if src in ids]
         boxes = [Box(group.kernel.id, group.width, group.height) for group in self.kernels]
         self.layout = layout(boxes, links)
         opened = [group.graph for group in self.kernels if group.graph is not None]
         self.groups = [node.group for graph in opened for node in graph.nodes]
-        self.note = self._note(opened, sum(kernel.id not in open_ids for kernel in shown))
+        self.note = self._note(opened, sum(kernel.id not in open_ids for kernel in drawn_kernels))
 
     def _note(self, opened: Sequence[DrawnGraph], closed: int) -> str:
         nodes = {i for kernel in self.trace.kernels for i in kernel.nodes}
-        lazybuffers = [node for node in self.trace.nodes if node.kind == "lazybuffer"]
+        lazybuffers = [node for node in self.trace.nodes if is_tensor(self.trace, node)]
         outside = sum(node.id not in nodes and node.group not in ("buffer", "const") for node in lazybuffers)
         parts = []
         if constants := sum(graph.constants for graph in opened):
@@ -161,7 +177,7 @@ class _Kernels:
         if views := sum(graph.views for graph in opened):
             parts.append(f"{count_text(views, 'view')} folded into chains")
         if closed:
-            parts.append(f"{count_text(closed, 'kernel')} drawn as one box each")
+            parts.append(f"{count_text(closed, 'kernel')} drawn as one box for each kernel")
         if hidden := len(self.trace.kernels) - len(self.kernels):
             parts.append(f"the last {count_text(hidden, 'kernel')} not drawn")
         if outside:

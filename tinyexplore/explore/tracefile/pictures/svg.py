@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
+from tinyexplore.explore.tracefile.dialect import level_for
 from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import (
     DrawnGraph,
@@ -29,6 +30,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     legend_width,
     text,
 )
+from tinyexplore.explore.tracefile.pictures.sheets import stage_text_svg
 from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
 
 __all__ = ["graph_svg", "graph_within", "pipeline_svg"]
@@ -49,11 +51,13 @@ def graph_svg(
 ) -> str:
     """A graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
 
-    Of a trace: the graph that `stage` got ("before") or left ("after"); without a stage, all LazyBuffers, or the UOps
-    of the first kernel. Of a sequence of nodes (sources first): those. At most `max_nodes` boxes are drawn, those
-    nearest to the result; the picture says what it hides and folds.
+    Of a trace: the graph that `stage` got ("before") or left ("after"), or its text where it has no graph; without a
+    stage, all LazyBuffers, or the UOps of the first kernel. Of a sequence of nodes (sources first): those. At most
+    `max_nodes` boxes are drawn, those nearest to the result; the picture says what it hides and folds.
     """
     if isinstance(graph, TraceTables):
+        if stage is not None and _is_text(graph, stage):
+            return stage_text_svg(graph, stage)
         table = dict(enumerate(graph.nodes))
         roots = [node.id for node in roots_of_stage(graph, stage, which, kind)]
         drawn = drawn_graph(reachable(table, roots), roots, max_nodes)
@@ -62,6 +66,12 @@ def graph_svg(
         drawn = drawn_graph(graph, (), max_nodes)
         title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
     return _graph_picture(drawn, title, marked) or ""
+
+
+def _is_text(trace: TraceTables, stage: int) -> bool:
+    """Whether a stage has a text and no graph."""
+    has_graph = 0 <= stage < len(trace.stages) and bool(trace.stages[stage].before or trace.stages[stage].after)
+    return not has_graph and any(one.stage == stage for one in trace.stage_texts)
 
 
 _FEWER = 0.75  # of the boxes are tried next, where a picture is too wide
@@ -86,6 +96,9 @@ def graph_within(
 
 def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> str:
     if stage is None:
+        level = level_for(trace, "tensors")
+        if trace.dialect is not None and level is not None:
+            return f"graph of {level.plural}"
         return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
     stage_info = trace.stages[stage]
     kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == stage_info.kernel]

@@ -1,6 +1,6 @@
 """The timeline as a static picture: stages above, kernels' runs, and what memory held, over one axis of time.
 
-The same rows as widgets/src/views/timeline.ts, which one can zoom into.
+The panel Timeline draws the same rows, and can be zoomed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import TraceTables
+from tinyexplore.explore.tracefile.model import Timeline, TimelineSpan, TraceTables
 from tinyexplore.explore.tracefile.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.tracefile.timeline import Span, Timeline, kernel_timeline, timeline
+from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
 _MARGIN, _LABEL, _WIDTH = 20.0, 130.0, 760.0
 _ROW, _GAP, _MEMORY = 15.0, 10.0, 70.0
@@ -30,7 +30,7 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
     data = timeline(trace) if compile_time else kernel_timeline(trace)
     title = f"Timeline of {trace.title}".strip()
     if not data.spans:
-        words = "nothing of this trace took time"
+        words = "no part of this trace has a time"
         parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, words, shade="ink2")]
         return document(360, 72, title, words, parts)
     end_us = max(data.end_us, 1e-3)
@@ -47,7 +47,11 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """A stretch of time over the width of the picture."""
+    """A range of time over the width of the picture.
+
+    begin_us: in microseconds.
+    end_us: in microseconds.
+    """
 
     begin_us: float
     end_us: float
@@ -57,15 +61,15 @@ class TimeAxis:
         return _MARGIN + _LABEL + min(max(share, 0.0), 1.0) * _WIDTH
 
 
-def _end(span: Span) -> float:
+def _end(span: TimelineSpan) -> float:
     return span.started_us + span.elapsed_us
 
 
-def _panel(data: Timeline, spans: tuple[Span, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
+def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
     """Rows of spans and the memory under them, and where they end."""
     parts: list[str] = []
     y = top
-    for row, name in data.rows.items():
+    for row, name in data.rows:
         own = [span for span in spans if span.row == row and span.depth < _DEPTHS]
         if not own:
             continue
@@ -97,14 +101,14 @@ def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
     return parts
 
 
-def span_words(span: Span) -> str:
+def span_words(span: TimelineSpan) -> str:
     """ "kernel 3", "simplify": what a bar says."""
     if span.stage is not None and span.name != "kernel":
         return span.name
     return span.name if span.kernel is None else f"kernel {span.kernel}"
 
 
-def _bar(span: Span, x: TimeAxis, top: float) -> str:
+def _bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
     left, y = x(span.started_us), top + span.depth * _ROW
     width = max(1.0, x(_end(span)) - left)
     if span.kernel is None:
@@ -112,21 +116,21 @@ def _bar(span: Span, x: TimeAxis, top: float) -> str:
     else:
         colour, name = kernel_colour(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
     words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
-    shown = text(left + 3, y + 10, words) if words else ""
+    label = text(left + 3, y + 10, words) if words else ""
     return (
         f"<g><title>{escape(_told(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{_ROW - 2:g}" rx="1.5" fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="0.8"/>'
-        f"{shown}</g>"
+        f"{label}</g>"
     )
 
 
-def _shorter(span: Span) -> tuple[str, ...]:
+def _shorter(span: TimelineSpan) -> tuple[str, ...]:
     words = span_words(span)
     return (words, words.removeprefix("kernel ")) if words.startswith("kernel ") else (words,)
 
 
-def _told(span: Span) -> str:
+def _told(span: TimelineSpan) -> str:
     which = "" if span.kernel is None else f"kernel {span.kernel} · "
     return f"{which}{span.name}: {duration_text(span.elapsed_us)}"
 

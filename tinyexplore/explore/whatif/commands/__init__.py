@@ -1,7 +1,6 @@
-"""The commands: what may be asked of a trace that was not so. A file for each kind; here is the table, and their codec.
+"""The what-if commands: a file for each kind. This module has their table and their codec.
 
-Whoever sends a command (a widget, a page, a script), writes it down or reads it back asks the table: another kind is
-another file, and a row.
+Widgets, pages and scripts send, store and read commands by the table. A new kind is a file and a row.
 """
 
 from __future__ import annotations
@@ -57,18 +56,18 @@ def info_of(command: Command) -> CommandInfo:
 
 
 def from_info(info: CommandInfo) -> Command:
-    """The command that `info_of` told; WhatIfError where there is no such command, or its arguments are others."""
+    """The command that `info_of` described. WhatIfError if there is no such command, or its arguments differ."""
     kind = _KINDS.get(info.kind)
     if kind is None:
         raise WhatIfError(f"no command {info.kind!r}; there are: {', '.join(_KINDS)}")
-    given = dict(info.arguments)
-    wanted = {field.name: {"int": int, "str": str}[str(field.type)] for field in fields(kind)}
-    if given.keys() != wanted.keys():
-        raise WhatIfError(f"{info.kind} takes {', '.join(wanted)}; given: {', '.join(given) or 'nothing'}")
-    for name, value in given.items():
-        if type(value) is not wanted[name]:
-            raise WhatIfError(f"{info.kind}: {name} is {value!r:.60}, expected {wanted[name].__name__}")
-    return kind(**given)
+    arguments = dict(info.arguments)
+    types = {field.name: {"int": int, "str": str}[str(field.type)] for field in fields(kind)}
+    if arguments.keys() != types.keys():
+        raise WhatIfError(f"{info.kind} takes {', '.join(types)}; given: {', '.join(arguments) or 'nothing'}")
+    for name, value in arguments.items():
+        if type(value) is not types[name]:
+            raise WhatIfError(f"{info.kind}: {name} is {value!r:.60}, expected {types[name].__name__}")
+    return kind(**arguments)
 
 
 def to_json(command: Command) -> str:
@@ -82,7 +81,7 @@ def from_json(text: str) -> Command:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise WhatIfError(f"this is no command: {error}") from None
+        raise WhatIfError(f"this is not a command: {error}") from None
     return from_data(data)
 
 

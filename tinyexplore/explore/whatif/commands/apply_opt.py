@@ -28,6 +28,6 @@ class ApplyOpt:
         opt = to_opt(self.opt)
         if place.parent is not None and place.parent.edited is not None:
             raise Refused(
-                "an opt changes the loops of a kernel, and this branch is a text that was edited: undo that first"
+                "an opt changes the loops of a kernel, and this branch is an edited text; undo the edit first"
             )
         return try_out(place, self.kernel, lambda: apply_opt(place.kernel(self.kernel), opt))

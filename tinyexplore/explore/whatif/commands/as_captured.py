@@ -28,7 +28,7 @@ class AsCaptured:
 
     def carry_out(self, place: CommandContext) -> Outcome:
         def make() -> Kernel:
-            """Where the heuristics chose these opts, by them once more: they tell their reasons."""
+            """Where the heuristics chose these opts, by them once more: they record their reasons."""
             with recording(None):
                 as_chosen = place.bench.hand_coded(self.kernel).applied
             same = as_chosen == place.bench.subjects[self.kernel].applied

@@ -12,7 +12,12 @@ from tinyexplore.explore.whatif.place import CommandContext
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What `dst` reads of `src` goes through memory: a kernel stores `src`, and all that read it read that."""
+    """Store `src` in memory, and let all its readers read that.
+
+    schedule: the stage that scheduled the graph.
+    src: the LazyBuffer that is read.
+    dst: the LazyBuffer that reads it.
+    """
 
     schedule: int
     src: int

@@ -1,4 +1,4 @@
-"""DisableRule: all kernels through a pipeline with one rule less."""
+"""DisableRule: compiles all kernels with one rule disabled."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from tinyexplore.uop import Rule
 
 @dataclass(frozen=True, slots=True)
 class DisableRule:
-    """Every kernel through the pipeline in which the tables of no pass have rule `rule`.
+    """Compile every kernel without one rule in the tables of all passes.
 
-    Functions of whole graphs simplify what they make by themselves, and go on with all laws."""
+    Functions of whole graphs keep all rules for what they simplify themselves.
+
+    rule: its name.
+    """
 
     rule: str
     label: ClassVar[str] = ""

@@ -1,4 +1,4 @@
-"""Edit: a stage of a kernel as text that somebody changed."""
+"""Edit: a stage of a kernel as edited text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from tinyexplore.uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The kernel of the branch with one of its stages as this text: "opts", "uops" (the linear program), "llvm" or "c".
+    """Replace a stage of a kernel by a text.
 
-    All that comes after the stage is made anew. Compiled code runs in a process of its own, its results are compared
-    with the reference device's, and it is timed in turns with what it was.
+    All later stages run again. Compiled code runs in its own process. Its results are compared with those of the
+    reference device, and it is timed alternately with the earlier code.
+
+    kernel: its number.
+    stage: "opts", "uops" (the linear program), "llvm" or "c".
+    text: the new text.
     """
 
     kernel: int
@@ -40,9 +44,9 @@ class Edit:
     def carry_out(self, place: CommandContext) -> Outcome:
         if self.stage == "opts":
             return self._opts(place)
-        if self.stage not in (known := stages_of(place, self.kernel)):
+        if self.stage not in (stages := stages_of(place, self.kernel)):
             raise WhatIfError(
-                f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(known)}"
+                f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(stages)}"
             )
         for branch in place.branches:
             if branch.edited is not None and branch.status == "done" and dict(branch.command.arguments) == self._told():
@@ -77,54 +81,58 @@ class Edit:
             raise Refused(wrong.text, rest=Outcome(edited=Edited(self.stage, (wrong,))))
         names = bench.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
-        told = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
-        text = Text(device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, told)
+        display_names = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
+        text = Text(
+            device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, display_names
+        )
         attempt = bench.try_text or tried
         place.step("compiling, comparing and timing the text")
-        found = bench.under_settings(lambda: attempt(text, bench.kept.get(number)))
-        variant = variant_of_edit(place, found, self.stage, self.text, uops)
-        if found.lost:
-            raise Refused(found.lost, (variant,) if found.listings else (), Outcome(edited=found.edited))
-        return Outcome((variant,), note=verdict_words(found.edited), edited=found.edited)
+        edit_result = bench.under_settings(lambda: attempt(text, bench.contents.get(number)))
+        variant = variant_of_edit(place, edit_result, self.stage, self.text, uops)
+        if edit_result.lost:
+            raise Refused(
+                edit_result.lost, (variant,) if edit_result.listings else (), Outcome(edited=edit_result.edited)
+            )
+        return Outcome((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
     def _parsed(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
-        """The program of the text; Refused where it is none, with the place."""
+        """Parse the text as a linear program. Refused, with the position, if it is none."""
         try:
             lines = parse_program(self.text)
             check_program(lines, base)
         except ProgramError as error:
             edited = Edited(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
             raise Refused(str(error), rest=Outcome(edited=edited)) from None
-        return tuple(one.uop for one in lines)
+        return tuple(line.uop for line in lines)
 
 
 def variant_of_edit(
-    place: CommandContext, found: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
+    place: CommandContext, edit_result: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
 ) -> KernelVariant:
-    """The kernel of the branch with what the edit made of it."""
+    """The variant of the branch's kernel after the edit."""
     assert place.parent is not None
     variant = place.parent.kernels[0]
-    listings = found.listings
+    listings = edit_result.listings
     if stage == "uops" and listings:
         listings = (replace(listings[0], language="uops", lines=tuple(text.splitlines())), *listings)
     return replace(
         variant,
         listings=listings,
         stages=(),
-        compile_us=found.compile_us,
+        compile_us=edit_result.compile_us,
         uops=executed(uops) if uops else variant.uops,
-        **{"verdict": "unknown", **Measurement(found.times_us, found.edited.before_us).fields()},
+        **{"verdict": "unknown", **Measurement(edit_result.times_us, edit_result.edited.before_us).fields()},
     )
 
 
 def _buffer_name(position: int, names: tuple[str, ...]) -> str:
-    """ "data0", with what the user calls it."""
-    given = names[position] if position < len(names) else ""
-    return f"data{position} ({given})" if given and given != f"data{position}" else f"data{position}"
+    """ "data0", with the user's name for it."""
+    name = names[position] if position < len(names) else ""
+    return f"data{position} ({name})" if name and name != f"data{position}" else f"data{position}"
 
 
 def _diagnostic_of_opts(text: str, message: str) -> Diagnostic:
-    """Where the opt stands that `message` quotes."""
+    """The position of the opt that `message` quotes."""
     quoted = message.partition("'")[2].partition("'")[0]
     for number, line in enumerate(text.splitlines(), 1):
         column = line.find(quoted) if quoted else -1

@@ -1,4 +1,4 @@
-"""FireRule: a rule fired in the middle of a pass, and the rest of the pipeline from there on."""
+"""FireRule: fires a rule in the middle of a pass, and continues the pipeline from there."""
 
 from __future__ import annotations
 

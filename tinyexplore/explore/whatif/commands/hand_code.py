@@ -12,7 +12,10 @@ from tinyexplore.explore.whatif.place import CommandContext
 
 @dataclass(frozen=True, slots=True)
 class HandCode:
-    """The kernel with the opts that the heuristics choose, each with its reason, and those that were refused."""
+    """Apply the opts that the heuristics choose, each with its reason, and record those that were rejected.
+
+    kernel: its number.
+    """
 
     kernel: int
     label: ClassVar[str] = "heuristics"

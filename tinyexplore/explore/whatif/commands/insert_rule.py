@@ -1,4 +1,4 @@
-"""InsertRule: all kernels through a pipeline with one more rule."""
+"""InsertRule: compiles all kernels with one more rule in the pipeline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from tinyexplore.explore.whatif.playground.pipeline import Inserted
 
 @dataclass(frozen=True, slots=True)
 class InsertRule:
-    """Every kernel through the pipeline with rule `rule` (one written here) in pass `stage`, before the rule that is
-    number `position` there; -1: after all others. Each of its firings is checked."""
+    """Compile every kernel with one more rule in a pass. Each of its firings is checked.
+
+    rule: its name, one of the user's rules.
+    stage: the pass.
+    position: of the rule before which it is inserted; -1: after all others.
+    """
 
     rule: str
     stage: str

@@ -12,7 +12,12 @@ from tinyexplore.explore.whatif.place import CommandContext
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """`src` is computed in the kernel that computes `dst`, and in every other one that reads it, at any cost."""
+    """Compute `src` in the kernel of `dst`, and in every other kernel that reads it, at any cost.
+
+    schedule: the stage that scheduled the graph.
+    src: the LazyBuffer that is read.
+    dst: the LazyBuffer that reads it.
+    """
 
     schedule: int
     src: int

@@ -1,4 +1,4 @@
-"""Leave: a LazyBuffer is the scheduler's business again."""
+"""Leave: removes the cut or join at a LazyBuffer, so that the scheduler decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from tinyexplore.explore.whatif.place import CommandContext
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Neither cut nor joined at `src` any more: the scheduler decides."""
+    """Take back the cut or join at a LazyBuffer, so that the scheduler decides.
+
+    schedule: the stage that scheduled the graph.
+    src: the LazyBuffer.
+    """
 
     schedule: int
     src: int

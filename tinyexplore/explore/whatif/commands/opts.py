@@ -1,4 +1,4 @@
-"""What the commands share that change the opts of one kernel."""
+"""Functions for the commands that change the opts of one kernel."""
 
 from __future__ import annotations
 

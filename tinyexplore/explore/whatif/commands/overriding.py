@@ -1,25 +1,27 @@
-"""What the commands share that override the scheduler."""
+"""Functions for the commands that override the scheduler."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
+from tinyexplore.explore.tracefile.fusions import Edge, Fusions
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
 from tinyexplore.explore.whatif.place import CommandContext
 
 
 def overrides_at(place: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
-    """Where the branch to go on from is cut and joined."""
+    """The cuts and joins of the parent branch."""
     variant = None if place.parent is None else place.parent.schedule
     return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
 
 
 def edge_at(place: CommandContext, schedule: int, src: int, dst: int) -> Edge:
-    """The edge as it is in the branch to go on from; WhatIfError where there is none."""
+    """The edge in the parent branch. WhatIfError if there is none."""
     rescheduling = place.rescheduling
     if schedule not in rescheduling.graphs:
-        known = ", ".join(map(str, rescheduling.graphs))
-        raise WhatIfError(f"stage {schedule} scheduled nothing; these did: {known}")
+        stages = ", ".join(map(str, rescheduling.graphs))
+        raise WhatIfError(f"stage {schedule} scheduled nothing; these did: {stages}")
     fusions = Fusions(place.trace, None if place.parent is None else place.parent.schedule)
     nodes = place.trace.nodes
     if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
@@ -37,6 +39,7 @@ def reschedule(place: CommandContext, schedule: int, cut: frozenset[int], join: 
             if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
                 return Outcome(same=branch)
     variant, note, lost = place.rescheduling.variant(schedule, cut, join, place.step)
+    variant = replace(variant, edges=Fusions(place.trace, variant).fusion_edges())
     if lost:
         raise Refused(lost, rest=Outcome(schedule=variant))
     return Outcome(schedule=variant, note=note)

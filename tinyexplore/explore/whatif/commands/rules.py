@@ -1,4 +1,4 @@
-"""What the commands share that are about rules."""
+"""Functions for the commands about rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyexplore.uop import Rule
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of that name that was written here."""
+    """The user's rule with this name."""
     try:
         return written(name).rule
     except KeyError as error:
@@ -25,15 +25,17 @@ def rule_named(name: str) -> Rule:
 
 def changes_of(place: CommandContext, branch: Branch | None) -> list[Change]:
     """The rules that are inserted and disabled in a branch, all the way from the capture on."""
-    found: list[Change] = []
+    changes: list[Change] = []
     while branch is not None:
-        given = dict(branch.command.arguments)
+        arguments = dict(branch.command.arguments)
         if branch.command.kind == "InsertRule":
-            found.insert(0, Inserted(rule_named(str(given["rule"])), str(given["stage"]), int(given["position"])))
+            changes.insert(
+                0, Inserted(rule_named(str(arguments["rule"])), str(arguments["stage"]), int(arguments["position"]))
+            )
         elif branch.command.kind == "DisableRule":
-            found.insert(0, Disabled(str(given["rule"])))
+            changes.insert(0, Disabled(str(arguments["rule"])))
         branch = None if branch.parent is None else place.branches[branch.parent]
-    return found
+    return changes
 
 
 def pipeline_with(place: CommandContext, change: Change) -> tuple[Pass, ...]:
@@ -52,18 +54,18 @@ def try_out_rule(
     passes_for: Callable[[int], Sequence[Pass]],
     is_asked: Callable[[UOpRewrite], bool],
 ) -> Outcome:
-    """The kernels through `passes_for` each; Refused where nothing came of it but what cannot be compiled."""
+    """Compile the kernels, each with the passes from `passes_for`. Refused if no kernel changed and one failed."""
     checks = Checks()
-    tried = []
+    trials = []
     for done, number in enumerate(kernels):
         if place.is_cancelled():
             raise Cancelled
         place.progress(f"kernel {number} through the passes", done, len(kernels))
-        tried.append(try_kernel(place.bench, number, passes_for(number), is_asked, checks))
-    variants = tuple([one.variant for one in tried if one.variant is not None])
-    firings = tuple([firing for one in tried for firing in one.firings])
-    outcome = Outcome(variants, note=told(tried, name, len(kernels)), rule=rule, firings=firings)
-    if not variants and any(one.failure for one in tried):
+        trials.append(try_kernel(place.bench, number, passes_for(number), is_asked, checks))
+    variants = tuple([one.variant for one in trials if one.variant is not None])
+    firings = tuple([firing for one in trials for firing in one.firings])
+    outcome = Outcome(variants, note=told(trials, name, len(kernels)), rule=rule, firings=firings)
+    if not variants and any(trial.failure for trial in trials):
         raise Refused(outcome.note, variants, outcome)
     return outcome
 

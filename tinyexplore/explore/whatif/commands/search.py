@@ -17,7 +17,11 @@ from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Sear
 
 @dataclass(frozen=True, slots=True)
 class SearchOpts:
-    """The kernel with the opts that a beam of `width` finds fastest by measuring, and all that it tried."""
+    """Search for the fastest opts with a beam, and record all candidates.
+
+    kernel: its number.
+    width: of the beam.
+    """
 
     kernel: int
     width: int
@@ -29,17 +33,21 @@ class SearchOpts:
 
     def carry_out(self, place: CommandContext) -> Outcome:
         if self.width < 1:
-            raise Refused(f"a beam is 1 kernel wide at least, not {self.width}")
+            raise Refused(f"the width of a beam is at least 1 kernel, not {self.width}")
         listener = Listener(self.kernel, place)
         try:
             fastest = place.bench.under_settings(lambda: self._searched(place, listener))
         except Cancelled:
-            raise Refused(f"cancelled after {listener.tried} were tried; they stay") from None
+            raise Refused(f"cancelled after {listener.tried}were tried and are stored") from None
         outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, fastest.applied))
-        found = listener.outcome
-        is_better = found is not None and found.after_us is not None and found.after_us != found.before_us
-        note = "" if found is None or is_better else found.reason
-        return Outcome(outcome.kernels, same=outcome.same, note=note, search=found)
+        outcome_text = listener.outcome
+        is_better = (
+            outcome_text is not None
+            and outcome_text.after_us is not None
+            and outcome_text.after_us != outcome_text.before_us
+        )
+        note = "" if outcome_text is None or is_better else outcome_text.reason
+        return Outcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
     def _searched(self, place: CommandContext, listener: Listener) -> Kernel:
         subject = place.bench.subjects[self.kernel]
@@ -48,7 +56,7 @@ class SearchOpts:
 
 
 def _outcome(event: Searched) -> SearchData:
-    """What came of a search, by its own measurements. The bench times the kernels anew."""
+    """The result of a search, by its own measurements. The bench times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
         for seconds in (event.before_seconds, event.after_seconds)
@@ -57,7 +65,9 @@ def _outcome(event: Searched) -> SearchData:
 
 
 class Listener(Recorder):
-    """Hears what a search tells: candidates and progress go on to the place, and there it is ended, too."""
+    """Records the events of a search: it passes candidates and progress to the context, which can also cancel the
+    search.
+    """
 
     def __init__(self, kernel: int, place: CommandContext) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""SkipFiring: a kernel as it would be had one firing not been."""
+"""SkipFiring: compiles a kernel without one firing of a rule."""
 
 from __future__ import annotations
 
@@ -44,5 +44,7 @@ class SkipFiring:
     def _firing(self, place: CommandContext) -> tuple[Rule, UOp]:
         graph = graph_at(place.bench, self.kernel, self.stage, self.step)
         if graph.fired is None:
-            raise WhatIfError(f"step {self.step} of {self.stage} is no firing: a node was made anew for its sources")
+            raise WhatIfError(
+                f"step {self.step} of {self.stage} is not a firing; it rebuilt a node whose sources changed"
+            )
         return graph.fired.rule, graph.fired.before

@@ -27,5 +27,5 @@ class UndoOpt:
         if place.parent is not None and place.parent.edited is not None and place.parent.parent is not None:
             return Outcome(same=place.branches[place.parent.parent])
         if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:
-            raise Refused("there is nothing to undo: no opt was applied")
+            raise Refused("no opt was applied, so there is nothing to undo")
         return try_out(place, self.kernel, lambda: undo_opt(place.kernel(self.kernel)))

@@ -1,4 +1,4 @@
-"""Work in a process of its own, of which it is known afterwards how far it came and how it ended.
+"""Runs work in a separate process, and reports how far the work came and how the process ended.
 
 The process is forked from a worker that has one thread and has never run the work itself: so it starts in milliseconds,
 with all compilers available, and takes nothing with it. Where nothing can be forked, the worker does the work itself.
@@ -26,15 +26,16 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 @dataclass
 class Ended:
-    """`told`: all that the work told, the later over the earlier. `ended`: how it did, as text; "" for well."""
+    """`told`: all that the work reported, the later over the earlier. `ended`: how it ended, as text; "" for well."""
 
     told: dict[str, Any] = field(default_factory=dict)
     ended: str = ""
 
 
 def apart(work: Callable[[Tell, Mailbox], None], patience_s: float) -> Ended:
-    """`work(tell, mailbox)`, where it can harm nobody. What it tells is plain data; {"patience_s": 5} says how long it
-    may take from then on."""
+    """Run `work(tell, mailbox)` in a separate process. It reports plain data; {"patience_s": 5} sets the time that it
+    may take from then on.
+    """
     if not hasattr(os, "fork"):
         done = Ended()
         work(done.told.update, Mailbox())

@@ -1,9 +1,10 @@
-"""The notebook's side of an edit: what the worker is asked, and its answer as data of the trace."""
+"""The notebook's side of an edit: sends the request to the worker, and converts its response to data of the trace."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.compile.workers import FOLDER, CompilerWorkers
-from tinyexplore.explore.recording.kept import CapturedKernel
+from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
@@ -21,7 +22,7 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
-LIMIT_S = 5.0  # for one run of a kernel that takes no longer alone; a person is waiting
+LIMIT_S = 5.0  # seconds for one run of a kernel; a user is waiting
 ANSWER_S = 180.0  # until the worker itself is given up: it ends what it runs long before
 PROGRAM = (
     f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.explore.whatif.editing.worker import main; main()"
@@ -31,8 +32,19 @@ _workers = CompilerWorkers(PROGRAM)
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A stage of a kernel as text, to be tried. base: the program before the edit; uops: after it, where that is what
-    was edited. names: of its buffers."""
+    """A stage of a kernel as text, to be tried.
+
+    device: where it runs.
+    stage: "opts", "uops", "llvm" or "c".
+    name: of the program.
+    text: the edited text.
+    original: the kernel's ast before any opt.
+    base: the program before the edit.
+    uops: the program after it, where the program was edited; else empty.
+    names: of its buffers.
+    code: an object file of LLVM that is tried in place of the text; None for the text.
+    cpu: the CPU that it was made for.
+    """
 
     device: str
     stage: str
@@ -42,11 +54,20 @@ class Text:
     base: tuple[UOp, ...]
     uops: tuple[UOp, ...] = ()
     names: tuple[str, ...] = ()
+    code: bytes | None = None
+    cpu: str = ""
 
 
 @dataclass(frozen=True)
 class EditResult:
-    """What came of it: `lost` says why it is no good, "" where it can be used."""
+    """The result of an edit.
+
+    edited: what became of the text.
+    listings: the texts of the later stages.
+    times_us: the samples, in microseconds.
+    compile_us: time to compile it, in microseconds.
+    lost: why it cannot be used, "" where it can.
+    """
 
     edited: Edited
     listings: tuple[Listing, ...]
@@ -55,15 +76,15 @@ class EditResult:
     lost: str
 
 
-def tried(text: Text, kept: CapturedKernel | None) -> EditResult:
+def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
     """`text` compiled, run, compared and timed by a worker. kept: what the capture keeps of the kernel. Refused where
     nothing can be tried here."""
-    with _inputs_of(kept) as (inputs, digest):
+    with _inputs_of(captured) as (inputs, digest):
         variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
-        values = kept.values if kept is not None and inputs is not None else [node.arg[2] for node in variables]
+        values = captured.values if captured is not None and inputs is not None else [node.arg[2] for node in variables]
         plain = to_plain([text.original, *text.base, *text.uops])
-        known = json.dumps([text.device, text.stage, digest, list(values), to_plain([text.original, *text.base])])
-        key = blake2b(known.encode(), digest_size=16).hexdigest()
+        identity = json.dumps([text.device, text.stage, digest, list(values), to_plain([text.original, *text.base])])
+        key = blake2b(identity.encode(), digest_size=16).hexdigest()
         request = {
             "settings": {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": 0},
             "key": key,
@@ -77,6 +98,8 @@ def tried(text: Text, kept: CapturedKernel | None) -> EditResult:
             "values": list(values),
             "inputs": inputs,
             "limit_s": LIMIT_S,
+            "object": None if text.code is None else b64encode(text.code).decode(),
+            "cpu": text.cpu,
         }
         reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
     if "lost" in reply:
@@ -96,9 +119,9 @@ def dismiss() -> None:
 
 
 @contextmanager
-def _inputs_of(kept: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
+def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
     """The kernel's inputs as a file and the length of each, and a name for their content."""
-    if kept is None or kept.contents is None:
+    if captured is None or captured.contents is None:
         yield None, ""
         return
     digest = blake2b(digest_size=16)
@@ -107,13 +130,13 @@ def _inputs_of(kept: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[in
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tinyexplore-"))
             path = Path(folder) / "inputs"
             with path.open("wb") as file:
-                for content in kept.contents:
+                for content in captured.contents:
                     file.write(content or b"")
                     digest.update(content or b"-")
         except OSError as error:
             reason = f"it could not be tried: the kernel's inputs could not be written to a temporary folder ({error})"
             raise Refused(f"{reason}; set TMPDIR to a folder with enough space that you may write to") from error
-        yield (str(path), [None if one is None else len(one) for one in kept.contents]), digest.hexdigest()
+        yield (str(path), [None if one is None else len(one) for one in captured.contents]), digest.hexdigest()
 
 
 def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
@@ -126,16 +149,16 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
         diagnostics = read(reply["complaint"], lines)
         if text.stage == "uops":
             diagnostics = (Diagnostic(0, 0, "error", reply["complaint"].splitlines()[0]),)
-        first = next((one for one in diagnostics if one.level == "error"), diagnostics[0])
+        first = next((diagnostic for diagnostic in diagnostics if diagnostic.level == "error"), diagnostics[0])
         lost = f"line {first.line}: {first.text}" if first.line else first.text
     elif reply.get("phase") == "list":
         ended = ""  # it could be timed, and only its listings are missing
     elif ended and reply.get("phase") == "time":
-        lost = f"its results were compared; then, on several threads or again and again, it {ended}"
+        lost = f"its results were compared; then, on several threads or in repeated runs, it {ended}"
     elif ended:
         lost = f"it {ended}" if not _is_error(ended) else ended
     elif reply.get("phase") != "done":
-        lost = ended = "its process ended too early, and says that all was well"
+        lost = ended = "its process ended too early, with status 0"
     first_off = reply.get("first")
     edited = Edited(
         stage=text.stage,
@@ -157,12 +180,12 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
 
 
 def _is_error(ended: str) -> bool:
-    """Whether these are the words of an exception, not of what the code did."""
+    """Whether this text is an exception of the worker, and not a fault of the edited code."""
     return ":" in ended.partition(" ")[0]
 
 
 def verdict_words(edited: Edited) -> str:
-    """How the results compare, in a sentence; "" where they were not compared."""
+    """The comparison of the results as a sentence; "" if they were not compared."""
     if not edited.verdict:
         return ""
     if edited.verdict == "same bits":
@@ -196,24 +219,26 @@ def tolerance_text(tolerance: float) -> str:
 def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
     """The lines of `text` that define the kernel and its entry: what a call of it relies on."""
     heads = (f"void {name}(", f"void {name}_entry(") if stage == "c" else (f"define void @{name}(", f"@{name}_entry")
-    found = []
+    parameters = []
     for line in text.splitlines():
         plain = " ".join(line.split())
         if plain.startswith(heads) or (stage == "llvm" and plain.startswith(f"define void @{name}_entry(")):
-            found.append(plain)
-    return found
+            parameters.append(plain)
+    return parameters
 
 
 def check_signature(stage: str, name: str, before: str, after: str) -> Diagnostic | None:
-    """What is wrong with the signatures in `after`; None where they are those of `before`."""
-    wanted, given = expected_signature(stage, name, before), expected_signature(stage, name, after)
-    if wanted == given:
+    """The error in the signatures of `after`; None if they equal those of `before`."""
+    expected, actual = expected_signature(stage, name, before), expected_signature(stage, name, after)
+    if expected == actual:
         return None
-    missing = [line for line in wanted if line not in given]
-    what = f"expected exactly: {missing[0]}" if missing else f"{name} is defined twice"
-    stem = missing[0].partition("(")[0] if missing else wanted[0].partition("(")[0]
-    found = (number for number, line in enumerate(after.splitlines(), 1) if " ".join(line.split()).startswith(stem))
-    return Diagnostic(next(found, 0), 0, "error", f"the signature of the kernel must stay as it is; {what}")
+    missing = [line for line in expected if line not in actual]
+    problem = f"expected exactly: {missing[0]}" if missing else f"{name} is defined twice"
+    stem = missing[0].partition("(")[0] if missing else expected[0].partition("(")[0]
+    lines_of_kernel = (
+        number for number, line in enumerate(after.splitlines(), 1) if " ".join(line.split()).startswith(stem)
+    )
+    return Diagnostic(next(lines_of_kernel, 0), 0, "error", f"the signature of the kernel must not change; {problem}")
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What compilers say of a text, with the line and the column that it is about."""
+"""The diagnostics of compilers about a text, each with its line and column."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MOST = 20
 
 def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Of gcc or clang, or of the linker; `lines`: those of the source."""
-    found = []
+    diagnostics = []
     for text in words.splitlines():
         placed = _PLACED.match(text.strip())
         if placed is not None:
             level = "error" if "error" in placed[3] else placed[3]
-            found.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
-    if not found and (undefined := _UNDEFINED.search(words)):
+            diagnostics.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
+    if not diagnostics and (undefined := _UNDEFINED.search(words)):
         return (_of_name(undefined[1], lines),)
-    return tuple(found[:MOST]) or (_unplaced(words),)
+    return tuple(diagnostics[:MOST]) or (_unplaced(words),)
 
 
 def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -36,9 +36,9 @@ def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]
             return (Diagnostic(int(placed[1]), int(placed[2] or 0), "error", placed[4]),)
     if missing := _SYMBOLS.search(words):
         return (_of_name(missing[1].split(",")[0].strip(), lines),)
-    told = [text for text in words.splitlines() if text.strip()]
-    message = told[0].strip() if told else "LLVM gives no reason"
-    return (Diagnostic(_line_of(told[1:], lines), 0, "error", message),)
+    messages = [text for text in words.splitlines() if text.strip()]
+    message = messages[0].strip() if messages else "LLVM gives no reason"
+    return (Diagnostic(_line_of(messages[1:], lines), 0, "error", message),)
 
 
 def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
@@ -67,8 +67,8 @@ def _of_name(name: str, lines: Sequence[str]) -> Diagnostic:
 
 
 def _unplaced(words: str) -> Diagnostic:
-    told = [text.strip() for text in words.splitlines() if text.strip()]
-    return Diagnostic(0, 0, "error", " · ".join(told[:4])[:400] or "the compiler gives no reason")
+    messages = [text.strip() for text in words.splitlines() if text.strip()]
+    return Diagnostic(0, 0, "error", " · ".join(messages[:4])[:400] or "the compiler gives no reason")
 
 
 __all__ = ["c_diagnostics", "llvm_diagnostics"]

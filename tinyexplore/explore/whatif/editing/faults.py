@@ -1,4 +1,4 @@
-"""How a process ended that ran code which somebody edited, as text; and the limits that it runs under."""
+"""Describes how a process that ran edited code ended, and sets the limits of that process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ try:
 except ImportError:  # a system without limits for processes
     resource = None  # type: ignore[assignment]
 
-SPARE_BYTES = 1 << 30  # what it may take beside what it has when it starts
+SPARE_BYTES = 1 << 30  # memory that it may allocate in addition to that at its start
 FAULT_STATUS = 70
 _MAILBOX = struct.Struct("=iiQ")  # signal, errno; the address
 _ADDRESS_AT, _SIGINFO_FLAG = 16, 4  # in Linux's siginfo_t, of 64 bits; of its sigaction
@@ -28,33 +28,33 @@ _OUT_OF_MEMORY = 12  # ENOMEM
 _NULL_PAGE = 1 << 16
 
 _MEANINGS = {
-    "SIGFPE": "divided a whole number by zero (SIGFPE)",
+    "SIGFPE": "divided an integer by zero (SIGFPE)",
     "SIGABRT": "called abort() (SIGABRT)",
-    "SIGILL": "executed an instruction that this CPU does not have, or reached what cannot be reached (SIGILL)",
-    "SIGBUS": "used an address that is no memory (SIGBUS)",
-    "SIGSEGV": "used memory that is not its own (SIGSEGV; at no address that is known: the stack may have run out)",
+    "SIGILL": "executed an instruction that this CPU does not have, or reached unreachable code (SIGILL)",
+    "SIGBUS": "used an address without memory (SIGBUS)",
+    "SIGSEGV": "used memory that it does not own (SIGSEGV; the address is unknown: perhaps a stack overflow)",
     "SIGTRAP": "reached a trap (SIGTRAP)",
-    "SIGXCPU": "took more time of the CPU than it may",
+    "SIGXCPU": "exceeded its CPU time",
 }
 
 
 def tells_addresses() -> bool:
-    """Whether the address of a wrong access is found out here."""
+    """Whether this system reports the address of an invalid access."""
     return sys.platform == "linux" and struct.calcsize("P") == 8 and hasattr(os, "fork")
 
 
 def unprotected() -> tuple[str, ...]:
-    """What this system cannot guard against, as text."""
-    found = []
+    """The faults that this system cannot guard against, as text."""
+    pages = []
     if not hasattr(os, "fork"):
-        found.append("no process of its own for each edit: after a crash the next one starts a new worker")
+        pages.append("no process of its own for each edit: after a crash the next one starts a new worker")
     if resource is None:
-        found.append("no limit of memory")
+        pages.append("no limit of memory")
     if protect() is None:
-        found.append("no guard pages: a wrong access may go unnoticed")
+        pages.append("no guard pages: a wrong access may go unnoticed")
     elif not tells_addresses():
-        found.append("no address of a wrong access")
-    return tuple(found)
+        pages.append("no address of a wrong access")
+    return tuple(pages)
 
 
 def limit(buffers_bytes: int, seconds: float) -> int:
@@ -89,7 +89,7 @@ def _address_space() -> int:
 
 
 class Mailbox:
-    """Memory that a process shares with the one that it started: there it says where it accessed what it may not."""
+    """Memory shared with a child process, in which the child records the address of an invalid access."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)
@@ -99,7 +99,7 @@ class Mailbox:
         self._shared[: _MAILBOX.size + 1] = bytes(_MAILBOX.size + 1)
 
     def listen(self) -> None:
-        """In the process that runs the code: from now on a wrong access is told, and ends it."""
+        """In the process that runs the code: from now on a wrong access is reported, and ends it."""
         if not tells_addresses():
             return
         shared, on_x86 = self._shared, platform.machine() in ("x86_64", "AMD64")
@@ -122,16 +122,16 @@ class Mailbox:
             libc.sigaction(int(number), action, None)
 
     def read(self) -> tuple[int, int, int, str] | None:
-        """The signal, errno, the address, and "read", "wrote" or "used"; None where nothing was told."""
+        """The signal, errno, the address, and "read", "wrote" or "used"; None where nothing was reported."""
         number, errno, address = _MAILBOX.unpack(self._shared[: _MAILBOX.size])
         verb = ("used", "read", "wrote")[self._shared[_MAILBOX.size]]
         return (number, errno, address, verb) if number else None
 
 
-def how_it_ended(status: int, told: tuple[int, int, int, str] | None, places: Sequence[Any], spare: int) -> str:
-    """What a process did that ended with `status` (of `os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
-    if told is not None:
-        number, errno, address, verb = told
+def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, places: Sequence[Any], spare: int) -> str:
+    """The end of a process with `status` (of `os.waitstatus_to_exitcode`) as text: "wrote behind the end of data0"."""
+    if fault is not None:
+        number, errno, address, verb = fault
         name = signal.Signals(number).name
         if beside := what_was_touched(places, address, verb):
             return beside

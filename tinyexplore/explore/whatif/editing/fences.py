@@ -1,4 +1,4 @@
-"""Memory between pages that may not be accessed, with known bytes in what is left of its own pages.
+"""Memory between guard pages, with known bytes in the unused rest of its own pages.
 
 A program that reads or writes past the end of a buffer, or before its start, is stopped there; one that only writes
 into the rest of a page is found out afterwards.
@@ -36,7 +36,16 @@ def protect() -> Any:
 
 @dataclass(frozen=True)
 class Fenced:
-    """`nbytes` of memory at `start`, the pages from `first` to `last` its own, between two guards."""
+    """Memory between two guard pages.
+
+    name: of the buffer.
+    dtype: the element type.
+    start: its address.
+    nbytes: its size.
+    first: the address of its first page.
+    last: the address after its last page.
+    region: the mapping, with both guards.
+    """
 
     name: str
     dtype: DType
@@ -61,7 +70,7 @@ class Fenced:
         return Fenced(name, dtype, start, len(content), first, last, region)
 
     def close(self, *, read_only: bool) -> None:
-        """From now on nobody may access the guards, nor write to what is `read_only`."""
+        """Protect the guard pages and `read_only` memory: from now on an access to the guards or a write is a fault."""
         call = protect()
         if call is None:
             return
@@ -78,19 +87,19 @@ class Fenced:
         return Buffer(device, size, self.dtype, Memory(self.start, self.nbytes, self.region))
 
     def content(self) -> bytes:
-        """What lies in it now."""
+        """The present content of the memory."""
         return ctypes.string_at(self.start, self.nbytes)
 
     def overrun(self) -> str:
-        """What was written into the rest of its pages, as text; "" where nothing was."""
+        """The writes into the rest of its pages, as text; "" for none."""
         before = ctypes.string_at(self.first, self.start - self.first)
-        if (kept := before.rstrip(bytes([FILLED]))) != b"":
+        if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(place for place, byte in enumerate(before) if byte != FILLED)
-            return _words("wrote", self, changed - len(before), len(kept) - changed)
+            return _words("wrote", self, changed - len(before), len(overwritten) - changed)
         behind = ctypes.string_at(self.start + self.nbytes, self.last - self.start - self.nbytes)
-        if (kept := behind.rstrip(bytes([FILLED]))) != b"":
+        if (overwritten := behind.rstrip(bytes([FILLED]))) != b"":
             changed = next(place for place, byte in enumerate(behind) if byte != FILLED)
-            return _words("wrote", self, self.nbytes + changed, len(kept) - changed)
+            return _words("wrote", self, self.nbytes + changed, len(overwritten) - changed)
         return ""
 
     def as_place(self) -> list[Any]:
@@ -110,17 +119,17 @@ def fenced(
 ) -> Iterator[list[Fenced]]:
     """Fenced memory for the buffers of a kernel. writes: the positions of those that it may write to; aligned: of those
     that must start at a cache line."""
-    found = []
+    memory = []
     for position, ((name, dtype), content) in enumerate(zip(names, contents)):
         align = 64 if position in aligned else dtype.itemsize
         one = Fenced.of(name, dtype, content, at_start=at_start, align=align)
         one.close(read_only=position not in writes)
-        found.append(one)
-    yield found
+        memory.append(one)
+    yield memory
 
 
 def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -> str:
-    """Which of the buffers `address` is beside, as text; "" where it is near none."""
+    """The access to `address` as text, with its position relative to the nearest buffer; "" if no buffer is near."""
     for name, start, nbytes, itemsize, low, high in places:
         if low <= address < high:
             if start <= address < start + nbytes:

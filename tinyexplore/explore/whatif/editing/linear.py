@@ -52,7 +52,11 @@ class ProgramError(ValueError):
 
 @dataclass(frozen=True)
 class Placed:
-    """A UOp and the line that it stands in."""
+    """A UOp of a listing.
+
+    uop: the UOp.
+    line: the line in which it is.
+    """
 
     uop: UOp
     line: int
@@ -140,13 +144,26 @@ def parse_program(text: str) -> list[Placed]:
             reader.read(number, code)
     if reader.loops:
         first = reader.loops[-1]
-        raise ProgramError(reader.opened[first], 0, f"the loop {first.arg.name} is not ended: end {first.arg.name}")
+        raise ProgramError(
+            reader.opened[first], 0, f"the loop {first.arg.name} is not closed: write end {first.arg.name}"
+        )
     return reader.found
 
 
 @dataclass
 class _ListingReader:
-    """Reads line by line; `at` is where in the line it is."""
+    """Reads a listing line by line.
+
+    found: the UOps so far.
+    names: the UOp of each name.
+    constants: UOps without a line.
+    loops: the open loops, outermost first.
+    opened: the line at which each loop begins.
+    home: the loop in which each name was defined, None for outside of all.
+    number: of the present line.
+    line: the present line.
+    at: the position in the present line.
+    """
 
     found: list[Placed] = field(default_factory=list)
     names: dict[str, UOp] = field(default_factory=dict)
@@ -185,7 +202,7 @@ class _ListingReader:
         if op is Ops.CONST:
             return self.keep(self.operand())
         if op in (Ops.RANGE, Ops.ENDRANGE):
-            raise self.fail("a loop is written: for r0 in range(16): … end r0", start)
+            raise self.fail("write a loop as: for r0 in range(16): … end r0", start)
         arg = self.argument()
         if op is Ops.INDEX and arg is None and "[" in line:
             uop = self.read_index(line)
@@ -199,7 +216,7 @@ class _ListingReader:
     def read_for(self, loop: re.Match[str]) -> None:
         if loop[1] not in _KIND_OF:
             raise self.fail(
-                f"a loop's letter says its kind: {', '.join(f'{k} {v.value}' for k, v in _KIND_OF.items())}",
+                f"the letter of a loop names its kind: {', '.join(f'{k} {v.value}' for k, v in _KIND_OF.items())}",
                 loop.start(1),
             )
         self.at = loop.end()
@@ -273,16 +290,16 @@ class _ListingReader:
 
     def finish(self) -> None:
         if self.line[self.at :].strip():
-            raise self.fail("this is one thing too many")
+            raise self.fail("this operand is one too many")
 
     def operands(self) -> list[UOp]:
         if not self.line[self.at :].strip() or self.line[self.at :].lstrip().startswith((":", ")")):
             return []
-        found = [self.operand()]
+        operands = [self.operand()]
         while self.line.startswith(",", self.at):
             self.at += 1
-            found.append(self.operand())
-        return found
+            operands.append(self.operand())
+        return operands
 
     def operand(self) -> UOp:
         start = self.at
@@ -305,7 +322,7 @@ class _ListingReader:
         except ValueError:
             raise self.fail(f"{number} is no number", start) from None
         if not kind and type(value) is not int:
-            raise self.fail(f"which type has it? {number}:float32, say", start)
+            raise self.fail(f"give its type: {number}:float32, say", start)
         dtype = self.to_type(kind, start) if kind else dtypes.index
         uop = UOp(Ops.CONST, dtype, (), value)
         if uop not in self.constants and not self.line.lstrip().startswith("CONST"):
@@ -322,7 +339,7 @@ class _ListingReader:
         try:
             value = _value(ast.parse(self.line[start:end].strip(), mode="eval").body)
         except (SyntaxError, ValueError) as error:
-            raise self.fail(f"this is no argument: {error}", start) from None
+            raise self.fail(f"this is not an argument: {error}", start) from None
         self.at = end + 1
         return value
 
@@ -340,7 +357,7 @@ class _ListingReader:
         base: DType = _SCALARS[read[1]].vec(int(read[2] or 1))
         return base if read[3] is None else PtrDType(base, int(read[3]), read[4] or "global")
 
-    # *** what was read ***
+    # *** results of the reader ***
 
     def keep(self, uop: UOp) -> None:
         if uop.op is Ops.CONST:
@@ -369,7 +386,7 @@ def _value(node: ast.AST) -> Any:
     raise ValueError(ast.unparse(node))
 
 
-# *** what is wrong with a program that can be read ***
+# *** errors in a program that was parsed ***
 
 
 def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
@@ -379,12 +396,12 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
     seen: set[UOp] = set()
     closed: dict[UOp, UOp] = {}  # values, and the loop that is over which they were computed in
     open_loops: list[UOp] = []
-    home: dict[UOp, UOp] = {}
-    for one in lines:
-        node = one.uop
+    loop_of: dict[UOp, UOp] = {}
+    for line in lines:
+        node = line.uop
         check = LINEAR_SPEC.checks.get(node.op)
         if check is None:
-            raise ProgramError(one.line, 0, f"{node.op.name} does not belong in a linear program")
+            raise ProgramError(line.line, 0, f"{node.op.name} does not belong in a linear program")
         try:
             is_right = check(node)
         except (AttributeError, IndexError, TypeError, ValueError):
@@ -392,24 +409,24 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
         if not is_right:
             sources = ", ".join(f"{src.op.name} : {_type(src.dtype)}" for src in node.src) or "nothing"
             message = f"the spec does not allow this {node.op.name} : {_type(node.dtype)} of {sources}"
-            raise ProgramError(one.line, 0, message)
+            raise ProgramError(line.line, 0, message)
         for src in node.src:
             if src not in seen:
-                raise ProgramError(one.line, 0, f"{node.op.name} uses {src.op.name}, which does not stand above it")
+                raise ProgramError(line.line, 0, f"{node.op.name} uses {src.op.name}, which is not defined above it")
             if src in closed and node.op not in (Ops.RESULT, Ops.BARRIER) and src.op is not Ops.BARRIER:
                 loop = closed[src].arg.name
                 raise ProgramError(
-                    one.line, 0, f"{node.op.name} uses {src.op.name}, which is gone when loop {loop} ends"
+                    line.line, 0, f"{node.op.name} uses {src.op.name}, whose scope ends with loop {loop} ends"
                 )
         if node.op is Ops.ENDRANGE:
             over = open_loops.pop()
-            closed.update((inner, over) for inner, where in home.items() if where is over)
+            closed.update((inner, over) for inner, where in loop_of.items() if where is over)
             closed[over] = over
         if open_loops and node.op not in (Ops.CONST, Ops.RANGE):
-            home.setdefault(node, open_loops[-1])
+            loop_of.setdefault(node, open_loops[-1])
         if node.op is Ops.RANGE:
             if open_loops:
-                home[node] = open_loops[-1]
+                loop_of[node] = open_loops[-1]
             open_loops.append(node)
         seen.add(node)
 
@@ -420,14 +437,12 @@ def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
     for one in lines:
         if one.uop.op in kinds and one.uop not in wanted:
             expected = next((node for node in wanted if node.op is one.uop.op and node.arg == one.uop.arg), None)
-            what = f"expected {_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
-            raise ProgramError(one.line, 0, f"the arguments of the kernel must stay as they are; {what}")
-    given = {one.uop for one in lines}
+            problem = f"expected {_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
+            raise ProgramError(one.line, 0, f"the arguments of the kernel must not change; {problem}")
+    present = {line.uop for line in lines}
     for node in wanted:
-        if node not in given:
-            raise ProgramError(
-                1, 0, f"the arguments of the kernel must stay as they are; expected {_line(node, {}, 0)}"
-            )
+        if node not in present:
+            raise ProgramError(1, 0, f"the arguments of the kernel must not change; expected {_line(node, {}, 0)}")
 
 
 __all__ = ["Placed", "ProgramError", "check_program", "parse_program", "program_text"]

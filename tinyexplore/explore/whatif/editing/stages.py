@@ -27,13 +27,13 @@ def stages_of(place: CommandContext, kernel: int) -> tuple[str, ...]:
 
 
 def base_program(place: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
-    """The kernel of the branch that is gone on from, and its linear program: as edited, if that was edited before."""
+    """The kernel of the parent branch and its linear program, with an earlier edit of the program."""
     branch = place.parent
     while branch is not None and branch.edited is not None:
-        given = dict(branch.command.arguments)
-        if given.get("stage") == "uops":
+        arguments = dict(branch.command.arguments)
+        if arguments.get("stage") == "uops":
             kernel = place.bench.under_settings(lambda: place.kernel(number))
-            return kernel, tuple(one.uop for one in parse_program(str(given["text"])))
+            return kernel, tuple(one.uop for one in parse_program(str(arguments["text"])))
         branch = None if branch.parent is None else place.branches[branch.parent]
 
     def work() -> tuple[Kernel, tuple[UOp, ...]]:
@@ -45,9 +45,9 @@ def base_program(place: CommandContext, number: int) -> tuple[Kernel, tuple[UOp,
 
 
 def stage_text(place: CommandContext, number: int, stage: str) -> str:
-    """What one would edit: the text of a stage as it is in the branch that is gone on from."""
-    if stage not in (known := stages_of(place, number)):
-        raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(known)}")
+    """The text of a stage in the parent branch, for editing."""
+    if stage not in (stages := stages_of(place, number)):
+        raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
     branch = place.parent
     if stage == "opts":
         return ", ".join(_opts(branch) if branch is not None and branch.kernels else ())

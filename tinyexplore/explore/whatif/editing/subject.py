@@ -1,4 +1,4 @@
-"""A kernel that is edited, as it was before: its program, what it runs on, and what it must write."""
+"""A kernel before its edit: the program, the inputs, and the expected results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, CompiledProgram, Device
 from tinyexplore.dtype import DType
 from tinyexplore.execute.threads import estimated_ns
-from tinyexplore.explore.recording.kept import buffer_types
+from tinyexplore.explore.recording.captured import buffer_types
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
@@ -23,8 +23,14 @@ MOST_WORK = 400_000  # operations that the PYTHON device is requested: half a se
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told of a kernel beside its graphs: `stage` is the one that is edited, `buffers` are the names of its
-    buffers, `values` those of its Variables."""
+    """The data that the process which tries an edit gets in addition to a kernel's graphs.
+
+    device: where it runs.
+    stage: the stage that is edited.
+    name: of the program.
+    buffers: the names of its buffers.
+    values: of its Variables.
+    """
 
     device: str
     stage: str
@@ -35,10 +41,17 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class EditSubject:
-    """A kernel before the edit: its program, what it runs on, and what is right.
+    """A kernel before the edit, with its inputs and its right results.
 
-    contents: of its buffers before it runs. right: what it must write, by the buffer's position; `against`: who says
-    so.
+    spec: the rendered program.
+    program: the compiled program.
+    values: of its Variables.
+    names: (name, element type) of each buffer.
+    contents: of its buffers before it runs.
+    right: the bytes that it must write, by the buffer's position.
+    against: where these are from.
+    seconds: time of one run.
+    work_ns: estimated time of one run, in nanoseconds.
     """
 
     spec: ProgramSpec
@@ -67,31 +80,35 @@ def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> Program
 
 
 def subject_of(
-    told: Told, original: UOp, base: tuple[UOp, ...], given: Sequence[bytes | None] | None, most_work: int = MOST_WORK
+    description: Told,
+    original: UOp,
+    base: tuple[UOp, ...],
+    contents_given: Sequence[bytes | None] | None,
+    most_work: int = MOST_WORK,
 ) -> EditSubject:
     """A kernel compiled and run as it was before the edit. given: what lay in its buffers, where that is known;
     most_work: operations that the reference device is requested."""
-    device, stage = told.device, told.stage
-    spec = rendered(stage, device, told.name, base)
+    device, stage = description.device, description.stage
+    spec = rendered(stage, device, description.name, base)
     program = Device[language_device(stage, device)].compile(spec)
     types = buffer_types(base)
     contents = []
     for position, (dtype, size) in enumerate(types):
-        known = given[position] if given is not None else None
+        content = contents_given[position] if contents_given is not None else None
         nbytes = size * dtype.itemsize
-        if known is None and position in spec.writes:
-            known = b"\xff" * nbytes  # every bit set: what is left out shows
-        elif known is None:
+        if content is None and position in spec.writes:
+            content = b"\xff" * nbytes  # every bit set: what is left out shows
+        elif content is None:
             pattern = numbers(dtype, position)
-            known = (pattern * -(-nbytes // len(pattern)))[:nbytes]
-        contents.append(known)
-    values = told.values
+            content = (pattern * -(-nbytes // len(pattern)))[:nbytes]
+        contents.append(content)
+    values = description.values
     flops, moved = flop_count(original), bytes_moved(original)
     work = flops + moved // 4 if isinstance(flops, int) and isinstance(moved, int) else most_work + 1
     work_ns = float("inf")
     if isinstance(flops, int) and isinstance(moved, int):
         work_ns = estimated_ns(flops, moved, spec.target)
-    subject = EditSubject(spec, program, values, tuple(zip(told.buffers, [dtype for dtype, _ in types])),
+    subject = EditSubject(spec, program, values, tuple(zip(description.buffers, [dtype for dtype, _ in types])),
                       tuple(contents), {}, "", 0.0, work_ns)  # fmt: skip
     began = time.perf_counter()
     own = run_once(subject, spec, program)
@@ -111,20 +128,20 @@ def subject_of(
 
 
 def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
-    """What a program writes, by the buffer's position."""
+    """Run a program once, and return the contents of the buffers that it writes, by position."""
     buffers = plain_buffers(subject)
     program.bind(buffers, subject.values)(0, spec.extent(subject.values) or 1)
     return {position: buffers[position].copyout() for position in sorted(subject.spec.writes)}
 
 
 def plain_buffers(subject: EditSubject) -> list[Buffer]:
-    """Memory as kernels usually have it."""
+    """Memory without guard pages."""
     device = subject.spec.target.name
-    found = []
+    buffers = []
     for (_, dtype), content in zip(subject.names, subject.contents):
         buffer = Buffer(device, len(content) // dtype.itemsize, dtype).allocate()
-        found.append(buffer.copyin(content) if content else buffer)
-    return found
+        buffers.append(buffer.copyin(content) if content else buffer)
+    return buffers
 
 
 __all__ = ["MOST_WORK", "EditSubject", "Told", "language_device", "plain_buffers", "rendered", "run_once", "subject_of"]

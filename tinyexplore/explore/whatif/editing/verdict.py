@@ -1,4 +1,4 @@
-"""Results of an edited kernel against those that are right."""
+"""Compares the results of an edited kernel with the expected results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyexplore.runtime.python import cast_view
 
 @dataclass(frozen=True)
 class _Apart:
-    """How far two elements of a buffer are apart.
+    """The difference of two elements of a buffer.
 
     error: the absolute difference; not finite where one side is no finite number. magnitude: of the largest finite
     element that is right. tolerance: what rounding may do, relative to the elements.
@@ -42,25 +42,27 @@ class _Apart:
 
 
 def compared(
-    names: Sequence[tuple[str, DType]], found: Mapping[int, bytes], right: Mapping[int, bytes]
+    names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """The fields of `Edited` that say how far `found` is from what is `right`, both by a buffer's position. Of several
-    buffers, the largest error is that which is the most relative to the buffer's largest value.
+    """Return the fields of `Edited` that compare `outputs` with the correct contents `right`.
+
+    Both map a buffer's position to its bytes. Of several buffers, the largest error is that which is the largest
+    relative to the buffer's largest value.
 
     Two NaNs are equal. Floats may differ as far as another order of the same sums explains.
     """
     try:
         import numpy
     except ImportError:
-        return compared_one_by_one(names, found, right)
+        return compared_one_by_one(names, outputs, right)
     count = differing = 0
     worst, same = _Apart(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
-        mine, other = numbers(found[position], dtype), numbers(expected, dtype)
+        mine, other = numbers(outputs[position], dtype), numbers(expected, dtype)
         count += mine.size
-        if found[position] == expected or mine.size == 0:
+        if outputs[position] == expected or mine.size == 0:
             continue
         with numpy.errstate(all="ignore"):
             both_nan = numpy.isnan(mine) & numpy.isnan(other) if mine.dtype.kind == "f" else False
@@ -91,15 +93,15 @@ def compared(
 
 
 def compared_one_by_one(
-    names: Sequence[tuple[str, DType]], found: Mapping[int, bytes], right: Mapping[int, bytes]
+    names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """The same without NumPy, which a page has not."""
+    """Compare without NumPy, which is not available in a page."""
     count = differing = 0
     worst, same = _Apart(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
-        mine, other = _elements(found[position], dtype), _elements(expected, dtype)
+        mine, other = _elements(outputs[position], dtype), _elements(expected, dtype)
         count += len(mine)
         scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
         near = TOLERANCE.get(dtype, 0.0)
@@ -123,8 +125,8 @@ def compared_one_by_one(
 
 
 def _elements(content: bytes, dtype: DType) -> Sequence[Any]:
-    found: list[Any] = cast_view(memoryview(bytearray(content)), memory_format(dtype)).tolist()
-    return found
+    elements: list[Any] = cast_view(memoryview(bytearray(content)), memory_format(dtype)).tolist()
+    return elements
 
 
 def _said(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The process that compiles, runs and times edited kernels: warm for the next edit, whatever the last one did.
+"""The process that compiles, runs and times edited kernels. It stays warm for the next edit, even if an edit crashes.
 
 Started by `asking.py`; reads requests from standard input, one a line, and writes one line for each, as the workers of
 a search do (`compile/candidate.py`). It computes what is right, and keeps it; what was edited runs in a process forked
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,12 +42,12 @@ from tinyexplore.util import Context
 
 COMPILE_S = 30.0
 SAMPLES = 20
-PATIENCE = 20  # as many times what the original takes
+PATIENCE = 20  # a multiple of the original's time
 REMEMBERED = 8  # kernels
 
 
 class EditedKernels:
-    """What the worker remembers of the kernels that were edited last."""
+    """A cache of the kernels that were edited last."""
 
     def __init__(self) -> None:
         self.subjects: dict[str, EditSubject] = {}
@@ -64,28 +65,28 @@ class EditedKernels:
             def work(tell: Tell, mailbox: Mailbox) -> None:
                 tried(subject, request, edited, tell, mailbox)
 
-            found = apart(work, COMPILE_S)
-            reply = {name: found.told[name] for name in found.told if name not in ("places", "spare", "failed")}
-            return {**reply, "ended": found.ended, "against": subject.against, "unprotected": unprotected()}
+            run = apart(work, COMPILE_S)
+            reply = {name: run.told[name] for name in run.told if name not in ("places", "spare", "failed")}
+            return {**reply, "ended": run.ended, "against": subject.against, "unprotected": unprotected()}
 
 
 def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:
-    told = Told(
+    description = Told(
         request["device"], request["stage"], request["name"], tuple(request["buffers"]), tuple(request["values"])
     )
-    return subject_of(told, original, base, contents_of(request))
+    return subject_of(description, original, base, contents_of(request))
 
 
 def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
-    """What lay in the buffers when the kernel was captured; None where that was not kept."""
+    """The contents of the buffers when the kernel was captured; None if they were not stored."""
     if request["inputs"] is None:
         return None
     path, sizes = request["inputs"]
-    found: list[bytes | None] = []
+    contents: list[bytes | None] = []
     with open(path, "rb") as file:
         for size in sizes:
-            found.append(None if size is None else file.read(size))
-    return found
+            contents.append(None if size is None else file.read(size))
+    return contents
 
 
 # *** in a process of its own ***
@@ -94,7 +95,7 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
 def tried(
     subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
 ) -> None:
-    """Compiles the edit, runs it twice between fences, compares, and times it beside the original."""
+    """Compiles the edit, runs it twice between guard pages, compares, and times it beside the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
     patience_s = max(request["limit_s"], PATIENCE * subject.seconds)
@@ -102,16 +103,22 @@ def tried(
     tell({"phase": "compile", "spare": spare})
     began = time.perf_counter()
     try:
-        spec = edited_spec(subject, stage, device, request["text"], uops)
-        program = Device[language_device(stage, device)].compile(spec)
+        if request["object"] is not None:
+            spec = subject.spec
+            program = loaded(spec, request["cpu"], b64decode(request["object"]))
+        else:
+            spec = edited_spec(subject, stage, device, request["text"], uops)
+            program = Device[language_device(stage, device)].compile(spec)
     except Exception as error:
         tell({"complaint": str(error)})
         return
     tell({"compile_us": round((time.perf_counter() - began) * 1e6, 1)})
+    if request["object"] is not None:
+        tell({"compile_us": 0.0})  # it was compiled before
     text = [(spec.language, [line.text for line in spec.lines])]
     tell({"listings": text})
     mailbox.listen()
-    found: dict[int, bytes] = {}
+    outputs: dict[int, bytes] = {}
     for at_start in (False, True):
         with fenced(subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start) as memory:
             tell({"phase": "run", "places": [one.as_place() for one in memory], "patience_s": patience_s})
@@ -121,12 +128,23 @@ def tried(
                 tell({"overrun": words})
                 return
             if not at_start:
-                found = written(memory, subject.spec.writes)
-    tell({"phase": "compare", **compared(subject.names, found, subject.right)})
+                outputs = written(memory, subject.spec.writes)
+    tell({"phase": "compare", **compared(subject.names, outputs, subject.right)})
     tell({"phase": "time", "places": [], "patience_s": max(2 * PATIENCE_S, 3 * SAMPLES * patience_s / PATIENCE)})
     times, before = both_timed(subject, spec, program)
     tell({"times_us": times, "before_us": before, "phase": "list", "patience_s": COMPILE_S})
     tell({"listings": text + further(stage, device, spec), "phase": "done"})
+
+
+def loaded(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
+    """The program of an object file that LLVM made for a CPU. RuntimeError where this machine cannot run it."""
+    from tinyexplore.runtime.llvm import compiler_for  # noqa: PLC0415  only of kernels that LLVM compiles
+
+    compiler = compiler_for(cpu)
+    if compiler.refusal:
+        raise RuntimeError(compiler.refusal)
+    program: CompiledProgram = compiler.load(spec, code)
+    return program
 
 
 def written(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes]:
@@ -141,19 +159,19 @@ def edited_spec(subject: EditSubject, stage: str, device: str, text: str, uops: 
 
 
 def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[str]]]:
-    """All that compilers make of the text of a stage."""
+    """The texts of the later stages, from the compilers."""
     try:
-        found = further_listings(spec) if stage == "uops" else Device[language_device(stage, device)].listings(spec)
-    except Exception:  # a listing that cannot be made is left out: what counts is the result
+        listings = further_listings(spec) if stage == "uops" else Device[language_device(stage, device)].listings(spec)
+    except Exception:  # a listing that fails is left out; the result matters more
         return []
-    return [(language, [line.text for line in lines]) for language, lines in found]
+    return [(language, [line.text for line in lines]) for language, lines in listings]
 
 
 def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
     """Microseconds of one run of the edit and of the original, measured interleaved."""
     runs: list[Callable[[], None]] = []
-    for one, made in ((spec, program), (subject.spec, subject.program)):
-        bound, extent = made.bind(plain_buffers(subject), subject.values), one.extent(subject.values)
+    for one, program_of in ((spec, program), (subject.spec, subject.program)):
+        bound, extent = program_of.bind(plain_buffers(subject), subject.values), one.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
     with alone():
         edit_s, before_s = in_turns(runs, SAMPLES)
@@ -164,7 +182,7 @@ def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram
 
 
 def main() -> None:
-    """Until nobody asks any more."""
+    """Answer requests from standard input until it ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed is no answer
     expendable()

@@ -1,4 +1,4 @@
-"""Rules that somebody wrote, tried on captured kernels, each firing checked.
+"""The user's rules, tried on captured kernels, each firing checked.
 
 `explore/playground.py` has the public names.
 

@@ -1,4 +1,4 @@
-"""Every firing of a recorded program checked: does what the rule made mean what stood there before?"""
+"""Checks every firing in a recorded program: whether the new node computes the same value as the old one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ WITHIN = {dtypes.float64: 1e-13, dtypes.float32: 2e-6, dtypes.float16: 4e-3, dty
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckedFiring:
-    """A firing of a trace, by its stage and its step (from 1), and what came of its check."""
+    """A firing of a trace, checked.
+
+    stage: the pass.
+    step: its number, from 1.
+    rule: its name.
+    verdict: the result of the check.
+    """
 
     stage: int
     step: int
@@ -61,10 +67,10 @@ def _checked(
     trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
 ) -> Iterator[CheckedFiring]:
     remade = Remade(trace)
-    known: dict[tuple[str, UOp, UOp], Verdict] = {}
-    wanted = None if stages is None else set(stages)
+    verdicts: dict[tuple[str, UOp, UOp], Verdict] = {}
+    stage_ids = None if stages is None else set(stages)
     for stage in trace.stages:
-        if wanted is not None and stage.id not in wanted:
+        if stage_ids is not None and stage.id not in stage_ids:
             continue
         for number, step in enumerate(stage.steps, 1):
             if step.rule is None or only not in (None, number):
@@ -78,14 +84,14 @@ def _checked(
                 yield CheckedFiring(stage.id, number, name, Verdict("not checked", reason=str(error)))
                 continue
             key = name, before, after
-            if key not in known:
+            if key not in verdicts:
                 within = tolerance_of(name, stage.name, before)
-                known[key] = equivalent(before, after, samples=samples, tolerance=within, prove=False)
-            yield CheckedFiring(stage.id, number, name, known[key])
+                verdicts[key] = equivalent(before, after, samples=samples, tolerance=within, prove=False)
+            yield CheckedFiring(stage.id, number, name, verdicts[key])
 
 
 def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
-    """By how much a rule of the engine may change a result; None: not by a bit."""
+    """The relative error that a rule of the engine may introduce in a float; None: results are equal bit for bit."""
     kind = before.dtype
     if not isinstance(kind, DType) or not dtypes.is_float(kind):
         return None

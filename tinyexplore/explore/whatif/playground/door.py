@@ -1,4 +1,4 @@
-"""What `view.rules` is: the rules of the pipeline and your own, on the kernels of one capture."""
+"""`view.rules`: the rules of the pipeline and your own, on the kernels of one capture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tinyexplore.explore.whatif.playground.written import write, written, writte
 from tinyexplore.uop import Rule
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.view import View
+    from tinyexplore.explore.whatif.view import SessionView
     from tinyexplore.widgets import PartWidget
 
 MOST_SHOWN = 20
@@ -29,7 +29,17 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuleRow(ReadableRow):
-    """A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here."""
+    """A rule.
+
+    name: of the rule.
+    law: what it states.
+    doc: its docstring.
+    passes: the passes that have it.
+    firings: how often it fired in the capture.
+    file: the file of its code.
+    line: the first line there.
+    own: whether the user wrote it here.
+    """
 
     name: str
     law: str
@@ -59,7 +69,7 @@ class Playground(Readable):
     """Rules on the kernels of an Explorer. Each command gives a `Branch`: the kernels that changed, with source and
     times beside those captured, and each firing with the verdict of its check."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: SessionView) -> None:
         self._view = view
 
     @property
@@ -108,7 +118,7 @@ class Playground(Readable):
         self, kernel: KernelInfo | int, stage: str, step: int, rule: Rule | str | None = None, node: Any = ""
     ) -> Branch:
         """A kernel from the middle of a pass on: without the firing that is step `step` of `stage`; or, with a `rule`,
-        that fired on the graph after so many steps, on `node` (of the trace, or a digest; "": all that it matches)."""
+        that fired on the graph after `step` steps, on `node` (of the trace, or a digest; "": all that it matches)."""
         if rule is None:
             return self._view.whatif.do(SkipFiring(_number(kernel), stage, step))
         digest = node if isinstance(node, str) else self._trace.nodes[node if isinstance(node, int) else node.id].digest
@@ -121,19 +131,21 @@ class Playground(Readable):
     @property
     def widget(self) -> PartWidget:
         """The panel of the rules as a widget."""
-        found: PartWidget = self._view.panels.rules
-        return found
+        widget: PartWidget = self._view.panels.rules
+        return widget
 
     def table(self) -> Table:
         """The rules that fired in the capture and your own, the most frequent first."""
         rules = self.of()
-        shown = sorted((one for one in rules if one.firings or one.own), key=lambda one: (not one.own, -one.firings))
-        rows = tuple((one.name, one.law, ", ".join(one.passes), str(one.firings)) for one in shown[:MOST_SHOWN])
+        listed = sorted(
+            (one for one in rules if one.firings or one.own), key=lambda rule: (not rule.own, -rule.firings)
+        )
+        rows = tuple((one.name, one.law, ", ".join(one.passes), str(one.firings)) for one in listed[:MOST_SHOWN])
         notes = (
             f"Checks of firings: {self.proves}.",
             "`.of(stage)` lists all; `.matches(rule)` shows where one fires.",
         )
-        title = f"{count_text(len(rules), 'rule')}, of which {len(shown)} fired or are your own"
+        title = f"{count_text(len(rules), 'rule')}, of which {len(listed)} fired or are your own"
         return Table(title, ("rule", "law", "passes", "firings"), rows, notes, frozenset(("rule", "law")))
 
     def _ipython_display_(self) -> None:
@@ -188,12 +200,12 @@ def find_rule(rule: Rule | str) -> Rule:
 
 def _known(rule: Rule | str) -> Rule:
     """`rule` as commands know it, by its name."""
-    found = find_rule(rule)
+    known_rule = find_rule(rule)
     try:
-        known = written(found.name).rule
+        current = written(known_rule.name).rule
     except KeyError:
-        known = None
-    return found if known is found else write(found)
+        current = None
+    return known_rule if current is known_rule else write(known_rule)
 
 
 def _number(kernel: KernelInfo | int) -> int:

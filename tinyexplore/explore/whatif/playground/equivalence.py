@@ -1,12 +1,13 @@
 """equivalent(before, after): whether two graphs of UOps mean the same, and if not, values at which they do not.
 
-Three questions, the cheapest first. What both have in common may be anything within its bounds: where they agree then,
-they agree whatever it is. If not, only what is read and reduced may be anything; then all is computed from memory and
-loops. A difference that stays is a counterexample; one that cannot be computed is recorded as "not checked".
+Three checks, the cheapest first. First, each common subexpression is a free variable within its bounds: graphs that
+are equal then are equal for all inputs. Second, only loads and reductions are free variables. Third, everything is
+computed from memory and loops. A remaining difference is a counterexample. If it cannot be computed, the result is
+"not checked".
 
-Equal is: integers and truths exactly, floats bit for bit, one NaN being as good as another. With a `tolerance` (of a
-rule that says so: one that adds in another order, or that approximates) values of usual sizes are compared, within so
-much of the greatest number that came up.
+Integers and booleans must be equal. Floats must be equal bit for bit, and all NaNs are equal. With a `tolerance` (of a
+rule that adds in another order, or that approximates) values of usual sizes may differ by this share of the largest
+number that occurred.
 """
 
 from __future__ import annotations
@@ -47,30 +48,41 @@ _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_A
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
 Carried = Mapping[tuple[UOp, int], Any]  # values by node and lane, and by memory and element
-MANY_ALIKE = 4  # elements of memory with the same value in a counterexample: so many are not told one by one
+MANY_ALIKE = 4  # elements of memory with the same value in a counterexample, from which on they are one entry
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Counterexample:
-    """Values at which two graphs differ: `inputs` by name, what came of the graph `before` and of that `after`."""
+    """Values at which two graphs differ.
+
+    inputs: (name, value) of each input.
+    before: the value of the first graph.
+    after: the value of the second graph.
+    """
 
     inputs: tuple[tuple[str, str], ...]
     before: str
     after: str
 
     def __str__(self) -> str:
-        given = ", ".join(f"{name} = {value}" for name, value in self.inputs) or "whatever is given"
-        return f"{given}: {self.before} has become {self.after}"
+        inputs_text = ", ".join(f"{name} = {value}" for name, value in self.inputs) or "whatever is given"
+        return f"{inputs_text}: {self.before} has become {self.after}"
 
     __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """Whether a firing keeps what is computed. status: "proved" for all values, "agrees" on `samples`, "differs" at the
-    `counterexample`, "not checked", then `reason` says why."""
+    """Whether a firing keeps the value of a graph.
+
+    status: "proved" for all values, "agrees" on samples, "differs", or "not checked".
+    samples: how many samples were compared.
+    reason: why it was not checked, else "".
+    counterexample: where it differs, None where it does not.
+    tolerance: the relative error that the rule allows, None for the usual one.
+    """
 
     status: Status
     samples: int = 0
@@ -80,7 +92,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against it: proved, or on all samples."""
+        """Whether the graphs are equivalent as far as the check shows: proved, or equal on all samples."""
         return self.status in ("proved", "agrees")
 
     def __str__(self) -> str:
@@ -113,7 +125,7 @@ def equivalent(
         try:
             verdict = pair.compared(samples, carried)
         except NotEvaluated as error:
-            more = f"; with anything in the place of its parts: {doubt:.200}" if doubt else ""
+            more = f"; with arbitrary values for its parts: {doubt:.200}" if doubt else ""
             return Verdict("not checked", reason=f"{error}{more}")
         if verdict.holds:
             if prove and tolerance is None and is_value(before):
@@ -130,9 +142,11 @@ def _after_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: f
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
         pair = _Pair(before, after, cut, None)
-        found = pair.one(lambda wanted: proof.values.get((wanted.node, wanted.lane), _zero(wanted.dtype)))
-        if isinstance(found, Counterexample):
-            return Verdict("differs", verdict.samples, counterexample=found)
+        counterexample = pair.one(
+            lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero(requirement.dtype))
+        )
+        if isinstance(counterexample, Counterexample):
+            return Verdict("differs", verdict.samples, counterexample=counterexample)
     return verdict
 
 
@@ -164,7 +178,7 @@ def _order_differs(before: UOp, after: UOp) -> str:
             waiting[pointer] = waiting.get(pointer, True) and _waits(load)
     for load in after.find(Ops.LOAD):
         if load.src[0].op is Ops.INDEX and not _waits(load) and waiting.get(load.src[0].src[0]):
-            return f"{memory_name(load.src[0].src[0])} is read without waiting for the stores that fill it"
+            return f"{memory_name(load.src[0].src[0])} is loaded without a dependence on the stores that fill it"
     return ""
 
 
@@ -173,15 +187,15 @@ def _waits(load: UOp) -> bool:
 
 
 def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
-    """What stands for any value: all that both have, then what is read and reduced of it, then nothing."""
+    """Sets of nodes to take as free variables, in order: all common nodes, then loads and reductions, then none."""
     mine, others = set(before.toposort()), set(after.toposort())
     common = mine & others
     if all(node in common or node.op not in _ONLY_READ for node in others):
         common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does without
     values = {node for node in common if is_value(node) and node.op not in _NEVER_CUT}
     values = {node for node in values if all(is_loop(axis) or node.dtype.count == 1 for axis in node.ranges)}
-    found = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
-    return list(dict.fromkeys(found))
+    cuts = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
+    return list(dict.fromkeys(cuts))
 
 
 class _Pair:
@@ -197,47 +211,53 @@ class _Pair:
         self.lane = 0  # in which the last difference came up
 
     def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
-        """On `samples` samples, or as many as there is time for. carried: where more stood for any value, these were
+        """On `samples` samples, or fewer where the time ends. carried: where more stood for any value, these were
         differences."""
-        first = World(lambda wanted: _zero(wanted.dtype), self.cut)
+        first = World(lambda requirement: _zero(requirement.dtype), self.cut)
         self._results(first)
         # loops and parts in the order in which they come up; what lies in memory depends on where is read
-        inputs = [wanted for wanted in first.chosen if wanted.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
-        room = MOST_OPERATIONS * samples // max(1, first.steps)
-        most = max(FEWEST, min(samples, room))
+        inputs = [
+            requirement
+            for requirement in first.chosen
+            if requirement.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
+        ]
+        budget = MOST_OPERATIONS * samples // max(1, first.steps)
+        most = max(FEWEST, min(samples, budget))
         compared = 0
         skipped = ""
         doubt: Counterexample | None = None
-        for choose, known in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, room))):
-            found = self.one(choose, known)
-            if isinstance(found, Counterexample):
+        for choose, carried_values in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, budget))):
+            counterexample = self.one(choose, carried_values)
+            if isinstance(counterexample, Counterexample):
                 if not self.cut:
-                    return Verdict("differs", compared, counterexample=self.simplified(self.last, choose, found))
-                doubt = doubt or found
+                    return Verdict(
+                        "differs", compared, counterexample=self.simplified(self.last, choose, counterexample)
+                    )
+                doubt = doubt or counterexample
                 self.carried.append(_carried(self.last, self.lane))
                 if len(self.carried) == MOST_CARRIED:
                     break
-            elif found:
-                skipped = found
+            elif counterexample:
+                skipped = counterexample
             else:
                 compared += 1
         if doubt is not None:
             return Verdict("differs", compared, counterexample=doubt)
         if not compared:
-            return Verdict("not checked", reason=f"the graph before has no value on any sample: {skipped}")
+            return Verdict("not checked", reason=f"the original graph has no value for any sample: {skipped}")
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
     def _samples(
-        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most: int, room: int
+        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most: int, budget: int
     ) -> Iterator[tuple[Choose, Carried]]:
-        for known in carried:
-            yield _given(known), known
+        for carried_values in carried:
+            yield _given(carried_values), carried_values
         usual = self.tolerance is not None
         constants = constants_of(node.arg for root in (self.after, self.before) for node in root.find(Ops.CONST))
-        for choose in choices(inputs, most, usual=usual, constants=constants, room=room):
+        for choose in choices(inputs, most, usual=usual, constants=constants, budget=budget):
             yield choose, {}
 
-    def simplified(self, world: World, choose: Choose, found: Counterexample) -> Counterexample:
+    def simplified(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
         """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up.
 
         First zeros for half of them, then for a quarter, …; then each alone (delta debugging, Zeller 1999).
@@ -246,33 +266,35 @@ class _Pair:
         tries = 0
         most = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
 
-        def differs(given: Mapping[InputRequirement, Any]) -> bool:
-            nonlocal chosen, found, tries
+        def differs(values: Mapping[InputRequirement, Any]) -> bool:
+            nonlocal chosen, counterexample, tries
             tries += 1
-            other = self.one(_mostly(given, choose))
+            other = self.one(_mostly(values, choose))
             if not isinstance(other, Counterexample):
                 return False
-            chosen, found = {one: value for one, value in given.items() if one in self.last.chosen}, other
+            chosen, counterexample = {one: value for one, value in values.items() if one in self.last.chosen}, other
             return True
 
         size = len(chosen)
         while size > 1 and tries < most:
             names = list(chosen)
             for start in range(0, len(names), size):
-                some = [one for one in names[start : start + size] if one in chosen and not _is_zero(one, chosen[one])]
+                some = [
+                    name for name in names[start : start + size] if name in chosen and not _is_zero(name, chosen[name])
+                ]
                 if some and tries < most:
                     differs({**chosen, **{one: _simplest(one) for one in some}})
             size //= 2
         for _ in range(2):
-            for wanted in [one for one in chosen if not _is_zero(one, chosen[one])]:
-                for simple in simpler_values(wanted, chosen[wanted]) if wanted in chosen else ():
-                    if tries >= most or differs({**chosen, wanted: simple}):
+            for requirement in [one for one in chosen if not _is_zero(one, chosen[one])]:
+                for simple in simpler_values(requirement, chosen[requirement]) if requirement in chosen else ():
+                    if tries >= most or differs({**chosen, requirement: simple}):
                         break
-        return found
+        return counterexample
 
-    def one(self, choose: Choose, known: Carried | None = None) -> Counterexample | str:
-        """What one sample says: a counterexample, "" where they agree, or why there is nothing to compare."""
-        world = self.last = World(choose, self.cut, known)
+    def one(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
+        """The result of one sample: a counterexample, "" if both graphs agree, or why nothing was compared."""
+        world = self.last = World(choose, self.cut, carried)
         before, after, faults = self._results(world)
         if faults[0]:
             return faults[0][0]
@@ -281,7 +303,7 @@ class _Pair:
         if isinstance(before, dict):
             return self._effects_differ(world, before, after)
         if isinstance(before, Address):
-            before, after = (tuple([_place_text(one) for one in _places(side)]) for side in (before, after))
+            before, after = (tuple([_place_text(place) for place in _places(side)]) for side in (before, after))
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
@@ -307,7 +329,7 @@ class _Pair:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
             return world.effects(root, [axis for axis in own if is_loop(axis)])
         if any(is_loop(axis) for axis in own) and self.after.op is not Ops.CONST and root is self.after:
-            raise NotEvaluated("a loop that the graph before does not depend on")
+            raise NotEvaluated("a loop that the original graph does not depend on")
         return world.lanes(root)
 
     def _same(self, one: Any, other: Any, greatest: float) -> bool:
@@ -335,60 +357,62 @@ class _Pair:
     def _counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
         printer = Printer()
         inputs: dict[str, list[str]] = {}
-        for wanted, value in world.chosen.items():
-            inputs.setdefault(_name(wanted, printer), []).append(value_text(value))
-        given = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
-        given = _told_together(given)
-        return Counterexample(tuple(given), lanes_text(before), lanes_text(after))
+        for requirement, value in world.chosen.items():
+            inputs.setdefault(_name(requirement, printer), []).append(value_text(value))
+        texts = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
+        texts = _told_together(texts)
+        return Counterexample(tuple(texts), lanes_text(before), lanes_text(after))
 
 
-def _told_together(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Inputs with elements of memory that are alike told together: those of the most frequent value as all else."""
+def _told_together(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Inputs in which equal elements of memory are one entry: those of the most frequent value as all else."""
     alike: dict[str, list[str]] = {}
-    for name, value in given:
+    for name, value in texts:
         if name.endswith("]"):
             alike.setdefault(value, []).append(name)
     many = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
     rest = max(many, key=lambda value: len(many[value]), default=None)
-    found = []
-    for name, value in given:
+    inputs = []
+    for name, value in texts:
         if not name.endswith("]") or value not in many:
-            found.append((name, value))
+            inputs.append((name, value))
         elif value != rest and name == many[value][0]:
-            found.append((f"{name}, {many[value][1]}, … {many[value][-1]}", value))
-    return found if rest is None else [*found, ("all else that is read", rest)]
+            inputs.append((f"{name}, {many[value][1]}, … {many[value][-1]}", value))
+    return inputs if rest is None else [*inputs, ("all else that is read", rest)]
 
 
-def _mostly(given: Mapping[InputRequirement, Any], choose: Choose) -> Choose:
-    return lambda wanted: given[wanted] if wanted in given else choose(wanted)
+def _mostly(values: Mapping[InputRequirement, Any], choose: Choose) -> Choose:
+    return lambda requirement: values[requirement] if requirement in values else choose(requirement)
 
 
-def _simplest(wanted: InputRequirement) -> Any:
-    zero = _zero(wanted.dtype)
-    return zero if dtypes.is_float(wanted.dtype) or wanted.low <= zero <= wanted.high else wanted.low
+def _simplest(requirement: InputRequirement) -> Any:
+    zero = _zero(requirement.dtype)
+    return (
+        zero if dtypes.is_float(requirement.dtype) or requirement.low <= zero <= requirement.high else requirement.low
+    )
 
 
-def _is_zero(wanted: InputRequirement, value: Any) -> bool:
-    return repr(value) == repr(_simplest(wanted))
+def _is_zero(requirement: InputRequirement, value: Any) -> bool:
+    return repr(value) == repr(_simplest(requirement))
 
 
 def _carried(world: World, lane: int) -> Carried:
     """What was chosen, that of `lane` first, and what must go into the parts of it for that to come out, as far as
     this is easily said."""
-    found: dict[tuple[UOp, int], Any] = {}
-    chosen = sorted(world.chosen.items(), key=lambda one: one[0].lane != lane)
-    for wanted, value in chosen:
-        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-            found.setdefault((wanted.node, wanted.place or 0), value)
+    carried: dict[tuple[UOp, int], Any] = {}
+    chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
+    for requirement, value in chosen:
+        if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            carried.setdefault((requirement.node, requirement.place or 0), value)
             continue
-        parts = [(wanted.node, value)]
+        parts = [(requirement.node, value)]
         while parts:
             node, value = parts.pop()
-            key = node, wanted.lane if lane_count(node) > 1 else 0
-            if key not in found:
-                found[key] = value
+            key = node, requirement.lane if lane_count(node) > 1 else 0
+            if key not in carried:
+                carried[key] = value
                 parts += _sources_for(node, value)
-    return found
+    return carried
 
 
 def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
@@ -423,12 +447,12 @@ def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
     return []
 
 
-def _given(known: Carried) -> Choose:
-    def choose(wanted: InputRequirement) -> Any:
-        key = wanted.node, wanted.lane
-        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-            key = wanted.node, wanted.place or 0
-        return known[key] if key in known else _simplest(wanted)
+def _given(carried: Carried) -> Choose:
+    def choose(requirement: InputRequirement) -> Any:
+        key = requirement.node, requirement.lane
+        if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            key = requirement.node, requirement.place or 0
+        return carried[key] if key in carried else _simplest(requirement)
 
     return choose
 
@@ -453,10 +477,10 @@ def _place_text(place: tuple[UOp, Any] | None) -> str:
     return f"{memory_name(pointer)}[{number}]{'' if 0 <= number < size else f', outside of its {size}'}"
 
 
-def _name(wanted: InputRequirement, printer: Printer) -> str:
-    if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-        return f"{memory_name(wanted.node)}[{wanted.place}]"
-    text = printer.text(wanted.node)
+def _name(requirement: InputRequirement, printer: Printer) -> str:
+    if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+        return f"{memory_name(requirement.node)}[{requirement.place}]"
+    text = printer.text(requirement.node)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -1,4 +1,4 @@
-"""Graphs in the middle of a pass, live: the captured kernel is lowered once more, and replayed up to a step."""
+"""Graphs in the middle of a pass, as live UOps: the captured kernel is lowered again and replayed up to a step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from tinyexplore.uop import UOp
 
 @dataclass(frozen=True, repr=False)
 class Intermediate(ReadableRow):
-    """The graph of a kernel in the middle of a pass. `fired`: the firing that was the last step, if it was one."""
+    """The graph of a kernel in the middle of a pass.
+
+    root: of the graph.
+    fired: the firing that was the last step, None for others.
+    """
 
     root: UOp
     fired: UOpRewrite | None
@@ -42,8 +46,8 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
     remade = Remade(trace)
     if row.steps:
-        shown = StageReplay(trace, row.id).graph_at(step, marked=False)
-        root = remade.graph(shown)[shown.root[0]]
+        graph = StageReplay(trace, row.id).graph_at(step, marked=False)
+        root = remade.graph(graph)[graph.root[0]]
     else:
         root = remade.uop(row.before[0])
     fired = lowered_by(bench, number, PASSES).fired
@@ -51,7 +55,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
 
 
 def _lowering(bench: KernelBench, number: int) -> Trace:
-    """How a kernel goes through the passes, as a trace of nothing else."""
+    """The lowering of a kernel, as a trace of its own."""
     recorder = Recorder()
     with recording(None):
         kernel = bench.under_settings(lambda: bench.captured(number))

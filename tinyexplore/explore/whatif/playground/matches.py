@@ -1,4 +1,4 @@
-"""Where a rule would match before it has fired: at which node, in which pass, after which step."""
+"""Finds where a rule would match before it fires: the node, the pass and the step."""
 
 from __future__ import annotations
 
@@ -23,8 +23,19 @@ from tinyexplore.util import Context
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuleMatch(ReadableRow):
-    """Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass
-    `name`) after `step` of its steps. `verdict`: whether what it would make means the same."""
+    """A node at which a rule would fire.
+
+    rule: its name.
+    kernel: the kernel whose pass it is in.
+    stage: the pass.
+    name: of the pass.
+    step: the number of steps that are done.
+    node: of the trace.
+    digest: of the node.
+    before: the node, as text.
+    after: what the rule would make, as text.
+    verdict: whether that has the same value.
+    """
 
     rule: str
     kernel: int

@@ -1,7 +1,7 @@
-"""What UOps mean at one point of their loops: values, addresses and what is stored, by the reference semantics.
+"""Evaluates UOps at one point of their loops by the reference semantics: values, addresses and stores.
 
-A `World` chooses, when it is first asked, what nobody has computed: the contents of memory, Variables, the steps of
-loops that are open, and nodes that are `cut`, of which only the type and the bounds count. What no program may do
+A `World` chooses, at the first request, all values that are not computed: the contents of memory, Variables, the steps
+of loops that are open, and nodes that are `cut`, of which only the type and the bounds count. What no program may do
 (divide an integer by zero, read outside of its memory) is a fault; a shift by the whole width has no value.
 """
 
@@ -27,12 +27,15 @@ Effects = dict[tuple[UOp, int], Any]
 
 
 class NotEvaluated(Exception):
-    """What cannot be computed here, and why."""
+    """A value that cannot be computed here. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoValue:
-    """In the place of a value: why there is none."""
+    """Stands for a value that is unknown.
+
+    reason: why it is unknown.
+    """
 
     reason: str
 
@@ -42,7 +45,12 @@ class NoValue:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Elements of `pointer`; `valid` is None where all are."""
+    """Elements of a buffer.
+
+    pointer: the buffer.
+    idx: the element for each lane.
+    valid: whether each lane is valid, None where all are.
+    """
 
     pointer: UOp
     idx: Lanes
@@ -51,7 +59,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class InputRequirement:
-    """What a value is chosen for: `node` at some step of its loops, or element `place` of the memory `node`."""
+    """A value to choose for a check.
+
+    node: the UOp that has it, at some step of its loops; or the memory that has it.
+    dtype: the element type.
+    low: the smallest value.
+    high: the largest value.
+    place: the element of the memory, None for other UOps.
+    lane: of a vector.
+    """
 
     node: UOp
     dtype: DType
@@ -80,31 +96,31 @@ class World:
         self.values: dict[Any, Lanes] = {}
         self.memory: Effects = {}
         self.faults: list[str] = []
-        self.greatest = 1.0  # of the finite floats that came up: what rounding is relative to
+        self.greatest = 1.0  # largest finite float so far: rounding is relative to it
         self.steps = 0
 
-    # *** what is asked ***
+    # *** evaluation ***
 
     def lanes(self, root: UOp, at: Point | None = None) -> Any:
         """The lanes of `root`, or its Address."""
-        known: dict[UOp, Any] = dict(at or {})
-        here = dict(known)
-        for part in self._needed(root, known):
+        values: dict[UOp, Any] = dict(at or {})
+        point = dict(values)
+        for part in self._needed(root, values):
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise NotEvaluated(f"more than {MOST_STEPS:,} operations")
-            known[part] = self._compute(part, known, here)
-        return known[root]
+            values[part] = self._compute(part, values, point)
+        return values[root]
 
     def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
-        """What `root` (a STORE, or several) leaves in memory, in all steps of `loops`."""
+        """The memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
         written: Effects = {}
         for at in self._points(_ordered(loops), {}):
             self._store_all(root, at, written)
         return written
 
     def element(self, pointer: UOp, place: int) -> Any:
-        """What lies in memory before anything is stored."""
+        """The content of a memory element before any store."""
         if (pointer, place) not in self.memory:
             kind = pointer.dtype.base
             self.memory[pointer, place] = self._choose(InputRequirement(pointer, kind, *_limits(kind), place))
@@ -112,9 +128,9 @@ class World:
 
     # *** choosing ***
 
-    def _choose(self, wanted: InputRequirement) -> Any:
-        found = self.chosen[wanted] = self.choose(wanted)
-        return found
+    def _choose(self, requirement: InputRequirement) -> Any:
+        chosen_value = self.chosen[requirement] = self.choose(requirement)
+        return chosen_value
 
     def _input(self, node: UOp, at: Point) -> Lanes:
         """A node that stands for any value of its bounds: the same wherever its loops stand alike."""
@@ -124,27 +140,27 @@ class World:
             low, high = bounds(node) if not dtypes.is_float(node.dtype) else (0, 0)
             count = lane_count(node)
             scalar = node.dtype.scalar
-            made = [
+            lanes = [
                 self._choose(InputRequirement(node, scalar, low, high, len(self.values), lane)) for lane in range(count)
             ]
-            self.values[key] = tuple(made)
+            self.values[key] = tuple(lanes)
         return self.values[key]
 
-    def _needed(self, root: UOp, known: Point) -> list[UOp]:
+    def _needed(self, root: UOp, values: Point) -> list[UOp]:
         """What must be computed for `root` at this point, sources first; what loops alone asks for its own."""
-        found: dict[UOp, None] = {}
+        needed: dict[UOp, None] = {}
         stack = [root]
         while stack:
             node = stack[-1]
-            if node in known or node in found:
+            if node in values or node in needed:
                 stack.pop()
                 continue
-            missing = [src for src in self._sources(node) if src not in known and src not in found]
+            missing = [src for src in self._sources(node) if src not in values and src not in needed]
             if missing:
                 stack.extend(missing)
                 continue
-            found[stack.pop()] = None
-        return list(found)
+            needed[stack.pop()] = None
+        return list(needed)
 
     def _sources(self, node: UOp) -> tuple[UOp, ...]:
         if node in self.cut or node.op in _OWN_SOURCES:
@@ -159,7 +175,21 @@ class World:
 
     # *** computing ***
 
-    def _compute(self, node: UOp, known: Point, at: Point) -> Any:
+    def _lanes(self, node: UOp, values: Point) -> Any:
+        """The lanes of an operation on whole vectors."""
+        match node.op:
+            case Ops.HREDUCE:
+                return self._reduce_lanes(node, values)
+            case Ops.VECTORIZE if node.dtype is dtypes.void:
+                return tuple([values[src] for src in node.src])
+            case Ops.VECTORIZE:
+                return tuple([values[src][0] for src in node.src])
+            case Ops.GEP:
+                row, *lane = (values[src] for src in node.src)
+                return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
+        return tuple([self._in_table(node, index) for index in values[node.src[0]]])
+
+    def _compute(self, node: UOp, values: Point, at: Point) -> Any:
         if node in self.cut:
             return self._input(node, at)
         match node.op:
@@ -173,34 +203,25 @@ class World:
             case Ops.BIND:
                 return self._input(node.src[0], {})
             case Ops.INDEX:
-                valid = known[node.src[2]] if len(node.src) > 2 else None
-                return Address(node.src[0], known[node.src[1]], valid)
+                valid = values[node.src[2]] if len(node.src) > 2 else None
+                return Address(node.src[0], values[node.src[1]], valid)
             case Ops.LOAD:
-                return self._load(node, known[node.src[0]])
+                return self._load(node, values[node.src[0]])
             case Ops.REDUCE:
                 return self._reduce(node, at)
             case Ops.SCAN:
                 return self._scan(node, at)
             case Ops.RESULT:
                 return self._result(node, at)
-            case Ops.HREDUCE:
-                return self._reduce_lanes(node, known)
-            case Ops.VECTORIZE if node.dtype is dtypes.void:
-                return tuple([known[src] for src in node.src])
-            case Ops.VECTORIZE:
-                return tuple([known[src][0] for src in node.src])
-            case Ops.GEP:
-                row, *lane = (known[src] for src in node.src)
-                return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
-            case Ops.TABLE:
-                return tuple([self._in_table(node, index) for index in known[node.src[0]]])
+            case Ops.HREDUCE | Ops.VECTORIZE | Ops.GEP | Ops.TABLE:
+                return self._lanes(node, values)
         if node.op not in OpGroups.ALU:
             raise NotEvaluated(f"{node.op.name} has no value of its own")
-        return self._alu(node.op, node.dtype, node.src, [known[src] for src in node.src])
+        return self._alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
-    def _reduce_lanes(self, node: UOp, known: Point) -> Lanes:
+    def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
         """An HREDUCE: each row of lanes reduced to one lane, in halves."""
-        rows = [known[src] for src in node.src[: node.dtype.count]]
+        rows = [values[src] for src in node.src[: node.dtype.count]]
         if len(node.src) > len(rows):  # the axis that the lanes are, or its steps
             axis = node.src[-1]
             count = axis.size if axis.op is Ops.RANGE else axis.dtype.count
@@ -208,7 +229,7 @@ class World:
         return tuple([self._halves(node.arg, node.dtype.scalar, row) for row in rows])
 
     def _alu(self, op: Ops, dtype: DType, src: Sequence[UOp], sources: Sequence[Lanes]) -> Lanes:
-        kinds = tuple([one.dtype.scalar for one in src])
+        kinds = tuple([source.dtype.scalar for source in src])
         count = max(map(len, sources))
         wide = [lanes * count if len(lanes) == 1 else lanes for lanes in sources]
         return tuple([self._scalar(op, dtype.scalar, kinds, values) for values in zip(*wide, strict=True)])
@@ -224,12 +245,12 @@ class World:
         if op in _SHIFTS and not 0 <= values[1] < dtype.bits:
             return NoValue(f"a shift of {dtype.bits} bits by {values[1]}")
         try:
-            found = scalar_function(op, dtype, kinds)(*values)
+            scalar = scalar_function(op, dtype, kinds)(*values)
         except (ArithmeticError, ValueError) as error:
             raise NotEvaluated(f"{op.name} of {values}: {error}") from error
-        if type(found) is float and self.greatest < abs(found) < math.inf:
-            self.greatest = abs(found)
-        return found
+        if type(scalar) is float and self.greatest < abs(scalar) < math.inf:
+            self.greatest = abs(scalar)
+        return scalar
 
     def _in_table(self, node: UOp, index: Any) -> Any:
         return index if type(index) is NoValue else to_dtype_range(node.arg[index & (len(node.arg) - 1)], node.dtype)
@@ -272,14 +293,14 @@ class World:
         if count == 1:
             count = max(len(address.idx), len(address.valid or ()))
         zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
-        found: list[Any] = []
+        values: list[Any] = []
         for place in self._places(address, count, "reads"):
             if isinstance(place, int):
-                self._lay(address.pointer, place, self.loaded.get((node, len(found))))
-                found.append(self.element(address.pointer, place))
+                self._lay(address.pointer, place, self.loaded.get((node, len(values))))
+                values.append(self.element(address.pointer, place))
             else:
-                found.append(zero if place is None else place)
-        return tuple(found)
+                values.append(zero if place is None else place)
+        return tuple(values)
 
     def _lay(self, pointer: UOp, place: int, value: Any) -> None:
         """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
@@ -356,34 +377,34 @@ class World:
             raise NotEvaluated("a running result along two loops")
         (now,) = at.get(last) or self._input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
-        held: Lanes = (start.arg,)
+        total: Lanes = (start.arg,)
         for step in range(now + 1):
             inside = {**at, last: (step,)}
             value = self.lanes(node.src[0], inside)
             if factor:
-                held = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (held, self.lanes(factor[0], inside), value))
+                total = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (total, self.lanes(factor[0], inside), value))
             else:
-                held = self._fold(node.arg, node.dtype, held, value)
-        return held
+                total = self._fold(node.arg, node.dtype, total, value)
+        return total
 
     def _scan_of_lanes(self, node: UOp, at: Point) -> Lanes:
         """The lanes of each step in turn, each combined with all before it."""
         *loops, lanes = node.src[1:]
-        if len(loops) > 1 or any(one.op is not Ops.RANGE for one in loops):
+        if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
             raise NotEvaluated("a running result with a factor, along lanes")
         points = [at]
         if loops:
             (now,) = at.get(loops[0]) or self._input(loops[0], {})
             points = [{**at, loops[0]: (step,)} for step in range(now + 1)]
         count = lanes.size if lanes.op is Ops.RANGE else lanes.dtype.count
-        held: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
+        total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
         row: list[Any] = []
         for inside in points:
-            found = self.lanes(node.src[0], inside)
+            all_lanes = self.lanes(node.src[0], inside)
             row = []
-            for value in found * count if len(found) == 1 else found:
-                held = self._fold(node.arg, node.dtype, held, (value,))
-                row += held
+            for value in all_lanes * count if len(all_lanes) == 1 else all_lanes:
+                total = self._fold(node.arg, node.dtype, total, (value,))
+                row += total
         return tuple(row)
 
     def _result(self, node: UOp, at: Point) -> Lanes:
@@ -391,20 +412,24 @@ class World:
         if register in self.cut or assign in self.cut:
             return self._input(assign, at)
         value, *steps = assign.src[1:]
-        if any(one not in at and one not in self.cut for one in _open_registers(value) if one is not register):
+        if any(
+            open_register not in at and open_register not in self.cut
+            for open_register in _open_registers(value)
+            if open_register is not register
+        ):
             raise NotEvaluated("registers that change together")
-        held = self.lanes(register.src[0], at)
+        carried = self.lanes(register.src[0], at)
         if steps:
             (loop,) = steps
             if loop.op is not Ops.RANGE:
                 raise NotEvaluated("a running result along lanes")
             (now,) = at.get(loop) or self._input(loop, {})
             for step in range(now + 1):
-                held = self.lanes(value, {**at, loop: (step,), register: held})
-            return held  # type: ignore[no-any-return]
+                carried = self.lanes(value, {**at, loop: (step,), register: carried})
+            return carried  # type: ignore[no-any-return]
         for inside in self._points([axis for axis in axes if is_loop(axis)], at):
-            held = self.lanes(value, {**inside, register: held})
-        return held  # type: ignore[no-any-return]
+            carried = self.lanes(value, {**inside, register: carried})
+        return carried  # type: ignore[no-any-return]
 
 
 _OWN_SOURCES = frozenset({Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.RANGE, Ops.BIND, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
@@ -414,17 +439,17 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 
 def _open_registers(root: UOp) -> set[UOp]:
     """The registers that a value reads, but for those of loops in it."""
-    found, stack, seen = set[UOp](), [root], set[UOp]()
+    registers, stack, seen = set[UOp](), [root], set[UOp]()
     while stack:
         node = stack.pop()
         if node in seen:
             continue
         seen.add(node)
         if node.op is Ops.DEFINE_ACC:
-            found.add(node)
+            registers.add(node)
         elif node.op is not Ops.RESULT:
             stack.extend(node.src)
-    return found
+    return registers
 
 
 def is_loop(axis: UOp) -> bool:
@@ -433,7 +458,7 @@ def is_loop(axis: UOp) -> bool:
 
 
 def lane_count(node: UOp) -> int:
-    """How many lanes a node has: those of its type, or the steps of the VECTOR axis that it depends on."""
+    """The number of lanes of a node: those of its type, or the steps of the VECTOR axis that it depends on."""
     count: int = node.dtype.count
     if count > 1:
         return count

@@ -30,7 +30,10 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The rule of that name in no table."""
+    """The pipeline without one rule.
+
+    rule: its name.
+    """
 
     rule: str
 
@@ -58,8 +61,8 @@ class NotOn(PatternMatcher):
         self.node = node
 
     def candidates(self, node: UOp) -> Candidates:
-        found = super().candidates(node)
-        return found if node is not self.node else tuple([one for one in found if one[0].name != self.rule])
+        matches = super().candidates(node)
+        return matches if node is not self.node else tuple([match for match in matches if match[0].name != self.rule])
 
 
 def rewrites() -> tuple[Rewrite, ...]:
@@ -76,7 +79,7 @@ def pass_named(name: str) -> Rewrite:
 
 
 def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> tuple[Pass, ...]:
-    """The pipeline with these changes, each on what the ones before left."""
+    """The pipeline with these changes, each applied to the result of the changes before."""
     for change in changes:
         if isinstance(change, Inserted):
             pass_named(change.stage)
@@ -101,8 +104,8 @@ def _without(step: Pass, name: str) -> Pass:
     if not isinstance(step, Rewrite) or all(rule.name != name for rule in step.table.rules):
         return step
     table = step.table
-    kept = [rule for rule in table.rules if rule.name != name]
-    return replace(step, table=PatternMatcher(kept, within=table.kinds, remembers=table.remembers))
+    rules = [rule for rule in table.rules if rule.name != name]
+    return replace(step, table=PatternMatcher(rules, within=table.kinds, remembers=table.remembers))
 
 
 def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[Pass, ...]:

@@ -23,7 +23,11 @@ ABSENT = "z3 is not installed (pip install 'tinyexplore[z3]'): samples are compa
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Proof(ReadableRow):
-    """What z3 says. `values`: of the inputs, by node and lane, where the two graphs differ."""
+    """The result of z3.
+
+    status: "proved", "differs" or "unknown".
+    values: of the inputs by node and lane, where the two graphs differ.
+    """
 
     status: Literal["proved", "differs", "unknown"]
     values: Mapping[tuple[UOp, int], Any] = field(default_factory=dict)
@@ -44,7 +48,7 @@ def can_prove() -> bool:
 
 
 def how_sure() -> str:
-    """Whether anything is proved here, or why not, in words."""
+    """Whether anything is proved here, or why not, as text."""
     return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
 
 
@@ -62,10 +66,10 @@ def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     solver.set("timeout", LIMIT_MS)
     solver.add(*form.ranges, *allowed)
     solver.add(z3.Or(one != other, z3.Not(z3.And(*form.conditions))))
-    found = solver.check()
-    if found == z3.unsat:
+    answer = solver.check()
+    if answer == z3.unsat:
         return Proof("proved")
-    if found == z3.sat:
+    if answer == z3.sat:
         return Proof("differs", form.values(solver.model()))
     return Proof("unknown")
 
@@ -121,29 +125,29 @@ class _Form:
     def input(self, node: UOp) -> Any:
         z3, name = self.z3, f"v{len(self.inputs)}"
         if node.dtype is dtypes.bool:
-            found = self.inputs[node] = z3.Bool(name)
-            return found
-        found = self.inputs[node] = z3.BitVec(name, node.dtype.bits)
+            symbol = self.inputs[node] = z3.Bool(name)
+            return symbol
+        symbol = self.inputs[node] = z3.BitVec(name, node.dtype.bits)
         low, high = bounds(node)
         if dtypes.is_unsigned(node.dtype):
-            self.ranges += [z3.UGE(found, low), z3.ULE(found, high)]
+            self.ranges += [z3.UGE(symbol, low), z3.ULE(symbol, high)]
         else:
-            self.ranges += [found >= low, found <= high]
-        return found
+            self.ranges += [symbol >= low, symbol <= high]
+        return symbol
 
     def values(self, model: Any) -> dict[tuple[UOp, int], Any]:
         """The inputs as a model has them."""
-        found: dict[tuple[UOp, int], Any] = {}
+        values: dict[tuple[UOp, int], Any] = {}
         for node, name in self.inputs.items():
             value = model.eval(name, model_completion=True)
             if node.dtype is dtypes.bool:
-                found[node, 0] = bool(self.z3.is_true(value))
+                values[node, 0] = bool(self.z3.is_true(value))
             else:
-                found[node, 0] = value.as_long() if dtypes.is_unsigned(node.dtype) else value.as_signed_long()
-        return found
+                values[node, 0] = value.as_long() if dtypes.is_unsigned(node.dtype) else value.as_signed_long()
+        return values
 
     def made(self, node: UOp) -> Any:
-        z3, op, src = self.z3, node.op, [self.done[one] for one in node.src]
+        z3, op, src = self.z3, node.op, [self.done[source] for source in node.src]
         if op is Ops.CONST:
             return z3.BoolVal(bool(node.arg)) if node.dtype is dtypes.bool else z3.BitVecVal(node.arg, node.dtype.bits)
         if op is Ops.WHERE:

@@ -19,7 +19,7 @@ from tinyexplore.uop.semantics import FP8, from_bits, to_bits, to_dtype_range
 _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
 _USUAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 0.1, 7.0, 1 / 3, -1e-3, 100.0, 1e30, -1e30)
 _SMALL = (0, 1, -1, 2, -2, 3, -3, 4, 5, 7, -7, 8, 15, 16)
-_WIDTHS = (24, 11, 8)  # bits of float32, float16, bfloat16: what an integer is rounded to
+_WIDTHS = (24, 11, 8)  # bits of the significands of float32, float16 and bfloat16, to which integers are rounded
 MOST_CONSTANTS = 8
 Choose = Callable[[InputRequirement], Any]
 Draw = Callable[[InputRequirement, Random], Any]
@@ -31,33 +31,33 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
     mantissa = _MANTISSA.get(dtype) or FP8[dtype].mantissa
     infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
     bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the least normal one, the greatest
-    limits = [from_bits(one, dtype) for one in bits]
+    limits = [from_bits(bit, dtype) for bit in bits]
     whole = float(1 << mantissa + 1)  # from here on not every whole number is there
     last = 2.0**-mantissa
     # halfway between two values of a narrower type, and a last bit more: rounded twice it goes the other way
     ties = [1.0 + 2.0 ** -(fewer + 1) + last for fewer in (23, 10, 7, 3, 2) if fewer + 1 < mantissa]
-    edges = [*limits, *[-one for one in limits], whole, whole - 1, 1.0 + last, *ties]
-    found = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
-    kept = {}
-    for value in (to_dtype_range(float(one), dtype) for one in found):
-        kept[repr(value)] = value
-    return tuple(kept.values())
+    edges = [*limits, *[-limit for limit in limits], whole, whole - 1, 1.0 + last, *ties]
+    floats = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
+    distinct = {}
+    for value in (to_dtype_range(float(one), dtype) for one in floats):
+        distinct[repr(value)] = value
+    return tuple(distinct.values())
 
 
 @cache
 def odd_ints(low: int, high: int) -> tuple[int, ...]:
     """Small numbers, the ends of the range and their neighbours, powers of two and theirs."""
-    found = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
+    ints = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
     for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
-        found += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
+        ints += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
     for power in (30, 62):  # rounded twice, these go the other way
-        found += [(1 << power) + (1 << power - width) + 1 for width in _WIDTHS]
-    return tuple(dict.fromkeys(one for one in found if low <= one <= high))
+        ints += [(1 << power) + (1 << power - width) + 1 for width in _WIDTHS]
+    return tuple(dict.fromkeys(one for one in ints if low <= one <= high))
 
 
-def odd_values(wanted: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """The values of a dtype, within the bounds, at which rules go wrong: those of its kind, and about `constants`."""
-    return _odd_values(wanted.dtype, wanted.low, wanted.high, constants)
+    return _odd_values(requirement.dtype, requirement.low, requirement.high, constants)
 
 
 @lru_cache(256)
@@ -66,7 +66,7 @@ def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -
         return tuple([bool(one) for one in range(low, high + 1)])
     if dtypes.is_float(dtype):
         near = [one for value in constants for one in _float_neighbours(float(value), dtype)]
-        return tuple({repr(one): one for one in (*odd_floats(dtype), *near)}.values())
+        return tuple({repr(odd_float): odd_float for odd_float in (*odd_floats(dtype), *near)}.values())
     near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
     return tuple(dict.fromkeys((*odd_ints(low, high), *[one for one in near if low <= one <= high])))
 
@@ -80,60 +80,66 @@ def _float_neighbours(value: float, dtype: DType) -> list[float]:
     return [nearest, from_bits(bits - 1, dtype), from_bits(bits + 1, dtype)]
 
 
-def constants_of(found: Iterable[Any]) -> tuple[Any, ...]:
-    """The numbers about which a graph with the constants `found` may change its mind: themselves, and their sums and
-    differences."""
+def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
+    """The numbers at which a graph with the constants `constants` may change its result: the constants, their sums and
+    their differences."""
     numbers = dict.fromkeys(
-        one for one in found if type(one) is not bool and math.isfinite(one) and abs(one) not in (0, 1)
+        constant
+        for constant in constants
+        if type(constant) is not bool and math.isfinite(constant) and abs(constant) not in (0, 1)
     )
     few = list(islice(numbers, MOST_CONSTANTS))
     between = [one + sign * other for one in few[:3] for other in few[:3] if one != other for sign in (1, -1)]
     return tuple(dict.fromkeys((*few, *[-one for one in few], *between)))
 
 
-def any_value(wanted: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
+def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
     """One value within the bounds: an odd one, a small one, or one from anywhere."""
     pick = random.random()
-    if pick < 0.4 or wanted.dtype is dtypes.bool:
-        return random.choice(odd_values(wanted, constants))
-    if dtypes.is_float(wanted.dtype):
+    if pick < 0.4 or requirement.dtype is dtypes.bool:
+        return random.choice(odd_values(requirement, constants))
+    if dtypes.is_float(requirement.dtype):
         if pick < 0.8:
-            return to_dtype_range(random.uniform(-100, 100), wanted.dtype)
-        return to_dtype_range(math.ldexp(random.uniform(-1, 1), random.randint(-40, 40)), wanted.dtype)
-    low, high = wanted.low, wanted.high
+            return to_dtype_range(random.uniform(-100, 100), requirement.dtype)
+        return to_dtype_range(math.ldexp(random.uniform(-1, 1), random.randint(-40, 40)), requirement.dtype)
+    low, high = requirement.low, requirement.high
     if pick < 0.7:
         low, high = max(low, -40), min(high, 100)
-        low, high = (low, high) if low <= high else (wanted.low, wanted.high)
+        low, high = (low, high) if low <= high else (requirement.low, requirement.high)
     return random.randint(low, high)
 
 
-def usual_value(wanted: InputRequirement, random: Random) -> Any:
+def usual_value(requirement: InputRequirement, random: Random) -> Any:
     """One value of a size at which a result that may be rounded otherwise can be compared."""
-    if not dtypes.is_float(wanted.dtype):
-        return any_value(wanted, random)
+    if not dtypes.is_float(requirement.dtype):
+        return any_value(requirement, random)
     if random.random() < 0.15:
-        return to_dtype_range(random.choice((0.0, 1.0, -1.0, 0.5, 2.0)), wanted.dtype)
+        return to_dtype_range(random.choice((0.0, 1.0, -1.0, 0.5, 2.0)), requirement.dtype)
     number = math.ldexp(random.uniform(0.5, 1.0), random.randint(-2, 4))
-    return to_dtype_range(number if random.random() < 0.5 else -number, wanted.dtype)
+    return to_dtype_range(number if random.random() < 0.5 else -number, requirement.dtype)
 
 
-def simpler_values(wanted: InputRequirement, value: Any) -> tuple[Any, ...]:
+def simpler_values(requirement: InputRequirement, value: Any) -> tuple[Any, ...]:
     """Values that a reader takes in sooner, the simplest first."""
-    if wanted.dtype is dtypes.bool:
-        return (False,) if value and wanted.low == 0 else ()
-    found: list[Any]
-    if dtypes.is_float(wanted.dtype):
-        found = [0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 10.0]
+    if requirement.dtype is dtypes.bool:
+        return (False,) if value and requirement.low == 0 else ()
+    candidates: list[Any]
+    if dtypes.is_float(requirement.dtype):
+        candidates = [0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 10.0]
         if math.isfinite(value):
-            found += [
-                to_dtype_range(one, wanted.dtype) for one in (float(int(value)), round(value, 1), round(value, 3))
+            candidates += [
+                to_dtype_range(one, requirement.dtype) for one in (float(int(value)), round(value, 1), round(value, 3))
             ]
     else:
-        found = [0, 1, -1, 2, 3, 5, 7]
-        found += [int(math.copysign(abs(value) % 10**digits, value)) for digits in (1, 2, 3, 5)]
-        found = [one for one in (*found, wanted.low, wanted.high) if wanted.low <= one <= wanted.high]
-    texts = [repr(one) for one in found]
-    return tuple(found[: texts.index(repr(value))] if repr(value) in texts else found)
+        candidates = [0, 1, -1, 2, 3, 5, 7]
+        candidates += [int(math.copysign(abs(value) % 10**digits, value)) for digits in (1, 2, 3, 5)]
+        candidates = [
+            one
+            for one in (*candidates, requirement.low, requirement.high)
+            if requirement.low <= one <= requirement.high
+        ]
+    texts = [repr(candidate) for candidate in candidates]
+    return tuple(candidates[: texts.index(repr(value))] if repr(value) in texts else candidates)
 
 
 def choices(
@@ -142,9 +148,9 @@ def choices(
     *,
     usual: bool = False,
     constants: tuple[Any, ...] = (),
-    room: int | None = None,
+    budget: int | None = None,
 ) -> Iterator[Choose]:
-    """Ways to choose: first every combination of the odd values of `inputs`, if that takes at most `room` (by default
+    """Ways to choose: first every combination of the odd values of `inputs`, if that takes at most `budget` (by default
     `count`) samples, else each odd value once; then each for all inputs together, then `count` at random. Always the
     same ones. `usual`: floats of usual sizes only."""
     draw = usual_value if usual else _any_of(constants)
@@ -154,7 +160,7 @@ def choices(
         wide = max(map(len, groups))
         rows = [values for values, lanes in zip(odd, groups) if len(lanes) == wide]
         single = [values for values, lanes in zip(odd, groups) if len(lanes) < wide]
-        if math.prod(map(len, single)) * -(-math.prod(map(len, rows)) // wide) <= (room or count):
+        if math.prod(map(len, single)) * -(-math.prod(map(len, rows)) // wide) <= (budget or count):
             yield from _combined(groups, odd, wide, draw)
         else:
             yield from _each_once(groups, odd, count // 2, draw)
@@ -168,8 +174,8 @@ def choices(
 def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
     """The same odd value for all that has a type and bounds."""
 
-    def choose(wanted: InputRequirement) -> Any:
-        odd = odd_values(wanted, constants)
+    def choose(requirement: InputRequirement) -> Any:
+        odd = odd_values(requirement, constants)
         return odd[number % len(odd)]
 
     return choose
@@ -178,11 +184,11 @@ def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
 def _signed(draw: Draw, sign: int) -> Draw:
     """`draw` without its numbers of the other sign, where the bounds allow it."""
 
-    def drawn(wanted: InputRequirement, random: Random) -> Any:
-        value = draw(wanted, random)
-        if wanted.dtype is dtypes.bool or not value * sign < 0:
+    def drawn(requirement: InputRequirement, random: Random) -> Any:
+        value = draw(requirement, random)
+        if requirement.dtype is dtypes.bool or not value * sign < 0:
             return value
-        return -value if dtypes.is_float(wanted.dtype) or wanted.low <= -value <= wanted.high else value
+        return -value if dtypes.is_float(requirement.dtype) or requirement.low <= -value <= requirement.high else value
 
     return drawn
 
@@ -202,36 +208,36 @@ def _combined(
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
     single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
     for alone in product(*[odd[number] for number in single]):
-        known = {lane: value for number, value in zip(single, alone) for lane in groups[number]}
+        fixed = {lane: value for number, value in zip(single, alone) for lane in groups[number]}
         together = product(*[odd[number] for number in rows])
         while some := list(islice(together, wide)):
             for lane in range(wide):
                 for number, value in zip(rows, some[lane % len(some)]):
-                    known[groups[number][lane]] = value
-            yield _given(dict(known), Random(0), draw)
+                    fixed[groups[number][lane]] = value
+            yield _given(dict(fixed), Random(0), draw)
 
 
 def _each_once(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
 ) -> Iterator[Choose]:
     """Each odd value of each node in some lane, in company of any others."""
-    told = 0
+    seed = 0
     for first in range(max(map(len, odd))):
         for number, lanes in enumerate(groups):
             start = first * len(lanes)
-            if start >= len(odd[number]) or told >= most:
+            if start >= len(odd[number]) or seed >= most:
                 continue
-            told += 1
+            seed += 1
             values = odd[number][start : start + len(lanes)]
-            yield _given(dict(zip(lanes, values)), Random(told), draw)
+            yield _given(dict(zip(lanes, values)), Random(seed), draw)
 
 
 def _any_of(constants: tuple[Any, ...]) -> Draw:
-    return lambda wanted, random: any_value(wanted, random, constants)
+    return lambda requirement, random: any_value(requirement, random, constants)
 
 
-def _given(known: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
-    return lambda wanted: known[wanted] if wanted in known else draw(wanted, random)
+def _given(fixed: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
+    return lambda requirement: fixed[requirement] if requirement in fixed else draw(requirement, random)
 
 
 __all__ = [

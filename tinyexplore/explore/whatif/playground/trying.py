@@ -1,4 +1,4 @@
-"""Kernels through another pipeline: which firings there were, each checked; what changed; how long it takes then."""
+"""Compiles kernels with another pipeline, checks its firings, and measures the changed kernels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ MOST_CHECKED = 60  # different ones
 
 @dataclass(frozen=True, slots=True)
 class UOpRewrite:
-    """One firing, of live UOps: `step` (from 1) of pass `stage`."""
+    """One firing, on live UOps.
+
+    stage: the name of the pass.
+    step: its number, from 1.
+    rule: the rule.
+    before: the UOp that was replaced.
+    after: the UOp in its place.
+    """
 
     stage: str
     step: int
@@ -39,7 +46,12 @@ class UOpRewrite:
 
 @dataclass(frozen=True)
 class PlaygroundLowering:
-    """A kernel through a pipeline. `program`: None where a pass failed, for the reason `error`."""
+    """A kernel after another pipeline.
+
+    program: its linear program, None where a pass failed.
+    fired: the firings.
+    error: why a pass failed, "" where none did.
+    """
 
     program: tuple[UOp, ...] | None
     fired: tuple[UOpRewrite, ...]
@@ -72,7 +84,7 @@ def _pass_failure(failed: Exception, recorder: Recorder) -> str:
                 name = stages.pop()
                 failing = name if result is None else ""
     failing = stages[-1] if stages else failing
-    says = f'pass "{failing}" fails on it' if failing else "a pass fails on it"
+    says = f'pass "{failing}" fails on it' if failing else "a pass raises an error"
     notes = "; ".join(getattr(failed, "__notes__", ()))
     if notes:
         return f"{says}: {first_line(failed)} ({notes})"
@@ -105,7 +117,7 @@ class Checks:
         self.digests = UopDigests()
 
     def verdict(self, rule: Rule, stage: str, before: UOp, after: UOp) -> Verdict:
-        """Whether a firing keeps what is computed."""
+        """Whether a firing preserves the computed value."""
         key = rule.name, before, after
         if key not in self.known:
             if len(self.known) >= MOST_CHECKED:
@@ -118,7 +130,7 @@ class Checks:
     def row(self, kernel: int, fired: UOpRewrite) -> RuleFiring:
         """A firing as data."""
         verdict = self.verdict(fired.rule, fired.stage, fired.before, fired.after)
-        found, printer = verdict.counterexample, Printer()
+        counterexample, printer = verdict.counterexample, Printer()
         return RuleFiring(
             kernel=kernel,
             stage=fired.stage,
@@ -129,15 +141,21 @@ class Checks:
             node=self.digests.of(fired.before),
             verdict=verdict.status,
             says=str(verdict),
-            inputs=() if found is None else found.inputs,
-            was="" if found is None else found.before,
-            has_become="" if found is None else found.after,
+            inputs=() if counterexample is None else counterexample.inputs,
+            was="" if counterexample is None else counterexample.before,
+            has_become="" if counterexample is None else counterexample.after,
         )
 
 
 @dataclass(frozen=True)
 class PipelineTrial:
-    """One kernel through another pipeline: its variant where it changed, its firings, and why it did not compile."""
+    """One kernel tried with another pipeline.
+
+    number: of the kernel.
+    variant: None where it did not change.
+    firings: of the rule that is tried.
+    failure: why it did not compile, "" where it did.
+    """
 
     number: int
     variant: KernelVariant | None
@@ -148,17 +166,17 @@ class PipelineTrial:
 def try_kernel(
     bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
 ) -> PipelineTrial:
-    """The captured kernel through `passes`. is_asked: the firings that are told."""
-    found = lowered_by(bench, number, passes)
-    firings = tuple([checks.row(number, one) for one in found.fired if is_asked(one)][:MOST_FIRINGS])
-    if found.program is None:
-        return PipelineTrial(number, None, firings, found.error)
-    if found.program == lowered_by(bench, number, PASSES).program:
+    """The captured kernel through `passes`. is_asked: the firings that are recorded."""
+    lowered = lowered_by(bench, number, passes)
+    firings = tuple([checks.row(number, one) for one in lowered.fired if is_asked(one)][:MOST_FIRINGS])
+    if lowered.program is None:
+        return PipelineTrial(number, None, firings, lowered.error)
+    if lowered.program == lowered_by(bench, number, PASSES).program:
         return PipelineTrial(number, None, firings)
     try:
         return PipelineTrial(number, _variant(bench, number, passes), firings)
     except RenderError:
-        return PipelineTrial(number, None, firings, "no instruction of the target does what is left in it")
+        return PipelineTrial(number, None, firings, "the target has no instruction for an operation that remains")
     except Exception:
         return PipelineTrial(number, None, firings, "the compiler rejects its code")
 
@@ -174,7 +192,7 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
     with recording(None):
         try:
             if bench.measure is not measured:
-                raise Untimed("not timed: a page has no times of the machine")
+                raise Untimed("not timed: a page cannot time machine code")
             times = bench.under_settings(lambda: measured(device, kernel, kernel, kernel, program))
         except (Untimed, Lost) as error:
             note = str(error)
@@ -190,11 +208,11 @@ def first_line(error: Exception) -> str:
 
 
 def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
-    """What came of `change` ("without widen", or the name of a rule), in one line."""
-    firings = [one for tried in outcomes for one in tried.firings]
+    """The result of `change` ("without widen", or the name of a rule), in one line."""
+    firings = [one for outcome in outcomes for one in outcome.firings]
     wrong = [one for one in firings if one.verdict == "differs"]
-    unchecked = [one for one in firings if one.verdict == "not checked"]
-    changed = [tried.variant for tried in outcomes if tried.variant is not None]
+    unchecked = [firing for firing in firings if firing.verdict == "not checked"]
+    changed = [outcome.variant for outcome in outcomes if outcome.variant is not None]
     failures = _failures(outcomes)
     if failures and not firings and not changed:
         return f"{change[:1].upper()}{change[1:]}, {'; '.join(failures)}."
@@ -214,9 +232,9 @@ def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
 def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
     """The kernels that did not compile, those that failed alike together."""
     alike: dict[str, list[str]] = {}
-    for tried in outcomes:
-        if tried.failure:
-            alike.setdefault(tried.failure, []).append(str(tried.number))
+    for outcome in outcomes:
+        if outcome.failure:
+            alike.setdefault(outcome.failure, []).append(str(outcome.number))
     return [
         f"{'kernel' if len(numbers) == 1 else 'kernels'} {', '.join(numbers)} cannot be compiled: {failure}"
         for failure, numbers in alike.items()

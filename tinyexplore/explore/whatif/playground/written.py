@@ -1,4 +1,4 @@
-"""Rules that somebody writes in a cell: `@playground.rule(pattern)`, `playground.law(name, left, right)`.
+"""Rules that the user writes in a cell: `@playground.rule(pattern)`, `playground.law(name, left, right)`.
 
 What they give is a Rule as any other. It is known by its name from then on: a command is data, and names it.
 """
@@ -20,7 +20,11 @@ Function = Callable[..., UOp | None]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A rule that was written here. `tolerance`: by how much it may change a float, where it says so."""
+    """A rule that the user wrote.
+
+    rule: the rule.
+    tolerance: the relative error that it allows of a float, None for rounding.
+    """
 
     rule: Rule
     tolerance: float | None = None
@@ -56,9 +60,9 @@ def rule(
     """
 
     def make(written: Function) -> Rule:
-        made = plain_rule(pattern)(written)
-        known = name or ("rule" if made.name == "<lambda>" else made.name)
-        return write(replace(made, name=known, law=law or made.law, matchers={}), tolerance)
+        rule_made = plain_rule(pattern)(written)
+        rule_name = name or ("rule" if rule_made.name == "<lambda>" else rule_made.name)
+        return write(replace(rule_made, name=rule_name, law=law or rule_made.law, matchers={}), tolerance)
 
     return make if function is None else make(function)
 
@@ -74,21 +78,21 @@ def law(
 ) -> Rule:
     """A rule whose two sides are patterns: `playground.law("mul_one", x * 1, x)`."""
     caller = sys._getframe(1)
-    made = plain_law(name, left, right, doc, when)
-    return write(replace(made, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
+    law_made = plain_law(name, left, right, doc, when)
+    return write(replace(law_made, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
 
 
-def write(made: Rule, tolerance: float | None = None) -> Rule:
-    """Knows `made` by its name from now on."""
-    _written[made.name] = Written(made, tolerance)
-    return made
+def write(rule: Rule, tolerance: float | None = None) -> Rule:
+    """Register `rule` under its name."""
+    _written[rule.name] = Written(rule, tolerance)
+    return rule
 
 
 def written(name: str) -> Written:
     """The rule of that name; KeyError, with those that there are."""
     if name not in _written:
-        there = ", ".join(_written) or "none; write one with @playground.rule(pattern)"
-        raise KeyError(f"no rule {name!r} was written here; there are: {there}")
+        names = ", ".join(_written) or "none; define one with @playground.rule(pattern)"
+        raise KeyError(f"no rule {name!r} was defined in this session; the rules are: {names}")
     return _written[name]
 
 
@@ -97,10 +101,10 @@ def written_rules() -> tuple[Rule, ...]:
     return tuple(one.rule for one in _written.values())
 
 
-def tolerance_of_rule(made: Rule) -> float | None:
-    """What the rule itself says."""
-    found = _written.get(made.name)
-    return found.tolerance if found is not None and found.rule is made else None
+def tolerance_of_rule(rule: Rule) -> float | None:
+    """The tolerance that the rule declares."""
+    written_rule = _written.get(rule.name)
+    return written_rule.tolerance if written_rule is not None and written_rule.rule is rule else None
 
 
 __all__ = ["Written", "law", "rule", "tolerance_of_rule", "write", "written", "written_rules"]

@@ -1,4 +1,4 @@
-"""Convolutions, and what is computed by one."""
+"""Convolutions, and operators that are computed by a convolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import check_shape
 from tinyexplore.tensor import Tensor
 
@@ -21,7 +21,7 @@ class Window:
         before, after: the padding of each axis, as `pads` or `auto_pad` say.
     """
 
-    def __init__(self, node: Node, sizes: Sequence[int], kernel: Sequence[int]) -> None:
+    def __init__(self, node: OnnxNode, sizes: Sequence[int], kernel: Sequence[int]) -> None:
         rank = len(kernel)
         if len(sizes) != rank:
             raise OnnxError(f"{node.operator}: a window of {rank} axes over {len(sizes)} axes")
@@ -43,7 +43,7 @@ class Window:
         self.before, self.after = pads[:rank], pads[rank:]
 
     def extent(self, axis: int) -> int:
-        """How many elements of an axis the window spans."""
+        """The number of elements of an axis that the window spans."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
     @property
@@ -53,7 +53,7 @@ class Window:
         return [amount for pair in pairs for amount in pair]
 
 
-def convolved(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def convolved(node: OnnxNode, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`x` convolved with `weight` as the node's attributes say."""
     window = Window(node, x.shape[2:], weight.shape[2:])
     return x.conv2d(
@@ -67,12 +67,12 @@ def convolved(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None) -> Ten
 
 
 @operator("Conv")
-def _conv(node: Node) -> Tensor:
+def _conv(node: OnnxNode) -> Tensor:
     return convolved(node, node.tensor(0), node.tensor(1), node.tensor_or(2))
 
 
 @operator("ConvInteger")
-def _conv_integer(node: Node) -> Tensor:
+def _conv_integer(node: OnnxNode) -> Tensor:
     x, weight = node.tensor(0).cast(dtypes.int32), node.tensor(1).cast(dtypes.int32)
     if node.has(2):
         x = x - node.tensor(2).cast(dtypes.int32)
@@ -83,16 +83,16 @@ def _conv_integer(node: Node) -> Tensor:
 
 
 @operator("ConvTranspose")
-def _conv_transpose(node: Node) -> Tensor:
+def _conv_transpose(node: OnnxNode) -> Tensor:
     x, weight, bias = node.tensor(0), node.tensor(1), node.tensor_or(2)
     window = Window(node, x.shape[2:], weight.shape[2:])
     rank = len(window.kernel)
     extra = list(node.attribute("output_padding", [0] * rank))
     before, after = list(window.before), list(window.after)
     automatic = node.attribute("auto_pad", "NOTSET")
-    wanted: list[int] = node.attribute("output_shape", [])
-    if wanted or automatic.startswith("SAME"):
-        sizes = list(wanted)[-rank:] if wanted else [n * s for n, s in zip(x.shape[2:], window.strides)]
+    output_sizes: list[int] = node.attribute("output_shape", [])
+    if output_sizes or automatic.startswith("SAME"):
+        sizes = list(output_sizes)[-rank:] if output_sizes else [n * s for n, s in zip(x.shape[2:], window.strides)]
         for axis in range(rank):
             full = window.strides[axis] * (x.shape[2 + axis] - 1) + extra[axis] + window.extent(axis)
             total = full - sizes[axis]
@@ -113,7 +113,7 @@ def _conv_transpose(node: Node) -> Tensor:
 
 
 @operator("Col2Im")
-def _col2im(node: Node) -> Tensor:
+def _col2im(node: OnnxNode) -> Tensor:
     """Adds the columns of sliding windows up to an image: each element of a window is a strided slice of it."""
     x, image, block = node.tensor(0), node.ints(1), node.ints(2)
     rank = len(image)

@@ -6,13 +6,13 @@ import numpy as np
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Array, Value, array_dtype, check_shape, tensor_of
 from tinyexplore.tensor import Tensor
 
 
 @operator("Constant")
-def _constant(node: Node) -> Value:
+def _constant(node: OnnxNode) -> Value:
     if not node.attributes:
         raise OnnxError("Constant: no value is given")
     name, value = next(iter(node.attributes.items()))
@@ -25,14 +25,14 @@ def _constant(node: Node) -> Value:
 
 
 @operator("ConstantOfShape")
-def _constant_of_shape(node: Node) -> Value:
+def _constant_of_shape(node: OnnxNode) -> Value:
     value = np.asarray(node.attribute("value", np.zeros(1, np.float32))).reshape(-1)[0]
     shape = check_shape(tuple(node.ints(0)))
     return Tensor.full(shape, value.item(), dtype=array_dtype(np.asarray(value)))
 
 
 @operator("Range")
-def _range(node: Node) -> Value:
+def _range(node: OnnxNode) -> Value:
     start, limit, step = (np.asarray(node.array(at)).reshape(()) for at in range(3))
     if not step:
         raise OnnxError("Range: the step is 0")
@@ -42,19 +42,19 @@ def _range(node: Node) -> Value:
 
 
 @operator("EyeLike")
-def _eye_like(node: Node) -> Tensor:
+def _eye_like(node: OnnxNode) -> Tensor:
     rows, columns = node.shape(0)
     dtype = node.dtype_attribute("dtype", node.dtype(0))
     shifted = Tensor.arange(rows).reshape((-1, 1)) + node.attribute("k", 0)
     return shifted.eq(Tensor.arange(columns)).cast(dtype)
 
 
-def _random_shape(node: Node) -> tuple[int, ...]:
+def _random_shape(node: OnnxNode) -> tuple[int, ...]:
     return node.shape(0) if node.operator.endswith("Like") else check_shape(tuple(node.required("shape")))
 
 
 @operator("RandomUniform", "RandomUniformLike")
-def _random_uniform(node: Node) -> Tensor:
+def _random_uniform(node: OnnxNode) -> Tensor:
     """From this package's generator; an attribute `seed` is not read."""
     low, high = node.attribute("low", 0.0), node.attribute("high", 1.0)
     like = node.operator.endswith("Like")
@@ -63,7 +63,7 @@ def _random_uniform(node: Node) -> Tensor:
 
 
 @operator("RandomNormal", "RandomNormalLike")
-def _random_normal(node: Node) -> Tensor:
+def _random_normal(node: OnnxNode) -> Tensor:
     """From this package's generator; an attribute `seed` is not read."""
     like = node.operator.endswith("Like")
     dtype = node.dtype_attribute("dtype", node.dtype(0) if like else dtypes.float32)
@@ -72,14 +72,14 @@ def _random_normal(node: Node) -> Tensor:
 
 
 @operator("Multinomial")
-def _multinomial(node: Node) -> Tensor:
+def _multinomial(node: OnnxNode) -> Tensor:
     dtype = node.dtype_attribute("dtype", dtypes.int32)
     samples = node.tensor(0).softmax(-1).multinomial(node.attribute("sample_size", 1), replacement=True)
     return samples.cast(dtype)
 
 
 @operator("HannWindow", "HammingWindow", "BlackmanWindow")
-def _window(node: Node) -> Tensor:
+def _window(node: OnnxNode) -> Tensor:
     size = int(node.scalar(0))
     check_shape((size,))
     length = size if node.attribute("periodic", 1) else size - 1

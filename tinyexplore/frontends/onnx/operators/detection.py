@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Array, Value
 from tinyexplore.tensor import Tensor
 
 
 @operator("NonMaxSuppression")
-def _non_max_suppression(node: Node) -> Value:
+def _non_max_suppression(node: OnnxNode) -> Value:
     """The size of the result depends on the elements: boxes and scores are read, and the result is an array."""
     boxes, scores = node.array(0), node.array(1)
     most = int(node.scalar(2)) if node.has(2) else 0
@@ -23,13 +23,13 @@ def _non_max_suppression(node: Node) -> Value:
         for kind in range(scores.shape[1]):
             own = scores[batch, kind]
             order = [int(at) for at in np.argsort(-own, kind="stable") if own[at] > least]
-            kept: list[int] = []
+            chosen_boxes: list[int] = []
             for at in order:
-                if len(kept) >= most:
+                if len(chosen_boxes) >= most:
                     break
-                if all(_overlap(corners[batch, at], corners[batch, other]) <= overlap for other in kept):
-                    kept.append(at)
-            chosen += [(batch, kind, at) for at in kept]
+                if all(_overlap(corners[batch, at], corners[batch, other]) <= overlap for other in chosen_boxes):
+                    chosen_boxes.append(at)
+            chosen += [(batch, kind, at) for at in chosen_boxes]
     return np.array(chosen, np.int64).reshape(-1, 3)
 
 
@@ -51,7 +51,7 @@ def _overlap(a: Array, b: Array) -> float:
 
 
 @operator("RoiAlign")
-def _roi_align(node: Node) -> Tensor:
+def _roi_align(node: OnnxNode) -> Tensor:
     """Averages (or takes the largest of) samples between the pixels in each cell of each region."""
     x, regions, batch = node.tensor(0), node.array(1), node.tensor(2)
     height, width = node.attribute("output_height", 1), node.attribute("output_width", 1)
@@ -95,7 +95,7 @@ def _linear(at: Array, size: int) -> Array:
 
 def _largest(image: Tensor, weights: list[Array]) -> Tensor:
     """The largest weighted pixel among the corners of the samples of each cell, as the standard's reference has it."""
-    rows, columns = (Tensor(one).cast(dtypes.float32) for one in weights)
+    rows, columns = (Tensor(weight).cast(dtypes.float32) for weight in weights)
     cells = []
     for i in range(rows.shape[0]):
         line = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Value, dtype_of_number
 from tinyexplore.tensor import Tensor
 
@@ -75,7 +75,7 @@ def _register() -> None:
         operator(name)(lambda node, f=binary: f(*_operands(node)))  # type: ignore[misc]
 
 
-def _operands(node: Node) -> tuple[Tensor, Tensor]:
+def _operands(node: OnnxNode) -> tuple[Tensor, Tensor]:
     """The two inputs. Before operator set 7 the second one lined up with `axis` of the first."""
     a, b = node.tensor(0), node.tensor(1)
     if node.version < 7 and node.attribute("broadcast", 0) and b.ndim < a.ndim:
@@ -89,7 +89,7 @@ _register()
 
 
 @operator("Div")
-def _div(node: Node) -> Tensor:
+def _div(node: OnnxNode) -> Tensor:
     a, b = _operands(node)
     if dtypes.is_float(a.dtype):
         return a / b
@@ -99,13 +99,13 @@ def _div(node: Node) -> Tensor:
 
 
 @operator("Mod")
-def _mod(node: Node) -> Tensor:
+def _mod(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0), node.tensor(1)
     return a.fmod(b) if node.attribute("fmod", 0) else a.mod(b)
 
 
 @operator("Pow")
-def _pow(node: Node) -> Tensor:
+def _pow(node: OnnxNode) -> Tensor:
     """The result has the dtype of the base, whatever that of the exponent is."""
     base, exponent = _operands(node)
     if dtypes.is_float(base.dtype):
@@ -120,43 +120,43 @@ def _pow(node: Node) -> Tensor:
 
 
 @operator("BitShift")
-def _bit_shift(node: Node) -> Tensor:
+def _bit_shift(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0), node.tensor(1)
     return a << b if node.required("direction") == "LEFT" else a >> b
 
 
 @operator("Sum")
-def _sum(node: Node) -> Tensor:
+def _sum(node: OnnxNode) -> Tensor:
     return reduce(lambda a, b: a + b, node.tensors())
 
 
 @operator("Mean")
-def _mean(node: Node) -> Tensor:
+def _mean(node: OnnxNode) -> Tensor:
     return reduce(lambda a, b: a + b, node.tensors()) / len(node.inputs)
 
 
 @operator("Max")
-def _max(node: Node) -> Tensor:
+def _max(node: OnnxNode) -> Tensor:
     return reduce(Tensor.maximum, node.tensors())
 
 
 @operator("Min")
-def _min(node: Node) -> Tensor:
+def _min(node: OnnxNode) -> Tensor:
     return reduce(Tensor.minimum, node.tensors())
 
 
 @operator("Where")
-def _where(node: Node) -> Tensor:
+def _where(node: OnnxNode) -> Tensor:
     return node.tensor(0).where(node.tensor(1), node.tensor(2))
 
 
 @operator("Identity")
-def _identity(node: Node) -> Value:
+def _identity(node: OnnxNode) -> Value:
     return node.inputs[0]
 
 
 @operator("IsInf")
-def _isinf(node: Node) -> Tensor:
+def _isinf(node: OnnxNode) -> Tensor:
     return node.tensor(0).isinf(bool(node.attribute("detect_positive", 1)), bool(node.attribute("detect_negative", 1)))
 
 
@@ -177,18 +177,18 @@ def cast_as_standard(x: Tensor, dtype: DType, saturate: bool = True) -> Tensor:
 
 
 @operator("Cast")
-def _cast(node: Node) -> Tensor:
+def _cast(node: OnnxNode) -> Tensor:
     dtype = dtype_of_number(int(node.required("to")))
     return cast_as_standard(node.tensor(0), dtype, bool(node.attribute("saturate", 1)))
 
 
 @operator("CastLike")
-def _cast_like(node: Node) -> Tensor:
+def _cast_like(node: OnnxNode) -> Tensor:
     return cast_as_standard(node.tensor(0), node.dtype(1), bool(node.attribute("saturate", 1)))
 
 
 @operator("BitCast")
-def _bitcast(node: Node) -> Tensor:
+def _bitcast(node: OnnxNode) -> Tensor:
     return node.tensor(0).bitcast(dtype_of_number(int(node.required("to"))))
 
 
@@ -196,7 +196,7 @@ def _bitcast(node: Node) -> Tensor:
 
 
 @operator("Clip")
-def _clip(node: Node) -> Tensor:
+def _clip(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version < 11:
         low, high = node.attribute("min", -math.inf), node.attribute("max", math.inf)
@@ -207,13 +207,13 @@ def _clip(node: Node) -> Tensor:
 
 
 @operator("LeakyRelu")
-def _leaky_relu(node: Node) -> Tensor:
+def _leaky_relu(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return (x < 0).where(x * node.attribute("alpha", 0.01), x)
 
 
 @operator("PRelu")
-def _prelu(node: Node) -> Tensor:
+def _prelu(node: OnnxNode) -> Tensor:
     x, slope = node.tensor(0), node.tensor(1)
     if slope.ndim == 1 and x.ndim > 2 and slope.shape[0] == x.shape[1] and slope.shape[0] > 1:
         slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))  # one for each channel, as exporters of the first versions
@@ -221,56 +221,56 @@ def _prelu(node: Node) -> Tensor:
 
 
 @operator("Elu")
-def _elu(node: Node) -> Tensor:
+def _elu(node: OnnxNode) -> Tensor:
     return node.tensor(0).elu(node.attribute("alpha", 1.0))
 
 
 @operator("Celu")
-def _celu(node: Node) -> Tensor:
+def _celu(node: OnnxNode) -> Tensor:
     return node.tensor(0).celu(node.attribute("alpha", 1.0))
 
 
 @operator("Selu")
-def _selu(node: Node) -> Tensor:
+def _selu(node: OnnxNode) -> Tensor:
     return node.tensor(0).selu(node.attribute("alpha", SELU_ALPHA), node.attribute("gamma", SELU_GAMMA))
 
 
 @operator("ThresholdedRelu")
-def _thresholded_relu(node: Node) -> Tensor:
+def _thresholded_relu(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return (x > node.attribute("alpha", 1.0)).where(x, 0)
 
 
 @operator("HardSigmoid")
-def _hard_sigmoid(node: Node) -> Tensor:
+def _hard_sigmoid(node: OnnxNode) -> Tensor:
     return (node.tensor(0) * node.attribute("alpha", 0.2) + node.attribute("beta", 0.5)).clip(0, 1)
 
 
 @operator("HardSwish")
-def _hard_swish(node: Node) -> Tensor:
+def _hard_swish(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return x * (x * (1 / 6) + 0.5).clip(0, 1)
 
 
 @operator("Gelu")
-def _gelu(node: Node) -> Tensor:
+def _gelu(node: OnnxNode) -> Tensor:
     return node.tensor(0).gelu(node.attribute("approximate", "none"))
 
 
 @operator("Swish")
-def _swish(node: Node) -> Tensor:
+def _swish(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return x * (x * node.attribute("alpha", 1.0)).sigmoid()
 
 
 @operator("Shrink")
-def _shrink(node: Node) -> Tensor:
+def _shrink(node: OnnxNode) -> Tensor:
     x, threshold, bias = node.tensor(0), node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
     return (x < -threshold).where(x + bias, (x > threshold).where(x - bias, 0)).cast(x.dtype)
 
 
 @operator("Dropout")
-def _dropout(node: Node) -> tuple[Value, ...]:
+def _dropout(node: OnnxNode) -> tuple[Value, ...]:
     """In training mode with a ratio above 0 the mask is random, from this package's generator."""
     x = node.tensor(0)
     ratio = float(node.scalar(1)) if node.has(1) else node.attribute("ratio", 0.5)

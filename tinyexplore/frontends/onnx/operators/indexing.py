@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import Value, check_shape
 from tinyexplore.tensor import Tensor
 
@@ -22,7 +22,7 @@ def wrapped(index: Tensor, size: int) -> Tensor:
 
 
 @operator("Gather")
-def _gather(node: Node) -> Tensor:
+def _gather(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
     index = node.inputs[1]
@@ -35,14 +35,14 @@ def _gather(node: Node) -> Tensor:
 
 
 @operator("GatherElements")
-def _gather_elements(node: Node) -> Tensor:
+def _gather_elements(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
     return x.gather(axis, wrapped(node.tensor(1), x.shape[axis]))
 
 
 @operator("GatherND")
-def _gather_nd(node: Node) -> Tensor:
+def _gather_nd(node: OnnxNode) -> Tensor:
     x, index = node.tensor(0), node.tensor(1)
     batch, count = node.attribute("batch_dims", 0), index.shape[-1]
     rank = index.ndim - 1
@@ -55,7 +55,7 @@ def _gather_nd(node: Node) -> Tensor:
 
 
 @operator("ScatterElements", "Scatter")
-def _scatter_elements(node: Node) -> Tensor:
+def _scatter_elements(node: OnnxNode) -> Tensor:
     x, updates = node.tensor(0), node.tensor(2)
     axis = node.axis(x.ndim)
     index = wrapped(node.tensor(1), x.shape[axis])
@@ -66,7 +66,7 @@ def _scatter_elements(node: Node) -> Tensor:
 
 
 @operator("ScatterND")
-def _scatter_nd(node: Node) -> Tensor:
+def _scatter_nd(node: OnnxNode) -> Tensor:
     """Written as a scatter of rows: the axes that an index names are one axis, the others are the row."""
     x, index, updates = node.tensor(0), node.tensor(1), node.tensor(2)
     count = index.shape[-1]
@@ -85,7 +85,7 @@ def _scatter_nd(node: Node) -> Tensor:
 
 
 @operator("TensorScatter")
-def _tensor_scatter(node: Node) -> Tensor:
+def _tensor_scatter(node: OnnxNode) -> Tensor:
     """Writes an update into a cache at a place of its own for each batch entry."""
     cache, update = node.tensor(0), node.tensor(1)
     axis = axis_in(node.attribute("axis", -2), cache.ndim)
@@ -100,7 +100,7 @@ def _tensor_scatter(node: Node) -> Tensor:
 
 
 @operator("OneHot")
-def _one_hot(node: Node) -> Tensor:
+def _one_hot(node: OnnxNode) -> Tensor:
     depth, index, values = int(node.scalar(1)), node.tensor(0).cast(dtypes.int64), node.tensor(2)
     check_shape((*index.shape, depth))
     axis = axis_in(node.attribute("axis", -1), index.ndim + 1)
@@ -110,7 +110,7 @@ def _one_hot(node: Node) -> Tensor:
 
 
 @operator("TopK")
-def _top_k(node: Node) -> tuple[Value, ...]:
+def _top_k(node: OnnxNode) -> tuple[Value, ...]:
     x = node.tensor(0)
     count = int(node.scalar(1)) if node.has(1) else int(node.required("k"))
     values, places = x.topk(count, node.attribute("axis", -1), bool(node.attribute("largest", 1)))
@@ -121,12 +121,12 @@ def _top_k(node: Node) -> tuple[Value, ...]:
 
 
 @operator("NonZero")
-def _non_zero(node: Node) -> Value:
+def _non_zero(node: OnnxNode) -> Value:
     return np.array(np.nonzero(node.array(0)), np.int64)
 
 
 @operator("Compress")
-def _compress(node: Node) -> Tensor:
+def _compress(node: OnnxNode) -> Tensor:
     x, chosen = node.tensor(0), np.flatnonzero(node.array(1))
     axis = node.attribute("axis", None)
     if axis is None:
@@ -135,7 +135,7 @@ def _compress(node: Node) -> Tensor:
 
 
 @operator("Unique")
-def _unique(node: Node) -> tuple[Value, ...]:
+def _unique(node: OnnxNode) -> tuple[Value, ...]:
     array, axis = node.array(0), node.attribute("axis", None)
     values, first, inverse, counts = np.unique(array, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)

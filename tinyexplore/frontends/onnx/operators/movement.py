@@ -9,12 +9,12 @@ import numpy as np
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import Value, check_shape
 from tinyexplore.tensor import Tensor
 
 
-def axes_input(node: Node, index: int = 1) -> list[int] | None:
+def axes_input(node: OnnxNode, index: int = 1) -> list[int] | None:
     """The axes: an input of later versions, an attribute of earlier ones; None: not given."""
     if node.has(index):
         return node.ints(index)
@@ -23,18 +23,18 @@ def axes_input(node: Node, index: int = 1) -> list[int] | None:
 
 
 @operator("Shape")
-def _shape(node: Node) -> Value:
+def _shape(node: OnnxNode) -> Value:
     sizes = list(node.shape(0))
     return np.array(sizes[slice(node.attribute("start", 0), node.attribute("end", len(sizes)))], np.int64)
 
 
 @operator("Size")
-def _size(node: Node) -> Value:
+def _size(node: OnnxNode) -> Value:
     return np.array(math.prod(node.shape(0)), np.int64)
 
 
 @operator("Reshape")
-def _reshape(node: Node) -> Tensor:
+def _reshape(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     shape = node.ints(1) if node.has(1) else list(node.required("shape"))
     if not node.attribute("allowzero", 0):
@@ -50,20 +50,20 @@ def _reshape(node: Node) -> Tensor:
 
 
 @operator("Flatten")
-def _flatten(node: Node) -> Tensor:
+def _flatten(node: OnnxNode) -> Tensor:
     x, axis = node.tensor(0), node.attribute("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
     return x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
 @operator("Transpose")
-def _transpose(node: Node) -> Tensor:
+def _transpose(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return x.permute(tuple(node.attribute("perm", list(range(x.ndim))[::-1]))) if x.ndim else x
 
 
 @operator("Squeeze")
-def _squeeze(node: Node) -> Tensor:
+def _squeeze(node: OnnxNode) -> Tensor:
     x, axes = node.tensor(0), axes_input(node)
     chosen = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else [
         axis_in(axis, x.ndim) for axis in axes
@@ -74,7 +74,7 @@ def _squeeze(node: Node) -> Tensor:
 
 
 @operator("Unsqueeze")
-def _unsqueeze(node: Node) -> Tensor:
+def _unsqueeze(node: OnnxNode) -> Tensor:
     x, axes = node.tensor(0), axes_input(node) or []
     rank = x.ndim + len(axes)
     shape = list(x.shape)
@@ -84,14 +84,14 @@ def _unsqueeze(node: Node) -> Tensor:
 
 
 @operator("Expand")
-def _expand(node: Node) -> Tensor:
+def _expand(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     shape = check_shape(tuple(np.broadcast_shapes(tuple(x.shape), tuple(node.ints(1)))))
     return x.reshape((1,) * (len(shape) - x.ndim) + tuple(x.shape)).expand(shape)
 
 
 @operator("Tile")
-def _tile(node: Node) -> Tensor:
+def _tile(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version < 6:
         times, axis = int(node.scalar(1)), int(node.scalar(2))
@@ -102,14 +102,14 @@ def _tile(node: Node) -> Tensor:
 
 
 @operator("Concat")
-def _concat(node: Node) -> Tensor:
+def _concat(node: OnnxNode) -> Tensor:
     parts = node.tensors()
     axis = node.axis(parts[0].ndim, 1)
     return parts[0] if len(parts) == 1 else parts[0].cat(*parts[1:], dim=axis)
 
 
 @operator("Split")
-def _split(node: Node) -> tuple[Value, ...]:
+def _split(node: OnnxNode) -> tuple[Value, ...]:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
     sizes = node.ints(1) if node.has(1) else node.attribute("split", [])
@@ -137,7 +137,7 @@ def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
 
 
 @operator("Slice")
-def _slice(node: Node) -> Tensor:
+def _slice(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version < 10:
         starts, ends = list(node.required("starts")), list(node.required("ends"))
@@ -155,7 +155,7 @@ PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", 
 
 
 @operator("Pad")
-def _pad(node: Node) -> Tensor:
+def _pad(node: OnnxNode) -> Tensor:
     x, mode = node.tensor(0), node.attribute("mode", "constant")
     if node.version < 11:
         amounts, value = list(node.attribute("pads", node.attribute("paddings", []))), node.attribute("value", 0.0)
@@ -199,7 +199,7 @@ def _pad_by_places(x: Tensor, full: Sequence[tuple[int, int]], mode: str) -> Ten
 
 
 @operator("DepthToSpace")
-def _depth_to_space(node: Node) -> Tensor:
+def _depth_to_space(node: OnnxNode) -> Tensor:
     x, block = node.tensor(0), int(node.required("blocksize"))
     n, c, h, w = x.shape
     if node.attribute("mode", "DCR") == "DCR":
@@ -210,7 +210,7 @@ def _depth_to_space(node: Node) -> Tensor:
 
 
 @operator("SpaceToDepth")
-def _space_to_depth(node: Node) -> Tensor:
+def _space_to_depth(node: OnnxNode) -> Tensor:
     x, block = node.tensor(0), int(node.required("blocksize"))
     n, c, h, w = x.shape
     parts = x.reshape((n, c, h // block, block, w // block, block))
@@ -219,7 +219,7 @@ def _space_to_depth(node: Node) -> Tensor:
 
 
 @operator("ReverseSequence")
-def _reverse_sequence(node: Node) -> Tensor:
+def _reverse_sequence(node: OnnxNode) -> Tensor:
     """The first `sequence_lens[i]` elements along the time axis of each batch entry, in reverse order."""
     x, lengths = node.tensor(0), node.tensor(1)
     batch, time = node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
@@ -231,7 +231,7 @@ def _reverse_sequence(node: Node) -> Tensor:
 
 
 @operator("Trilu")
-def _trilu(node: Node) -> Tensor:
+def _trilu(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     diagonal = int(node.scalar(1)) if node.has(1) else 0
     return x.triu(diagonal) if node.attribute("upper", 1) else x.tril(diagonal)

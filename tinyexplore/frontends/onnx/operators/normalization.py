@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Value
 from tinyexplore.tensor import Tensor
 
@@ -13,7 +13,7 @@ def _per_channel(x: Tensor, parameter: Tensor) -> Tensor:
 
 
 @operator("BatchNormalization")
-def _batch_norm(node: Node) -> tuple[Value, ...]:
+def _batch_norm(node: OnnxNode) -> tuple[Value, ...]:
     x, scale, bias, mean, variance = node.tensors()[:5]
     wide = x.cast(dtypes.float32) if x.dtype.itemsize < 4 else x
     epsilon = node.attribute("epsilon", 1e-5)
@@ -33,7 +33,7 @@ def _batch_norm(node: Node) -> tuple[Value, ...]:
 
 
 @operator("InstanceNormalization")
-def _instance_norm(node: Node) -> Tensor:
+def _instance_norm(node: OnnxNode) -> Tensor:
     x, scale, bias = node.tensors()
     axes = tuple(range(2, x.ndim))
     wide = x.cast(dtypes.float32) if x.dtype.itemsize < 4 else x
@@ -43,7 +43,7 @@ def _instance_norm(node: Node) -> Tensor:
 
 
 @operator("LayerNormalization")
-def _layer_norm(node: Node) -> tuple[Value, ...]:
+def _layer_norm(node: OnnxNode) -> tuple[Value, ...]:
     x, scale = node.tensor(0), node.tensor(1)
     axes = tuple(range(node.axis(x.ndim, -1), x.ndim))
     stash = node.dtype_attribute("stash_type", dtypes.float32)
@@ -56,8 +56,8 @@ def _layer_norm(node: Node) -> tuple[Value, ...]:
 
 
 @operator("LpNormalization")
-def _lp_norm(node: Node) -> Tensor:
-    """A row of zeros stays zero."""
+def _lp_norm(node: OnnxNode) -> Tensor:
+    """x divided by its L1 or L2 norm; rows of zeros stay zero."""
     x = node.tensor(0)
     axis = node.axis(x.ndim, -1)
     norm = (x * x).sum(axis, True).sqrt() if node.attribute("p", 2) == 2 else x.abs().sum(axis, True)
@@ -65,7 +65,7 @@ def _lp_norm(node: Node) -> Tensor:
 
 
 @operator("LRN")
-def _lrn(node: Node) -> Tensor:
+def _lrn(node: OnnxNode) -> Tensor:
     """Local response normalization: over the channels around each one."""
     x, size = node.tensor(0), int(node.required("size"))
     before = (size - 1) // 2

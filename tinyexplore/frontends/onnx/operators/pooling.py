@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.operators.convolution import Window
 from tinyexplore.frontends.onnx.values import Value
 from tinyexplore.tensor import Tensor
 
 
 @operator("MaxPool")
-def _max_pool(node: Node) -> tuple[Value, ...]:
+def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
     """The second output are places in the flattened tensor, by rows or (`storage_order`) by columns."""
     x = node.tensor(0)
     window = Window(node, x.shape[2:], node.required("kernel_shape"))
@@ -45,7 +45,7 @@ def _max_pool(node: Node) -> tuple[Value, ...]:
 
 
 @operator("MaxUnpool")
-def _max_unpool(node: Node) -> Tensor:
+def _max_unpool(node: OnnxNode) -> Tensor:
     """Writes each value at its place in the flattened result; all other elements are 0."""
     x, places = node.tensor(0), node.tensor(1)
     kernel = list(node.required("kernel_shape"))
@@ -71,7 +71,7 @@ def _max_unpool(node: Node) -> Tensor:
     return flat.scatter(0, places.reshape(-1), x.reshape(-1)).reshape(shape)
 
 
-def _averaged(node: Node, x: Tensor, counts_padding: bool) -> Tensor:
+def _averaged(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:
     window = Window(node, x.shape[2:], node.required("kernel_shape"))
     return x.avg_pool2d(
         tuple(window.kernel),
@@ -84,12 +84,12 @@ def _averaged(node: Node, x: Tensor, counts_padding: bool) -> Tensor:
 
 
 @operator("AveragePool")
-def _average_pool(node: Node) -> Tensor:
+def _average_pool(node: OnnxNode) -> Tensor:
     return _averaged(node, node.tensor(0), bool(node.attribute("count_include_pad", 0)))
 
 
 @operator("LpPool")
-def _lp_pool(node: Node) -> Tensor:
+def _lp_pool(node: OnnxNode) -> Tensor:
     x, power = node.tensor(0), node.attribute("p", 2)
     window = Window(node, x.shape[2:], node.required("kernel_shape"))
     powers = x.abs().pow(power)
@@ -112,18 +112,18 @@ def _all_axes(x: Tensor) -> tuple[int, ...]:
 
 
 @operator("GlobalAveragePool")
-def _global_average_pool(node: Node) -> Tensor:
+def _global_average_pool(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return x.mean(_all_axes(x), True)
 
 
 @operator("GlobalMaxPool")
-def _global_max_pool(node: Node) -> Tensor:
+def _global_max_pool(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return x.max(_all_axes(x), True)
 
 
 @operator("GlobalLpPool")
-def _global_lp_pool(node: Node) -> Tensor:
+def _global_lp_pool(node: OnnxNode) -> Tensor:
     x, power = node.tensor(0), node.attribute("p", 2)
     return x.abs().pow(power).sum(_all_axes(x), True).pow(1 / power)

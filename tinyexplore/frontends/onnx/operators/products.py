@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.tensor import Tensor
 
 
 @operator("MatMul")
-def _matmul(node: Node) -> Tensor:
+def _matmul(node: OnnxNode) -> Tensor:
     return node.tensor(0).matmul(node.tensor(1))
 
 
 @operator("Gemm")
-def _gemm(node: Node) -> Tensor:
+def _gemm(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0), node.tensor(1)
     a = a.transpose() if node.attribute("transA", 0) else a
     b = b.transpose() if node.attribute("transB", 0) else b
@@ -28,12 +28,12 @@ def _gemm(node: Node) -> Tensor:
 
 
 @operator("Einsum")
-def _einsum(node: Node) -> Tensor:
+def _einsum(node: OnnxNode) -> Tensor:
     return Tensor.einsum(node.required("equation").replace(" ", ""), *node.tensors())
 
 
 @operator("MatMulInteger")
-def _matmul_integer(node: Node) -> Tensor:
+def _matmul_integer(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0).cast(dtypes.int32), node.tensor(1).cast(dtypes.int32)
     if node.has(2):
         zero = node.tensor(2).cast(dtypes.int32)  # one, or one for each row
@@ -44,7 +44,7 @@ def _matmul_integer(node: Node) -> Tensor:
 
 
 @operator("Det")
-def _det(node: Node) -> Tensor:
+def _det(node: OnnxNode) -> Tensor:
     """By expansion along the first row, which is for the small matrices of geometry."""
     x = node.tensor(0)
     if x.shape[-1] > 4:

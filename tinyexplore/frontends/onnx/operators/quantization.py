@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.operators.convolution import convolved
 from tinyexplore.frontends.onnx.operators.elementwise import cast_as_standard
 from tinyexplore.frontends.onnx.values import Value
@@ -44,7 +44,7 @@ def dequantized(x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1, bl
 
 
 @operator("QuantizeLinear")
-def _quantize(node: Node) -> Tensor:
+def _quantize(node: OnnxNode) -> Tensor:
     x, scale, zero = node.tensor(0), node.tensor(1), node.tensor_or(2)
     dtype = zero.dtype if zero is not None else node.dtype_attribute("output_dtype", dtypes.uint8)
     return quantized(
@@ -59,14 +59,14 @@ def _quantize(node: Node) -> Tensor:
 
 
 @operator("DequantizeLinear")
-def _dequantize(node: Node) -> Tensor:
+def _dequantize(node: OnnxNode) -> Tensor:
     return dequantized(
         node.tensor(0), node.tensor(1), node.tensor_or(2), node.attribute("axis", 1), node.attribute("block_size", 0)
     )
 
 
 @operator("DynamicQuantizeLinear")
-def _dynamic_quantize(node: Node) -> tuple[Value, ...]:
+def _dynamic_quantize(node: OnnxNode) -> tuple[Value, ...]:
     x = node.tensor(0)
     low, high = x.min().minimum(0), x.max().maximum(0)
     scale = (high - low) / 255
@@ -75,7 +75,7 @@ def _dynamic_quantize(node: Node) -> tuple[Value, ...]:
 
 
 @operator("QLinearMatMul")
-def _quantized_matmul(node: Node) -> Tensor:
+def _quantized_matmul(node: OnnxNode) -> Tensor:
     a = dequantized(node.tensor(0), node.tensor(1).cast(dtypes.float32), node.tensor(2), -2)
     b = dequantized(node.tensor(3), node.tensor(4).cast(dtypes.float32), node.tensor(5), -1)
     zero = node.tensor(7)
@@ -83,7 +83,7 @@ def _quantized_matmul(node: Node) -> Tensor:
 
 
 @operator("QLinearConv")
-def _quantized_conv(node: Node) -> Tensor:
+def _quantized_conv(node: OnnxNode) -> Tensor:
     x, weight, zero = node.tensor(0), node.tensor(3), node.tensor(7)
     x_scale, w_scale = node.tensor(1), node.tensor(4)
     values = x.cast(dtypes.int32) - node.tensor(2).cast(dtypes.int32)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Value
 from tinyexplore.tensor import Tensor
 
@@ -15,7 +15,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
-def _activations(node: Node, direction: int) -> list[Activation]:
+def _activations(node: OnnxNode, direction: int) -> list[Activation]:
     """The activation functions of one direction."""
     names: list[str] = node.attribute("activations", [])
     default = DEFAULTS[node.operator]
@@ -59,7 +59,7 @@ def _activation(name: str, alphas: list[float], betas: list[float]) -> Activatio
 class _Direction:
     """One direction of a recurrent layer: its weights, and one step of it."""
 
-    def __init__(self, node: Node, index: int, gates: int, dtype_like: Tensor) -> None:
+    def __init__(self, node: OnnxNode, index: int, gates: int, dtype_like: Tensor) -> None:
         self.node = node
         self.kind = node.operator
         self.weight, self.recurrent = node.tensor(1)[index], node.tensor(2)[index]
@@ -84,30 +84,30 @@ class _Direction:
         product = state.matmul(self.recurrent.transpose())
         return product if self.bias_of_state is None else product + self.bias_of_state
 
-    def step(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """The next state and cell for the gates that `of_input` gave."""
-        return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](given, state, cell)
+        return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](projected, state, cell)
 
-    def _rnn(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        return self.functions[0](self.clipped(given + self.of_state(state))), cell
+    def _rnn(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        return self.functions[0](self.clipped(projected + self.of_state(state))), cell
 
-    def _lstm(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        inputs, outputs, forget, new = (given + self.of_state(state)).split(self.hidden, 1)
+    def _lstm(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, outputs, forget, new = (projected + self.of_state(state)).split(self.hidden, 1)
         gate, squash, squash_cell = self.functions
         peep = self.peepholes
         if peep is not None:
             inputs, forget = inputs + peep[0] * cell, forget + peep[2] * cell
         opened = gate(self.clipped(inputs))
-        kept = 1 - opened if self.node.attribute("input_forget", 0) else gate(self.clipped(forget))
-        cell = kept * cell + opened * squash(self.clipped(new))
+        input_gate = 1 - opened if self.node.attribute("input_forget", 0) else gate(self.clipped(forget))
+        cell = input_gate * cell + opened * squash(self.clipped(new))
         if peep is not None:
             outputs = outputs + peep[1] * cell
         return gate(self.clipped(outputs)) * squash_cell(cell), cell
 
-    def _gru(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    def _gru(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         gate, squash = self.functions
         n = self.hidden
-        update_in, reset_in, new_in = given.split(n, 1)
+        update_in, reset_in, new_in = projected.split(n, 1)
         weights = self.recurrent
         bias = self.bias_of_state
         both = state.matmul(weights[: 2 * n].transpose())
@@ -126,7 +126,7 @@ class _Direction:
 
 
 @operator("LSTM", "GRU", "RNN")
-def _recurrent(node: Node) -> tuple[Value, ...]:
+def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
     x, batch_first = node.tensor(0), bool(node.attribute("layout", 0))
     x = x.permute((1, 0, 2)) if batch_first else x
     length, batch, _ = x.shape
@@ -143,10 +143,10 @@ def _recurrent(node: Node) -> tuple[Value, ...]:
         state = states[index] if states is not None else zero
         cell = cells[index] if cells is not None else zero
         backwards = way == "reverse" or index == 1
-        given = one.of_input(x)
+        projected = one.of_input(x)
         outputs: list[Tensor] = [zero] * length
         for step in range(length)[:: -1 if backwards else 1]:
-            new_state, new_cell = one.step(given[step], state, cell)
+            new_state, new_cell = one.step(projected[step], state, cell)
             output = new_state
             if lengths is not None:  # past its end, a sequence keeps its state, and its output is 0
                 inside = lengths > step
@@ -165,6 +165,6 @@ def _recurrent(node: Node) -> tuple[Value, ...]:
     return (result, state, cell) if node.operator == "LSTM" else (result, state)
 
 
-def _first(node: Node, index: int, batch_first: bool) -> Tensor | None:
+def _first(node: OnnxNode, index: int, batch_first: bool) -> Tensor | None:
     value = node.tensor_or(index)
     return value.permute((1, 0, 2)) if value is not None and batch_first else value

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.operators.movement import axes_input
 from tinyexplore.tensor import Tensor
 
@@ -24,7 +24,7 @@ _REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": lambda x, axes: x.sum(axes, True),
     "ReduceSumSquare": lambda x, axes: (x * x).sum(axes, True),
 }
-# what the elementwise part computes where there is no axis to reduce
+# the elementwise part, for the case without an axis to reduce
 _WITHOUT_AXES: dict[str, Callable[[Tensor], Tensor]] = {
     "ReduceL1": Tensor.abs,
     "ReduceL2": Tensor.abs,
@@ -33,7 +33,7 @@ _WITHOUT_AXES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _reduce(node: Node) -> Tensor:
+def _reduce(node: OnnxNode) -> Tensor:
     x, axes = node.tensor(0), axes_input(node)
     if not axes:
         if node.attribute("noop_with_empty_axes", 0):
@@ -54,7 +54,7 @@ operator(*_REDUCTIONS)(_reduce)
 
 
 @operator("ArgMax", "ArgMin")
-def _arg(node: Node) -> Tensor:
+def _arg(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
     find = Tensor.argmax if node.operator == "ArgMax" else Tensor.argmin
@@ -69,7 +69,7 @@ def _arg(node: Node) -> Tensor:
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(node: Node) -> Tensor:
+def _softmax(node: OnnxNode) -> Tensor:
     """Before operator set 13 all axes from `axis` on are one."""
     x = node.tensor(0)
     functions: dict[str, Callable[[Tensor, int], Tensor]] = {
@@ -90,7 +90,7 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 
 @operator("CumSum", "CumProd")
-def _cumulative(node: Node) -> Tensor:
+def _cumulative(node: OnnxNode) -> Tensor:
     """`exclusive`: without the element itself, so the first result is 0 (or 1)."""
     x = node.tensor(0)
     axis = axis_in(int(node.scalar(1)), x.ndim)

@@ -10,13 +10,13 @@ import numpy as np
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import Array, check_shape
 from tinyexplore.tensor import Tensor
 
 
 @operator("Resize", "Upsample")
-def _resize(node: Node) -> Tensor:
+def _resize(node: OnnxNode) -> Tensor:
     """Axis by axis. Nearest reads places; linear and cubic multiply by a matrix of weights for each axis."""
     x = node.tensor(0)
     axes = [axis_in(axis, x.ndim) for axis in node.attribute("axes", list(range(x.ndim)))]
@@ -57,34 +57,34 @@ def _resize(node: Node) -> Tensor:
     return result.cast(dtype)
 
 
-def _scales_and_sizes(node: Node, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
+def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
     """For each axis: by how much it is scaled, and its new size."""
     scales: Array | None
-    wanted: list[int] | None
+    output_sizes: list[int] | None
     if node.version < 11:
         scales = node.array(1).reshape(-1) if node.has(1) else np.array(node.required("scales"))
-        wanted = None
+        output_sizes = None
     else:
-        given = node.array(2) if node.has(2) else None
-        scales = None if given is None or not given.size else given.reshape(-1)
-        wanted = node.ints(3) if node.has(3) and 0 not in node.shape(3) else None
+        scales_input = node.array(2) if node.has(2) else None
+        scales = None if scales_input is None or not scales_input.size else scales_input.reshape(-1)
+        output_sizes = node.ints(3) if node.has(3) and 0 not in node.shape(3) else None
     lengths = [x.shape[axis] for axis in axes]
-    if wanted is not None:
+    if output_sizes is not None:
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
-        ratios = [size / length for size, length in zip(wanted, lengths)]
+        ratios = [size / length for size, length in zip(output_sizes, lengths)]
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             return [ratio] * len(axes), [int(math.floor(ratio * length + 0.5)) for length in lengths]
-        return ratios, list(check_shape(tuple(wanted)))
+        return ratios, list(check_shape(tuple(output_sizes)))
     if scales is None:
         raise OnnxError(f"{node.operator}: neither scales nor sizes are given")
-    return [float(one) for one in scales], list(
+    return [float(scale) for scale in scales], list(
         check_shape(tuple(int(math.floor(length * float(one))) for length, one in zip(lengths, scales)))
     )
 
 
 def _positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
-    """Where each new element lies on the old axis."""
+    """The position of each new element on the old axis."""
     places = np.arange(new, dtype=np.float64)
     if transform == "asymmetric":
         return places / scale
@@ -121,8 +121,8 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
 
 
-def _weights(node: Node, mode: str, positions: Array, length: int, scale: float) -> Array:
-    """How much of each old element is in each new one, as a matrix [old, new]."""
+def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
+    """The weight of each old element in each new element, as a matrix [old, new]."""
     a = node.attribute("cubic_coeff_a", -0.75)
     antialias = bool(node.attribute("antialias", 0)) and scale < 1
     stretch = scale if antialias else 1.0
@@ -143,7 +143,7 @@ def _weights(node: Node, mode: str, positions: Array, length: int, scale: float)
 
 
 @operator("GridSample")
-def _grid_sample(node: Node) -> Tensor:
+def _grid_sample(node: OnnxNode) -> Tensor:
     """Reads an image of any rank at positions of a grid that lie between -1 and 1."""
     x, grid = node.tensor(0), node.tensor(1)
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import Value
 
 
-def _place(node: Node, index: int, count: int, default: int) -> int:
+def _place(node: OnnxNode, index: int, count: int, default: int) -> int:
     place = int(node.scalar(index)) if node.has(index) else default
     if not -count - 1 <= place <= count:
         raise OnnxError(f"{node.operator}: the place {place} of a sequence of {count}")
@@ -17,17 +17,17 @@ def _place(node: Node, index: int, count: int, default: int) -> int:
 
 
 @operator("SequenceConstruct")
-def _construct(node: Node) -> Value:
+def _construct(node: OnnxNode) -> Value:
     return list(node.inputs)
 
 
 @operator("SequenceEmpty")
-def _empty(node: Node) -> Value:
+def _empty(node: OnnxNode) -> Value:
     return []
 
 
 @operator("SequenceAt")
-def _at(node: Node) -> Value:
+def _at(node: OnnxNode) -> Value:
     values = node.sequence(0)
     place = _place(node, 1, len(values), 0)
     if not -len(values) <= place < len(values):
@@ -37,26 +37,26 @@ def _at(node: Node) -> Value:
 
 
 @operator("SequenceInsert")
-def _insert(node: Node) -> Value:
+def _insert(node: OnnxNode) -> Value:
     values = list(node.sequence(0))
     values.insert(_place(node, 2, len(values), len(values)), node.inputs[1])
     return values
 
 
 @operator("SequenceErase")
-def _erase(node: Node) -> Value:
+def _erase(node: OnnxNode) -> Value:
     values = list(node.sequence(0))
     values.pop(_place(node, 1, len(values), -1))
     return values
 
 
 @operator("SequenceLength")
-def _length(node: Node) -> Value:
+def _length(node: OnnxNode) -> Value:
     return np.array(len(node.sequence(0)), np.int64)
 
 
 @operator("ConcatFromSequence")
-def _concat(node: Node) -> Value:
+def _concat(node: OnnxNode) -> Value:
     from tinyexplore.frontends.onnx.values import tensor_of  # noqa: PLC0415
 
     first, *others = [tensor_of(value) for value in node.sequence(0)]
@@ -66,17 +66,17 @@ def _concat(node: Node) -> Value:
 
 
 @operator("SplitToSequence")
-def _split(node: Node) -> Value:
+def _split(node: OnnxNode) -> Value:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
     size = x.shape[axis]
     if node.has(1):
-        given = node.array(1)
-        if given.ndim == 0:
-            step = int(given)
+        sizes_input = node.array(1)
+        if sizes_input.ndim == 0:
+            step = int(sizes_input)
             sizes = [min(step, size - start) for start in range(0, size, step)]
         else:
-            sizes = [int(one) for one in given]
+            sizes = [int(one) for one in sizes_input]
     else:
         sizes = [1] * size
     parts = x.split(sizes, axis)
@@ -86,17 +86,17 @@ def _split(node: Node) -> Value:
 
 
 @operator("Optional")
-def _optional(node: Node) -> Value:
+def _optional(node: OnnxNode) -> Value:
     return node.inputs[0] if node.inputs else None
 
 
 @operator("OptionalHasElement")
-def _has_element(node: Node) -> Value:
+def _has_element(node: OnnxNode) -> Value:
     return np.array(bool(node.inputs) and node.inputs[0] is not None)
 
 
 @operator("OptionalGetElement")
-def _get_element(node: Node) -> Value:
+def _get_element(node: OnnxNode) -> Value:
     if not node.inputs or node.inputs[0] is None:
         raise OnnxError("OptionalGetElement of an optional that is empty")
     return node.inputs[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import check_shape
 from tinyexplore.tensor import Tensor
 
@@ -17,7 +17,7 @@ def transformed(real: Tensor, imaginary: Tensor | None, length: int, count: int,
     cosine, sine = np.cos(phase), np.sin(phase)
     if inverse:
         cosine, sine = cosine / length, -sine / length
-    wide, cosine, sine = dtypes.float64, Tensor(cosine), Tensor(sine)  # what cancels out in a sum is exact in double
+    wide, cosine, sine = dtypes.float64, Tensor(cosine), Tensor(sine)  # terms that cancel in a sum are exact in double
     real = real.cast(wide)
     imaginary = None if imaginary is None else imaginary.cast(wide)
     first, second = real.matmul(cosine), -real.matmul(sine)
@@ -27,7 +27,7 @@ def transformed(real: Tensor, imaginary: Tensor | None, length: int, count: int,
 
 
 @operator("DFT")
-def _dft(node: Node) -> Tensor:
+def _dft(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version >= 20:
         axis = int(node.scalar(2)) if node.has(2) else -2
@@ -60,7 +60,7 @@ def _fitted(x: Tensor, length: int) -> Tensor:
 
 
 @operator("STFT")
-def _stft(node: Node) -> Tensor:
+def _stft(node: OnnxNode) -> Tensor:
     signal, step = node.tensor(0), int(node.scalar(1))
     window = node.tensor_or(2)
     length = int(node.scalar(3)) if node.has(3) else node.shape(2)[0]
@@ -80,7 +80,7 @@ def _stft(node: Node) -> Tensor:
 
 
 @operator("MelWeightMatrix")
-def _mel_weights(node: Node) -> Tensor:
+def _mel_weights(node: OnnxNode) -> Tensor:
     """Triangular filters on the mel scale, for a spectrum of `dft_length` points."""
     bins, length, rate = int(node.scalar(0)), int(node.scalar(1)), int(node.scalar(2))
     low, high = float(node.scalar(3)), float(node.scalar(4))

@@ -1,29 +1,29 @@
-"""Operators of the domain ai.onnx.ml that are about numbers."""
+"""Numeric operators of the domain ai.onnx.ml."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.tensor import Tensor
 
 ML = "ai.onnx.ml"
 
 
 @operator("ArrayFeatureExtractor", domain=ML)
-def _array_feature_extractor(node: Node) -> Tensor:
+def _array_feature_extractor(node: OnnxNode) -> Tensor:
     return node.tensor(0)[..., node.tensor(1).reshape(-1)]
 
 
 @operator("Binarizer", domain=ML)
-def _binarizer(node: Node) -> Tensor:
+def _binarizer(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     return (x > node.attribute("threshold", 0.0)).cast(x.dtype)
 
 
 @operator("Scaler", domain=ML)
-def _scaler(node: Node) -> Tensor:
+def _scaler(node: OnnxNode) -> Tensor:
     offset, scale = (Tensor(np.array(node.attribute(name, [value]), np.float32)) for name, value in (
         ("offset", 0.0),
         ("scale", 1.0),
@@ -32,7 +32,7 @@ def _scaler(node: Node) -> Tensor:
 
 
 @operator("Normalizer", domain=ML)
-def _normalizer(node: Node) -> Tensor:
+def _normalizer(node: OnnxNode) -> Tensor:
     x = node.tensor(0).cast(dtypes.float32)
     kind = node.attribute("norm", "MAX")
     norm = {
@@ -44,7 +44,7 @@ def _normalizer(node: Node) -> Tensor:
 
 
 @operator("LinearRegressor", domain=ML)
-def _linear_regressor(node: Node) -> Tensor:
+def _linear_regressor(node: OnnxNode) -> Tensor:
     x, targets = node.tensor(0).cast(dtypes.float32), node.attribute("targets", 1)
     weights = Tensor(np.array(node.required("coefficients"), np.float32).reshape(targets, -1))
     result = x.matmul(weights.transpose())

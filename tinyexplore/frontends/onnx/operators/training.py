@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Value
 from tinyexplore.tensor import Tensor
 
 TRAINING = "ai.onnx.preview.training"
 
 
-def _groups(node: Node, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
+def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
     """The learning rate, the step, and for each parameter its tensors of each kind."""
     rate, step, *rest = node.tensors()
     if not rest or len(rest) % kinds:
@@ -24,7 +24,7 @@ def _by_kind(rows: list[tuple[Tensor, ...]]) -> tuple[Value, ...]:
 
 
 @operator("Adagrad", domain=TRAINING)
-def _adagrad(node: Node) -> tuple[Value, ...]:
+def _adagrad(node: OnnxNode) -> tuple[Value, ...]:
     rate, step, groups = _groups(node, 3)
     rate = rate / (1 + step * node.attribute("decay_factor", 0.0))
     rows: list[tuple[Tensor, ...]] = []
@@ -37,7 +37,7 @@ def _adagrad(node: Node) -> tuple[Value, ...]:
 
 
 @operator("Adam", domain=TRAINING)
-def _adam(node: Node) -> tuple[Value, ...]:
+def _adam(node: OnnxNode) -> tuple[Value, ...]:
     rate, step, groups = _groups(node, 4)
     alpha, beta = node.attribute("alpha", 0.9), node.attribute("beta", 0.999)
     corrected = rate * (1 - beta ** step.cast(rate.dtype)).sqrt() / (1 - alpha ** step.cast(rate.dtype))
@@ -54,7 +54,7 @@ def _adam(node: Node) -> tuple[Value, ...]:
 
 
 @operator("Momentum", domain=TRAINING)
-def _momentum(node: Node) -> tuple[Value, ...]:
+def _momentum(node: OnnxNode) -> tuple[Value, ...]:
     rate, step, groups = _groups(node, 3)
     alpha, beta = node.attribute("alpha", 0.0), node.attribute("beta", 0.0)
     factor = (step > 0).where(beta, 1.0)

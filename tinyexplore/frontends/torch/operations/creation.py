@@ -1,4 +1,4 @@
-"""Operations that make a tensor of nothing, or of a shape."""
+"""Operations that create tensors, from arguments or from the shape of another tensor."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ def _sequence(call: Call, start: float, step: float) -> Tensor:
     if count == 0:
         return call.full(0)
     places = Tensor.arange(count)
+    if not dtypes.is_float(call.dtype):  # ATen rounds both before it counts
+        start, step = int(start), int(step)
     if isinstance(start, float) or isinstance(step, float):
         return (places.cast(dtypes.float64) * step + start).cast(call.dtype)
     return (places.cast(dtypes.int64) * step + start).cast(call.dtype)

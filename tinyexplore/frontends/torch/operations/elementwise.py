@@ -63,14 +63,14 @@ def floor_divide(call: Call, a: Any, b: Any) -> Tensor:
 
 @aten("remainder")
 def remainder(call: Call, a: Any, b: Any) -> Tensor:
-    """What division leaves, with the sign of the divisor."""
+    """The remainder of a division, with the sign of the divisor."""
     left, right = call.promoted(a, b)
     return left.mod(right)
 
 
 @aten("fmod")
 def fmod(call: Call, a: Any, b: Any) -> Tensor:
-    """What division leaves, with the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     left, right = call.promoted(a, b)
     return left.fmod(right)
 
@@ -119,27 +119,27 @@ def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
 
 @aten("maximum", "clamp_min")
 def maximum(call: Call, a: Any, b: Any) -> Tensor:
-    """The larger one; not a number where one is not."""
+    """The larger of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.maximum(right)
 
 
 @aten("minimum", "clamp_max")
 def minimum(call: Call, a: Any, b: Any) -> Tensor:
-    """The smaller one; not a number where one is not."""
+    """The smaller of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.minimum(right)
 
 
 @aten("fmax")
 def fmax(call: Call, a: Any, b: Any) -> Tensor:
-    """The larger one; the number where the other is not one."""
+    """The larger of two numbers; if one is NaN, the other."""
     return _the_number(call, a, b, "maximum")
 
 
 @aten("fmin")
 def fmin(call: Call, a: Any, b: Any) -> Tensor:
-    """The smaller one; the number where the other is not one."""
+    """The smaller of two numbers; if one is NaN, the other."""
     return _the_number(call, a, b, "minimum")
 
 
@@ -288,28 +288,28 @@ def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @aten("bitwise_and", "__and__")
 def bitwise_and(call: Call, a: Any, b: Any) -> Tensor:
-    """The bits that both have."""
+    """The bitwise and."""
     left, right = call.promoted(a, b)
     return left & right
 
 
 @aten("bitwise_or", "__or__")
 def bitwise_or(call: Call, a: Any, b: Any) -> Tensor:
-    """The bits that one has."""
+    """The bitwise or."""
     left, right = call.promoted(a, b)
     return left | right
 
 
 @aten("bitwise_xor", "__xor__")
 def bitwise_xor(call: Call, a: Any, b: Any) -> Tensor:
-    """The bits that one of them has alone."""
+    """The exclusive or of the bits."""
     left, right = call.promoted(a, b)
     return left ^ right
 
 
 @aten("bitwise_not")
 def bitwise_not(call: Call, a: Tensor) -> Tensor:
-    """The bits that it has not."""
+    """The complement of the bits."""
     return ~a
 
 
@@ -435,19 +435,19 @@ def signbit(call: Call, a: Tensor) -> Tensor:
 
 @aten("isnan")
 def isnan(call: Call, a: Tensor) -> Tensor:
-    """It is not a number."""
+    """Whether each element is NaN."""
     return a.isnan() if is_float(a) else call.full(False)
 
 
 @aten("isinf")
 def isinf(call: Call, a: Tensor) -> Tensor:
-    """It is infinite."""
+    """Whether each element is infinite."""
     return a.isinf() if is_float(a) else call.full(False)
 
 
 @aten("isfinite")
 def isfinite(call: Call, a: Tensor) -> Tensor:
-    """It is finite."""
+    """Whether each element is finite."""
     return a.isfinite() if is_float(a) else call.full(True)
 
 

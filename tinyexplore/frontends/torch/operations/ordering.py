@@ -7,6 +7,7 @@ from typing import Any
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.torch.table import Call, aten
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.selection import nth_index
 
 
 def _one() -> Tensor:
@@ -46,9 +47,9 @@ def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = Fals
     """The k-th smallest of an axis, and its place."""
     if not a.ndim:
         return a, _one()
-    values, places = a.sort(axis, False)
-    at = tuple([slice(None)] * (axis % a.ndim) + [slice(k - 1, k)])
-    return values[at].reshape(call.shape), places[at].cast(dtypes.int64).reshape(call.shape)
+    rows = a.transpose(axis, -1)
+    places = nth_index(rows.reshape((-1, rows.shape[-1])), k).reshape((*rows.shape[:-1], 1)).transpose(axis, -1)
+    return a.gather(axis, places).reshape(call.shape), places.cast(dtypes.int64).reshape(call.shape)
 
 
 @aten("cummax")

@@ -1,0 +1,215 @@
+"""First runs of whole networks beside Inductor and JAX: `python -m bench.first_runs [WORD …] [--out FOLDER]`.
+
+Each first call is timed in a fresh process, after imports, with its inputs and weights in memory: once with an empty
+folder for what is compiled, then in another process that finds the folder full. All engines compute the same network
+with the same weights: `torch.compile` with Inductor, `torch.compile` with `backend="tinyexplore"`, and JAX
+(`bench/first_runs_jax.py`). Results are compared with those of eager PyTorch.
+
+The interpreter of the engines is $TINYEXPLORE_BENCH_PYTHON, or this one. It needs PyTorch, and JAX for its column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from bench.first_run import CACHES
+
+ROOT = Path(__file__).parents[1]
+ENGINES = ("tinyexplore", "inductor", "jax")
+PROGRAMS = ("transformer block, forward and backward", "ResNet-18, forward", "GPT-2-tiny, forward", "MLP, forward")
+SHOWN = PROGRAMS[:3]
+PATIENCE_S = 400.0
+FARTHEST = 2e-3  # the largest difference from eager PyTorch, as a share of the largest value
+JAX_KEEPS_ALL = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+@dataclass(frozen=True)
+class First:
+    """The first calls of one program by one engine.
+
+    cold_s, warm_s: wall time, with nothing on disk and with what the cold process left there.
+    cold_cpu_s, warm_cpu_s: time on the CPU of the process and the processes that it waited for (compilers).
+    failure: why there are no times; empty if there are.
+    """
+
+    program: str
+    engine: str
+    cold_s: float = 0.0
+    warm_s: float = 0.0
+    cold_cpu_s: float = 0.0
+    warm_cpu_s: float = 0.0
+    failure: str = ""
+
+
+# *** in the engine's process ***
+
+
+def network(program: str) -> tuple[Any, tuple[Any, ...]]:
+    """The module and its arguments, equal in every process."""
+    import torch
+
+    from bench import torch_programs
+
+    torch.manual_seed(0)
+    if program.startswith("transformer"):
+        return torch_programs.Block(512, 8, causal=True), (torch.randn(4, 256, 512),)
+    module, args = torch_programs.PROGRAMS[program.partition(",")[0]]()
+    return module.eval(), args
+
+
+def torch_call(engine: str, program: str) -> Callable[[], list[Any]]:
+    """The call of a program by PyTorch: its result, or the gradients of the block's squares."""
+    import torch
+
+    module, args = network(program)
+    step = module
+    if engine == "tinyexplore":
+        from tinyexplore.frontends.torch import tinyexplore
+
+        step = torch.compile(module, backend=tinyexplore, dynamic=False)
+    elif engine == "inductor":
+        step = torch.compile(module, dynamic=False)
+
+    def learn() -> list[Any]:
+        step(*args).square().mean().backward()
+        return [parameter.grad.numpy() for parameter in module.parameters()]
+
+    def infer() -> list[Any]:
+        with torch.no_grad():
+            return [step(*args).numpy()]
+
+    return learn if program.startswith("transformer") else infer
+
+
+def cpu_seconds() -> float:
+    """Of this process and of those that it waited for."""
+    return sum(os.times()[:4])
+
+
+def serve(engine: str, program: str) -> dict[str, float]:
+    """Times the first call; a result that differs from eager PyTorch's raises ArithmeticError."""
+    expected = torch_call("eager", program)()
+    if engine == "jax":
+        from bench.first_runs_jax import jax_call
+
+        call = jax_call(program, *network(program))
+    else:
+        call = torch_call(engine, program)
+    cpu, wall = cpu_seconds(), time.perf_counter()
+    found = call()
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    largest = max(float(abs(one).max()) for one in expected)
+    apart = max(float(abs(a - b).max()) for a, b in zip(found, expected, strict=True))
+    if apart > FARTHEST * largest:
+        raise ArithmeticError(f"differs from eager PyTorch by {apart / largest:.1e} of the largest value")
+    return {"wall": wall, "cpu": cpu}
+
+
+# *** in the caller's process ***
+
+
+def measure(program: str, engine: str) -> First:
+    """A cold first call and a warm one, each in a process of its own."""
+    python = os.environ.get("TINYEXPLORE_BENCH_PYTHON", sys.executable)
+    command = [python, "-m", "bench.first_runs", "--serve", engine, program]
+    times = []
+    with tempfile.TemporaryDirectory(prefix="tinyexplore-first-") as folder:
+        variables = {**os.environ, **dict.fromkeys(CACHES, folder), **JAX_KEEPS_ALL, "PYTHONPATH": str(ROOT)}
+        for _ in ("cold", "warm"):
+            try:
+                done = subprocess.run(
+                    command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+                )
+            except subprocess.TimeoutExpired:
+                return First(program, engine, failure=f"more than {PATIENCE_S:.0f} s")
+            if done.returncode:
+                return First(program, engine, failure=(done.stderr.strip().splitlines() or ["no message"])[-1][:160])
+            times.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    cold, warm = times
+    return First(program, engine, cold["wall"], warm["wall"], cold["cpu"], warm["cpu"])
+
+
+def cell(seconds: float, cpu: float) -> str:
+    """Wall time, and time on the CPU."""
+    return f"{seconds:.2f} ({cpu:.2f})"
+
+
+def table(rows: Sequence[First]) -> str:
+    """A line for each program: cold and warm, of each engine."""
+    engines = [engine for engine in ENGINES if any(row.engine == engine for row in rows)]
+    head = ["program", *(f"{engine}, {disk}" for engine in engines for disk in ("cold", "warm"))]
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
+    for program in dict.fromkeys(row.program for row in rows):
+        of_engine = {row.engine: row for row in rows if row.program == program}
+        cells = []
+        for engine in engines:
+            row = of_engine.get(engine)
+            if row is None or row.failure:
+                cells += [row.failure if row else "–", "–"]
+            else:
+                cells += [cell(row.cold_s, row.cold_cpu_s), cell(row.warm_s, row.warm_cpu_s)]
+        lines.append(f"| {program} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def page(rows: Sequence[First], load: str) -> str:
+    """The page of the documentation."""
+    from bench.__main__ import _cpu_name
+
+    return (
+        "# First runs of networks\n\n"
+        "This page answers: how long does the first call of a network take, compilation included?\n\n"
+        "Written by `python -m bench.first_runs --out docs/performance`. Each figure is one fresh process: seconds of\n"
+        "wall time, and in parentheses seconds on the CPU, compilers included. *Cold*: nothing on disk. *Warm*: a\n"
+        "second process, which finds what the first one compiled. Imports are done before. tinyexplore and Inductor\n"
+        "are backends of `torch.compile`: their times include Dynamo's tracing. Results were compared with eager\n"
+        "PyTorch.\n\n"
+        f"- date: {date.today()}\n- cpu: {_cpu_name()}, {os.cpu_count()} cores\n- load at the start and end: {load}\n\n"
+        f"{table(rows)}\n"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 1 where a row failed, else 0."""
+    parser = argparse.ArgumentParser(prog="python -m bench.first_runs", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only programs whose name has one of these")
+    parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)
+    parser.add_argument("--out", metavar="FOLDER", help="write first_runs.json and first_runs.md there")
+    parser.add_argument("--serve", nargs=2, metavar=("ENGINE", "PROGRAM"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.serve:
+        print(json.dumps(serve(*options.serve)))
+        return 0
+    words = [word.lower() for word in options.words]
+    programs = [one for one in PROGRAMS if any(word in one.lower() for word in words)] if words else SHOWN
+    rows, load = [], f"{os.getloadavg()[0]:.1f}"
+    for program in programs:
+        for engine in options.engines:
+            rows.append(measure(program, engine))
+            print(f"{program}, {engine}: {rows[-1]}", file=sys.stderr, flush=True)
+    load = f"{load} and {os.getloadavg()[0]:.1f}"
+    print(table(rows))
+    if options.out:
+        folder = Path(options.out)
+        text = json.dumps({"date": str(date.today()), "load": load, "rows": [asdict(row) for row in rows]}, indent=1)
+        (folder / "first_runs.json").write_text(text + "\n", encoding="utf-8")
+        (folder / "first_runs.md").write_text(page(rows, load), encoding="utf-8")
+    return 1 if any(row.failure for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The file of `python -m bench.gpu` as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """All parts of a run, as Markdown."""
+    parts = found["parts"]
+    about = {row["name"]: row["is"] for row in parts.get("machine", {}).get("rows", [])}
+    lines = [f"{found['date']}, {about.get('gpu', 'no GPU')}" + (", by the stand-in" if found["stand_in"] else ""), ""]
+    lines += [f"- {name}: {what}" for name, what in about.items()]
+    for name, part in parts.items():
+        failed = [row for row in part["rows"] if row.get("wrong")]
+        lines += ["", f"**{name}**: {len(part['rows'])} rows, {len(failed)} wrong; {part['ended']}.", ""]
+        lines += TABLES[name](part["rows"]) if name in TABLES else []
+        lines += [f"- {row['name']}: {row['wrong']}" for row in failed]
+        if part["ended"] != "whole":
+            lines += ["```", *part["log"].splitlines()[-12:], "```"]
+    return "\n".join(lines)
+
+
+def speed(rows: list[dict[str, Any]]) -> list[str]:
+    """Medians of both engines, and the rate of ours."""
+    lines = [
+        "| program | ours, µs | PyTorch, µs | ratio | quartiles | rate | kernels |",
+        "|---|---:|---:|---:|---|---:|---:|",
+    ]
+    for row in rows:
+        if "us" not in row:
+            continue
+        theirs, low, high = row.get("theirs_us"), row["low_us"], row["high_us"]
+        beside = f"{theirs:,.1f} | {row['us'] / theirs:.2f}" if theirs else "– | –"
+        spread = f"{low:,.1f} to {high:,.1f}"
+        lines.append(f"| {row['name']} | {row['us']:,.1f} | {beside} | {spread} | {rate(row)} | {row['kernels']} |")
+    return lines
+
+
+def rate(row: dict[str, Any]) -> str:
+    """Operations or bytes a second."""
+    if row["flops"]:
+        return f"{row['flops'] / row['us'] / 1e6:,.2f} TFLOP/s"
+    return f"{row['moved'] / row['us'] / 1e3:,.0f} GB/s" if row["moved"] else ""
+
+
+def graphs(rows: list[dict[str, Any]]) -> list[str]:
+    """What a replay costs."""
+    return [f"- {row['name']}: {row['us']:,.1f} µs" for row in rows if "us" in row]
+
+
+def counted(rows: list[dict[str, Any]]) -> list[str]:
+    """What has been tried, by result."""
+    lines = []
+    for row in rows:
+        if "counts" in row:
+            lines.append(f"- {row['name']}: " + ", ".join(f"{count} {what}" for what, count in row["counts"].items()))
+    return lines
+
+
+TABLES = {"speed": speed, "graphs": graphs, "backends": counted, "fuzz": counted}
+
+__all__ = ["markdown"]

@@ -1,0 +1,44 @@
+"""LLVM's passes on every kernel of the golden traces: how many, how well they are linked, how large in a page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from tests.golden.machines import MACHINES, opened
+from tests.golden.programs import PROGRAMS, TRACED
+from tinyexplore import Device
+from tinyexplore.explore import Trace, capture
+from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
+from tinyexplore.explore.analysis.passes.data import passes_data
+from tinyexplore.explore.analysis.requests import to_data
+from tinyexplore.renderer.program import Effort, ProgramSpec
+
+pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs llvmlite")
+
+LINKED = 0.95
+PAGE_BYTES = 25_000  # of a kernel, as a page has it
+PASSES = 20
+FEWEST_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
+
+
+def test_every_kernel_of_the_golden_traces_is_followed_through_llvm() -> None:
+    """15 s on two quiet cores: LLVM compiles 30 kernels twice."""
+    for name in TRACED:
+        with opened(MACHINES[1]):
+            with capture(title=name) as session:
+                PROGRAMS[name]()
+            for number, kernel in session.capture.captured_kernels.items():
+                if session.trace.kernels[number].same_as is None:
+                    check(session.trace, number, kernel.spec)
+
+
+def check(trace: Trace, number: int, spec: ProgramSpec) -> None:
+    about = (trace.title, number)
+    found = kernel_passes(trace, number, spec, Pipeline())
+    assert len(found) > (FEWEST_PASSES if spec.options.effort is Effort.LEAST else PASSES), about
+    assert found.linked >= LINKED, (about, found.linked)
+    data = json.dumps(to_data(passes_data(found, number)), separators=(",", ":")).encode()
+    assert len(gzip.compress(data)) * 4 / 3 <= PAGE_BYTES, about

@@ -1,0 +1,1 @@
+"""Kernel analysis: the debugger, and the models of caches, ports and GPUs."""

@@ -1,0 +1,342 @@
+"""Analyses of captured kernels that can run again: debugger, caches, throughput, GPU, other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.device import Device
+from tinyexplore.execute.threads import estimated_ns, parts_for
+from tinyexplore.explore.analysis.stored import Responses
+from tinyexplore.target import core_count
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.models.caches import CacheModel
+    from tinyexplore.explore.analysis.models.debugger import Debugger
+    from tinyexplore.explore.analysis.models.gpu import GPUView
+    from tinyexplore.explore.analysis.models.lru import Cache
+    from tinyexplore.explore.analysis.models.streams import AddressStream
+    from tinyexplore.explore.analysis.models.throughput import Throughput
+    from tinyexplore.explore.analysis.passes import LLVMPasses, Pipeline
+    from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
+    from tinyexplore.explore.recording.captured import CapturedKernel
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo
+    from tinyexplore.explore.tracefile.trace import Trace
+    from tinyexplore.kernel import Opt
+    from tinyexplore.uop import UOp
+    from tinyexplore.util import Config
+
+
+STACK = re.compile(r"\[(?:r[sb]p|sp)\b")  # an operand on the stack
+
+
+class NotKeptError(RuntimeError):
+    """A requested kernel cannot run again: its Explorer was loaded from a file, or closed."""
+
+
+Opts = tuple[str, ...] | None  # None: as captured
+
+
+@dataclass
+class Stored:
+    """The stored results of a capture's analyses: responses for pages, and verdicts by kernel."""
+
+    responses: Responses = field(default_factory=Responses)
+    """Responses that the pages made afterwards store."""
+    verdicts: dict[int, SpeedVerdict] = field(default_factory=dict)
+    """Verdicts that were computed, by the kernel's number."""
+    passes: dict[tuple[int, Pipeline], LLVMPasses] = field(default_factory=dict)
+    """LLVM's passes by the kernel's number and what LLVM was asked to do."""
+
+
+class KernelAnalyses:
+    """The analyses of one capture's kernels, by their numbers in the trace. `KernelView` is what a user holds."""
+
+    def __init__(
+        self,
+        trace: Callable[[], Trace],
+        captured: Callable[[], Mapping[int, CapturedKernel]],
+        settings: Config,
+        stored: Stored,
+        measure_ceilings: Callable[[], Any],
+        whatif: Callable[[], Any],
+    ) -> None:
+        """
+        Args:
+            trace: returns the trace.
+            captured: returns the kernels that can run again, by number.
+            settings: those of the capture.
+            stored: responses and verdicts that were computed before.
+            measure_ceilings: puts this machine's ceilings into the trace, if they are not there.
+            whatif: returns the branches (`whatif.WhatIf`), which are above this package.
+        """
+        self._trace = trace
+        self._captured_kernels = captured
+        self._settings = settings
+        self.responses = stored.responses
+        self.verdicts = stored.verdicts
+        self._passes = stored.passes
+        self.measure_ceilings = measure_ceilings
+        self._whatif = whatif
+
+    @property
+    def whatif(self) -> Any:
+        """The branches of the capture."""
+        return self._whatif()
+
+    @property
+    def trace(self) -> Trace:
+        """The captured trace."""
+        return self._trace()
+
+    def captured(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
+        """The captured kernel: its program, and with `keep_inputs` its inputs."""
+        number = kernel if isinstance(kernel, int) else kernel.id
+        kernels = self._captured_kernels()
+        captured = kernels.get(number)
+        if captured is not None:
+            return captured
+        if not kernels:
+            raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
+        raise ValueError(
+            f"kernel {number}: the kernels of this capture that can run again are {', '.join(map(str, kernels))}"
+        )
+
+    def captured_of_one_core(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
+        """A captured kernel that one core executes from its first line to its last. NotKeptError for a GPU's kernel."""
+        captured = self.captured(kernel)
+        if captured.spec.target.has_local:
+            raise NotKeptError(
+                f"kernel {captured.number} ({captured.spec.name}) is a GPU's ({captured.spec.target.cpu}). "
+                "This analysis follows one core, and many work-items run the kernel together. Capture it for a CPU, or "
+                "run it on DEVICE=PYTHON, which checks the accesses of all work-items"
+            )
+        return captured
+
+    def debug(
+        self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
+    ) -> Debugger:
+        """Return an `explore.Debugger` of a kernel.
+
+        Args:
+            inputs: a content for each buffer before the run (anything with the buffer protocol, None for zeros), or
+                "generated"; by default the contents that `keep_inputs` stored.
+            item: the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`; numbers left out are 0.
+        """
+        from tinyexplore.explore.analysis.models.debugging import debugger_of
+
+        return debugger_of(self.captured(kernel), inputs, **options)
+
+    def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
+        """Which pieces of `unit` bytes each load and store of a kernel accesses, in order: by default elements."""
+        from tinyexplore.explore.analysis.models.streams import AddressStream
+
+        captured = self.captured_of_one_core(kernel)
+        values = dict(zip(captured.spec.variables, captured.values))
+        return AddressStream(captured.uops, values, unit=unit, contents=captured.contents)
+
+    def caches(
+        self,
+        kernel: int | KernelInfo = 0,
+        opts: Iterable[Opt | str] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> CacheModel:
+        """Simulate a kernel's accesses on its target's caches, or on `caches`. `opts`: these in place of its own; () is
+        none.
+
+        Later pages compare the kernel with itself without opts, or with `opts` if they were given.
+        """
+        opt_texts = None if opts is None else tuple(map(str, opts))
+        model = self.cache_model(kernel, opt_texts, caches)
+        if caches is None:
+            number = self.captured(kernel).number
+            self.responses.compare(number, *(((), None) if opt_texts is None else (None, opt_texts)))
+        return model
+
+    def cache_model(
+        self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
+    ) -> CacheModel:
+        """The cache simulation, without a stored response for pages."""
+        from tinyexplore.explore.analysis.models.microscope import model_of
+
+        captured = self.captured_of_one_core(kernel)
+        device = Device[self.trace.kernels[captured.number].device]
+        return model_of(
+            captured, opts, caches, device.renderer.render if captured.spec.target == device.target else None
+        )
+
+    def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None, target: str = "") -> GPUView:
+        """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
+        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU.
+
+        registers: of a work-item, as its compiler reports (`ptxas -v`), for an occupancy that rests on no estimate; the
+        panel, and pages that are made after, have it so. target: a GPU such as "sm_80" for which the kernel is compiled
+        with the opts that the heuristics choose there; nothing runs.
+        """
+        from tinyexplore.explore.analysis.models.gpu import gpu_view
+
+        captured = self.captured(kernel)
+        number = captured.number
+        view: GPUView | None = self.responses.get("gpu", kernel=number, target=target)
+        if view is None or registers is not None:
+            if target:
+                from tinyexplore.explore.analysis.comparing.translating import captured_for
+
+                captured = captured_for(captured, target, self._settings)
+            view = gpu_view(captured, registers)
+            self.responses.store("gpu", view, kernel=number, target=target)
+        return view
+
+    def gpu_all(self) -> None:
+        """Every kernel of a GPU, for a page, which cannot send requests. It takes no time."""
+        for number, captured in self._captured_kernels().items():
+            if captured.spec.target.has_local and self.trace.kernels[number].same_as is None:
+                self.gpu(number)
+
+    def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
+        """The bottleneck of the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
+        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed.
+
+        `branch`: analyse the kernel of this branch. Later pages contain the result.
+        """
+        from tinyexplore.explore.analysis.models.throughput import throughput
+
+        captured = self.captured(kernel)
+        assembly, uops, time_us = self._captured(captured) if branch is None else self._branched(captured, branch)
+        threads = self._threads_of(captured)
+        clock_ghz = None if time_us is None else self._clock_ghz(captured.spec.target.name)
+        estimate = throughput(
+            assembly,
+            captured.spec.target,
+            uops,
+            time_us,
+            threads=threads,
+            kernel=captured.spec.name,
+            clock_ghz=clock_ghz,
+        )
+        if branch is None and any(STACK.search(instruction.text) for instruction in estimate.instructions):
+            note = self.said_by_llvm(captured.number, "spills")
+            estimate = replace(estimate, notes=(*estimate.notes, note)) if note else estimate
+        self.responses.store(
+            "throughput", estimate, kernel=captured.number, branch=None if branch is None else branch.id
+        )
+        return estimate
+
+    def said_by_llvm(self, number: int, about: str) -> str:
+        """The values that LLVM spills in a kernel ("spills"), or its reason for a loop without vectors ("not
+        vectorized"), as a sentence; "" where it says nothing of them, or does not compile the kernel."""
+        from tinyexplore.explore.analysis.passes import LLVMPassesError
+        from tinyexplore.explore.analysis.passes.quoted import refusal_text, spills_text
+
+        try:
+            passes = self.passes(number)
+        except (ValueError, LLVMPassesError):
+            return ""
+        return spills_text(passes) if about == "spills" else refusal_text(passes)
+
+    def passes(
+        self, kernel: int | KernelInfo = 0, level: str = "", without: tuple[str, ...] = (), cpu: str = ""
+    ) -> LLVMPasses:
+        """LLVM's passes on a kernel. Each pipeline is run once. Later pages contain the result."""
+        from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
+        from tinyexplore.explore.analysis.passes.data import passes_data
+
+        captured = self.captured(kernel)
+        key = (captured.number, Pipeline(level, without, cpu))
+        if key not in self._passes:
+            passes = self._passes[key] = kernel_passes(self.trace, captured.number, captured.spec, key[1])
+            data = passes_data(passes, captured.number)
+            self.responses.store("passes", data, kernel=captured.number, level=level, without=without, cpu=cpu)
+        return self._passes[key]
+
+    def passes_of_slowest(self) -> None:
+        """LLVM's passes of the kernel that takes longest, for a page, which cannot run LLVM."""
+        from tinyexplore.explore.analysis.passes import LLVMPassesError
+
+        times = {run.kernel: run.median_us for run in self.trace.runs}
+        numbers = [number for number in self._captured_kernels() if self.trace.kernels[number].same_as is None]
+        if not numbers:
+            return
+        try:
+            self.passes(max(numbers, key=lambda number: times.get(number, 0.0)))
+        except (ValueError, LLVMPassesError):
+            return  # not LLVM's, or LLVM refused: the panel says so
+
+    def _clock_ghz(self, device: str) -> float | None:
+        """The clock that was measured on the machine of the trace."""
+        from tinyexplore.explore.analysis.machine.table import ceilings
+
+        measured = next((ceiling.rate for ceiling in self.trace.ceilings if ceiling.kind == "clock"), None)
+        return measured or ceilings(device).clock_ghz
+
+    def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
+        """Translate a kernel to other languages and machines, with lines aligned by the nodes of its ast: see
+        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"),
+        machines ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for
+        another.
+
+        Its machine's own text is as it was captured; for every other machine the heuristics choose the opts. What was
+        asked goes with the pages that are made after.
+        """
+        from tinyexplore.explore.analysis.comparing.languages import wanted
+        from tinyexplore.explore.analysis.comparing.translating import translate
+
+        captured = self.captured(kernel)
+        rosetta = translate(captured, wanted(targets), self.trace, self._settings)
+        same_as = self.trace.kernels[captured.number].same_as
+        self.responses.store("rosetta", rosetta, kernel=captured.number if same_as is None else same_as, targets=None)
+        return rosetta
+
+    def translate_all(self) -> None:
+        """Every kernel in every language, those that were requested as they are."""
+        for number in self._captured_kernels():
+            is_stored = self.responses.get("rosetta", kernel=number, targets=None) is not None
+            if self.trace.kernels[number].same_as is None and not is_stored:
+                self.translate(number)
+
+    def _threads_of(self, captured: CapturedKernel) -> int:
+        """The number of threads that shared a run."""
+        info, extent = self.trace.kernels[captured.number], captured.spec.thread_extent
+        threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
+        if extent is None:
+            return 1
+        work_ns = estimated_ns(info.flops, info.bytes_moved, captured.spec.target)
+        return min(threads, max(1, parts_for(extent, work_ns, threads)))
+
+    def _captured(self, captured: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        """The assembly of a kernel, its linear program, and the median of its warm samples."""
+        trace = self.trace
+        same_as = trace.kernels[captured.number].same_as
+        owner = captured.number if same_as is None else same_as
+        listed = [program.lines for program in trace.programs if program.kernel == owner and program.language == "asm"]
+        times = [run.median_us for run in trace.runs if run.kernel == captured.number and run.warm]
+        lines = [line.text for line in listed[0]] if listed else []
+        return _assembly(captured, lines), captured.uops, min(times, default=None)
+
+    def _branched(self, captured: CapturedKernel, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        from tinyexplore.explore.analysis.models.microscope import lowered
+
+        variant = next((kernel for kernel in branch.kernels if kernel.kernel == captured.number), None)
+        if variant is None:
+            raise ValueError(f"branch {branch.id} is not about kernel {captured.number}")
+        listed = next((listing.lines for listing in variant.listings if listing.language == "asm"), ())
+        assembly = _assembly(captured, listed)
+        if branch.edited is not None:  # the loops of a text are unknown
+            return assembly, (), None
+        return assembly, lowered(captured.make_kernel(), variant.opts)[1], variant.median_us
+
+
+def _assembly(captured: CapturedKernel, lines: Sequence[str]) -> Sequence[str]:
+    from tinyexplore.explore.analysis.models.throughput import ThroughputError
+
+    if not lines:
+        raise ThroughputError(
+            f"kernel {captured.number} ({captured.spec.name}) has no assembly, because it is not machine code"
+        )
+    return lines
+
+
+__all__ = ["KernelAnalyses", "NotKeptError", "Stored"]

@@ -1,0 +1,478 @@
+"""The memory microscope: what a kernel's loads and stores do to the caches of its target, by a model.
+
+One core's data caches, each replacing what was used least recently (`lru.py`), on the address stream of the
+linear program (`streams.py`): no prefetching, no other cores. An access of several cache lines counts once for each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from html import escape
+from typing import Any
+
+from tinyexplore.explore.analysis.models.lru import GROUPS, Cache, caches_of, simulator
+from tinyexplore.explore.analysis.models.streams import AddressStream, ProgramAccess, has_numpy
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+
+MOST_TOUCHES = 400_000_000  # some ten seconds
+MOST_INTERPRETED = 300_000  # without NumPy: as long in a browser
+
+
+class TooLong(ValueError):
+    """A kernel accesses memory so often that the model would take minutes: try it on smaller tensors."""
+
+
+@dataclass(frozen=True, repr=False)
+class Traffic(ReadableRow):
+    """Hits of one access, or of several together. `served`: cache lines that each level served, and last in memory.
+
+    `reuse`: accesses by reuse distance, the other lines accessed since the last access to the line: 0, 1, 2-3, 4-7 …,
+    and last the first accesses to a line."""
+
+    served: tuple[int, ...]
+    reuse: tuple[int, ...]
+
+    @property
+    def touches(self) -> int:
+        return sum(self.served)
+
+    def hits(self, level: int = 0) -> int:
+        """Hits in this level (0: L1)."""
+        return self.served[level]
+
+    def misses(self, level: int = 0) -> int:
+        """Misses: accesses that neither this level nor one before it holds."""
+        return sum(self.served[level + 1 :])
+
+    def miss_rate(self, level: int = 0) -> float:
+        """Miss rate: misses / accesses at this level."""
+        came = sum(self.served[level:])
+        return self.misses(level) / came if came else 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        hits = tuple(a + b for a, b in zip(self.served, other.served, strict=True))
+        return Traffic(hits, tuple(a + b for a, b in zip(self.reuse, other.reuse, strict=True)))
+
+
+@dataclass(frozen=True, repr=False)
+class AccessTraffic(ReadableRow):
+    """The traffic of one LOAD or STORE.
+
+    place: its line in the listing.
+    text: that line.
+    buffer: the buffer that it reads or writes.
+    stored: whether it writes.
+    nbytes: bytes of one access.
+    loops: the loops around it, by name.
+    traffic: its accesses and misses.
+    """
+
+    place: int
+    text: str
+    buffer: str
+    stored: bool
+    nbytes: int
+    loops: tuple[str, ...]
+    traffic: Traffic
+
+
+@dataclass(frozen=True, repr=False)
+class AccessTrafficData(ReadableRow):
+    """The traffic of one load or store, as the panel of caches draws it."""
+
+    place: int
+    """Line of the listing."""
+    text: str
+    """The line."""
+    buffer: str
+    """Name of the buffer."""
+    stored: bool
+    """Whether it is a store."""
+    nbytes: int
+    """Bytes of one access."""
+    loops: tuple[str, ...]
+    """Names of the loops around it."""
+    served: tuple[int, ...]
+    """Accesses of cache lines that each level served, memory last."""
+    reuse: tuple[int, ...]
+    """Accesses by reuse distance: see `Traffic`."""
+
+
+@dataclass(frozen=True, repr=False)
+class TileData(ReadableRow):
+    """The cache lines that one pass of the innermost loop accesses."""
+
+    counters: tuple[tuple[str, int], ...]
+    """The loops around it, each with its counter."""
+    buffers: tuple[tuple[str, tuple[int, ...], int], ...]
+    """Of each buffer: name, lines that are accessed, number of its lines."""
+
+
+@dataclass(frozen=True, repr=False)
+class CacheModelData(ReadableRow):
+    """One kernel under its caches, as the panel of caches draws it."""
+
+    name: str
+    """Name of the kernel."""
+    opts: tuple[str, ...]
+    """Its opts."""
+    levels: tuple[str, ...]
+    """The caches, and memory."""
+    caches: tuple[tuple[str, int, int, int], ...]
+    """Of each cache: name, bytes, ways, bytes of a line."""
+    total: Traffic
+    """The traffic of all accesses."""
+    accesses: tuple[AccessTrafficData, ...]
+    """Loads and stores in the order of the listing."""
+    loops: tuple[tuple[str, Traffic], ...]
+    """The traffic inside each loop, outermost first."""
+    lines: tuple[tuple[int, Traffic], ...]
+    """The traffic of each line of the source, from 1."""
+    footprint: tuple[tuple[str, int], ...]
+    """Bytes of each buffer that are accessed."""
+    seconds: float
+    """Duration of the simulation, in seconds."""
+    tile: TileData | None = None
+    """One tile in the middle of the loops; None where there is none."""
+
+
+@dataclass(frozen=True, repr=False)
+class CachesData(ReadableRow):
+    """A kernel under its caches before and after, as the panel of caches draws it."""
+
+    after: CacheModelData
+    """With the opts after."""
+    before: CacheModelData | None = None
+    """With the opts before; None where they are the same."""
+    rows: tuple[tuple[str, str, Traffic | None, Traffic | None], ...] = ()
+    """Counterparts: of a "buffer", "loop" or "line" its name, the traffic before and after."""
+
+
+@dataclass(frozen=True)
+class CacheModel:
+    """The cache simulation of one run of a kernel.
+
+    name: of the kernel.
+    caches: the levels, the nearest first.
+    accesses: the traffic of each LOAD and STORE.
+    total: the traffic of all of them.
+    footprint: bytes of each buffer that the kernel reads or writes.
+    seconds: the time that the simulation took.
+    stream: the addresses that were simulated.
+    source: the lines of the program.
+    opts: of the kernel.
+    """
+
+    name: str
+    caches: tuple[Cache, ...]
+    accesses: tuple[AccessTraffic, ...]
+    total: Traffic
+    footprint: Mapping[str, int]  # bytes of each buffer
+    seconds: float
+    stream: AddressStream = field(repr=False)
+    source: tuple[SourceLine, ...] = field(default=(), repr=False)
+    opts: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels in the order in which an access tries them: the caches, then memory."""
+        return (*(cache.name for cache in self.caches), "memory")
+
+    def by_loop(self) -> dict[str, Traffic]:
+        """The traffic of all accesses inside each loop, outermost first."""
+        by_axis: dict[str, Traffic] = {}
+        for place in self.stream.loop_names:
+            name = self.stream.loop_names[place]
+            inside = [access.traffic for access in self.accesses if name in access.loops]
+            if inside:
+                by_axis[name] = _sum(inside)
+        return by_axis
+
+    def by_line(self) -> dict[int, Traffic]:
+        """The traffic of each line of the source (from 1): of an access that takes several, the last, which does it."""
+        traffic_of = {touch.node: one.traffic for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        lines = {node: number for number, line in enumerate(self.source, 1) for node in line.uops if node in traffic_of}
+        traffics: dict[int, list[Traffic]] = {}
+        for node, number in lines.items():
+            traffics.setdefault(number, []).append(traffic_of[node])
+        return {number: _sum(traffics[number]) for number in sorted(traffics)}
+
+    def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
+        """Of each line of the source that accesses memory: which buffers (stored?), its text, its traffic."""
+        access_of = {touch.node: one for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        rows: list[tuple[Hashable, str, Traffic]] = []
+        for number, traffic in self.by_line().items():
+            line = self.source[number - 1]
+            key = tuple((access_of[node].buffer, access_of[node].stored) for node in line.uops if node in access_of)
+            rows.append((key, line.text.strip(), traffic))
+        return rows
+
+    def by_buffer(self) -> dict[str, Traffic]:
+        """The traffic of each buffer."""
+        names = dict.fromkeys(one.buffer for one in self.accesses)
+        return {name: _sum([access.traffic for access in self.accesses if access.buffer == name]) for name in names}
+
+    def lines_of(self, **counters: int) -> dict[str, list[int]]:
+        """Which cache lines of each buffer are accessed while these loops have these counters: `lines_of(g0=0, g1=3)`
+        is the footprint of one tile. Lines count from the beginning of their buffer."""
+        return lines_touched(self.stream, counters)
+
+    def compare(self, after: CacheModel) -> CacheComparison:
+        """Compare this model (before) with another (after)."""
+        return CacheComparison(self, after)
+
+    def as_data(self) -> CacheModelData:
+        """The data that a view draws, without a tile."""
+        accesses = [
+            AccessTrafficData(
+                access.place,
+                access.text,
+                access.buffer,
+                access.stored,
+                access.nbytes,
+                access.loops,
+                access.traffic.served,
+                access.traffic.reuse,
+            )
+            for access in self.accesses
+        ]
+        return CacheModelData(
+            self.name,
+            tuple(self.opts),
+            self.levels,
+            tuple([(cache.name, cache.nbytes, cache.ways, cache.line_bytes) for cache in self.caches]),
+            self.total,
+            tuple(accesses),
+            tuple(self.by_loop().items()),
+            tuple(self.by_line().items()),
+            tuple(self.footprint.items()),
+            self.seconds,
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._head(), *_columns(self._rows())])
+
+    def _repr_html_(self) -> str:
+        return _html(self._head(), self._rows())
+
+    def _head(self) -> tuple[str, str]:
+        """The traffic with memory, in lines and bytes; then the conditions of the figures."""
+        caches = " · ".join(map(str, self.caches))
+        text = f"{self.name}: {self.total.touches:,} accesses to cache lines; {caches}"
+        return f"read from memory: {memory_text(self)}", text
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [("", "accesses", *self.levels)]
+        rows += [
+            _row(f"{'store' if access.stored else 'load '} {access.text}", access.traffic) for access in self.accesses
+        ]
+        rows += [_row(f"loop {name}", traffic) for name, traffic in self.by_loop().items()]
+        return [*rows, _row("all", self.total)]
+
+
+@dataclass(frozen=True, repr=False)
+class AlignedTraffic(ReadableRow):
+    """The traffic of one thing before and after a change.
+
+    of: "buffer", "loop" or "line" (of the source).
+    name: of that thing.
+    before: None where it did not exist.
+    after: None where it does not exist any more.
+    """
+
+    of: str
+    name: str
+    before: Traffic | None
+    after: Traffic | None
+
+
+@dataclass(frozen=True)
+class CacheComparison:
+    """The same kernel before and after: side by side, level by level."""
+
+    before: CacheModel
+    after: CacheModel
+
+    def rows(self) -> tuple[AlignedTraffic, ...]:
+        """Buffer by buffer, loop by loop (by name, in their order) and line by line (those that access the same
+        buffers, in order)."""
+        one, other = self.before, self.after
+        rows = _aligned("buffer", _named(one.by_buffer()), _named(other.by_buffer()))
+        rows += _aligned("loop", _named(one.by_loop()), _named(other.by_loop()))
+        rows += _aligned("line", one.by_code(), other.by_code())
+        return tuple(rows)
+
+    def as_data(self) -> CachesData:
+        """Both, with what is beside what."""
+        rows = tuple([(row.of, row.name, row.before, row.after) for row in self.rows()])
+        return CachesData(self.after.as_data(), self.before.as_data(), rows)
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._head(), *_columns(self._rows())])
+
+    def _repr_html_(self) -> str:
+        return _html(self._head(), self._rows())
+
+    def _head(self) -> tuple[str, str]:
+        was, now = (model.total.served[-1] for model in (self.before, self.after))
+        opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
+        text = f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})"
+        change = f"{memory_text(self.before)} → {memory_text(self.after)} {_times(was, now)}".rstrip()
+        return f"read from memory: {change}", text
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("", "before", "after", "")]
+        for level, name in reversed(list(enumerate(self.before.levels))):
+            was, now = self.before.total.served[level], self.after.total.served[level]
+            rows.append((name, f"{was:,}", f"{now:,}", _times(was, now)))
+        was, now = self.before.total.touches, self.after.total.touches
+        rows.append(("all", f"{was:,}", f"{now:,}", _times(was, now)))
+        for row in self.rows():
+            was, now = (0 if side is None else side.touches for side in (row.before, row.after))
+            texts = ["–" if side is None else f"{side.touches:,}" for side in (row.before, row.after)]
+            rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _times(was, now)))
+        return rows
+
+
+def model_caches(
+    name: str,
+    uops: Sequence[UOp],
+    target: Target,
+    *,
+    values: Mapping[UOp, int] | None = None,
+    contents: Sequence[Any] | None = None,
+    caches: Sequence[Cache] | None = None,
+    source: Sequence[SourceLine] = (),
+    opts: Iterable[str] = (),
+) -> CacheModel:
+    """Simulate one run of a linear program on the caches of `target`, or on `caches`. The caches are cold at the start.
+
+    `contents`: the contents of its buffers, which are needed if an index depends on loaded values.
+    """
+    begun = time.perf_counter()
+    caches = tuple(caches_of(target) if caches is None else caches)
+    line = caches[0].line_bytes if caches else target.line_bytes
+    stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
+    expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
+    if expected is not None and expected > most:
+        raise TooLong(
+            f"{name} accesses memory about {count_text(expected, 'time')}; at most {most:,} are modelled here"
+        )
+    run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
+    for chunk in stream.chunks():
+        run.run(chunk.lines, chunk.columns)
+    rows = [
+        _access(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
+        for touch, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
+    ]
+    none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
+    total = _sum([none, *(row.traffic for row in rows)])
+    seconds = time.perf_counter() - begun
+    sizes = dict(stream.sizes)
+    return CacheModel(name, caches, tuple(rows), total, sizes, seconds, stream, tuple(source), tuple(opts))
+
+
+def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
+    """The pieces of each buffer that a stream accesses while the loops have these counters."""
+    names = {name: place for place, name in stream.loop_names.items()}
+    if unknown := [name for name in counters if name not in names]:
+        raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
+    fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
+    pieces: list[set[int]] = [set() for _ in stream.accesses]
+    for chunk in stream.restricted(fixed).chunks():
+        columns = chunk.columns.tolist()
+        for row in chunk.lines.tolist():
+            for line, access in zip(row, columns, strict=True):
+                if line >= 0:
+                    pieces[access].add(line)
+    lines: dict[str, list[int]] = {}
+    for access, touch in enumerate(stream.accesses):
+        base = stream.bases[touch.node.src[0].src[0]] // stream.unit
+        pieces_here = {piece - base for piece in pieces[access]}
+        lines[touch.buffer] = sorted({*lines.get(touch.buffer, ()), *pieces_here})
+    return lines
+
+
+def _access(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
+    loops = tuple(stream.loop_names[place] for place in touch.loops)
+    return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
+
+
+def _sum(parts: Sequence[Traffic]) -> Traffic:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
+    return [(name, name, one) for name, one in traffic.items()]
+
+
+def _aligned(
+    of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
+) -> list[AlignedTraffic]:
+    """The rows of both sides. Equal keys share a row, the order of both sides is preserved, and other keys get their
+    own row.
+    """
+    keys = [key for key, _, _ in before], [key for key, _, _ in after]
+    rows: list[AlignedTraffic] = []
+    for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pairs = zip(before[first:end], after[start:stop], strict=True)
+            rows += [AlignedTraffic(of, name, one, other) for (_, _, one), (_, name, other) in pairs]
+            continue
+        rows += [AlignedTraffic(of, name, one, None) for _, name, one in before[first:end]]
+        rows += [AlignedTraffic(of, name, None, other) for _, name, other in after[start:stop]]
+    return rows
+
+
+def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
+    most = traffic.touches or 1
+    shares = [f"{count:,} {100 * count / most:.1f} %" if count else "–" for count in traffic.served]
+    return (name[:60], f"{traffic.touches:,}", *shares)
+
+
+def memory_text(model: CacheModel) -> str:
+    """Cache lines that memory answered, and their bytes."""
+    lines = model.total.served[-1]
+    line_bytes = model.caches[0].line_bytes if model.caches else model.stream.unit
+    return f"{count_text(lines, 'line')}, {count_text(lines * line_bytes, 'byte')}"
+
+
+def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table for a notebook; the first line of `head` is the headline."""
+    first, *more = (escape(text) for text in head)
+    cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join(f"<div>{text}</div>" for text in more)
+    return f"<div><strong>{first}</strong>{lines}<table>{cells}</table></div>"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def _times(was: int, now: int) -> str:
+    if was == now or not was or not now:
+        return ""
+    return f"÷ {was / now:.1f}" if now < was else f"× {now / was:.1f}"
+
+
+__all__ = [
+    "AccessTraffic",
+    "AlignedTraffic",
+    "CacheComparison",
+    "CacheModel",
+    "TooLong",
+    "Traffic",
+    "lines_touched",
+    "model_caches",
+]

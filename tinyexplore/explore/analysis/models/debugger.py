@@ -1,0 +1,576 @@
+"""The kernel debugger: a kernel's linear program, run UOp by UOp on the reference interpreter, forwards and backwards.
+
+A log records the last steps, from which `back` restores registers and memory. To go back further, the debugger runs the
+program again from the start, because each run is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.explore.analysis.models.conditions import Condition, lanes_of, read_condition
+from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram, element_view
+from tinyexplore.explore.analysis.models.stepping_groups import Note, SteppingGroup, waits
+from tinyexplore.explore.recording.describe import operand_name, uops_listing
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.renderer.program import global_buffers, variable_arguments
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.semantics import from_bits
+from tinyexplore.uop.symbolic import value_of
+
+LOG = 50_000  # steps that `back` need not run again
+AROUND = 7  # lines of the listing on each side of the current one, in text
+
+
+class DebuggerError(ValueError):
+    """An invalid request to a debugger. The message says what is valid."""
+
+
+@dataclass(frozen=True)
+class StepAccess:
+    """The memory that a step accesses.
+
+    buffer: its name.
+    stored: whether the step writes.
+    index: the element for each lane, None where the lane is not valid.
+    value: what was read or written.
+    """
+
+    buffer: str
+    stored: bool
+    index: tuple[int | None, ...]
+    value: Any
+
+    def __repr__(self) -> str:
+        places = [place for place in self.index if place is not None]
+        text = "nothing" if not places else str(places[0]) if len(places) == 1 else f"{places[0]}…{places[-1]}"
+        return f"{self.buffer}[{text}] {'←' if self.stored else '→'} {value_text(self.value)}"
+
+
+class Debugger:
+    """One run of a kernel that can stop anywhere.
+
+    `position`: how many steps are done; a step is a UOp that computes, loads, stores, or begins an iteration.
+    `place`: the line in the listing of the UOp done last (None: nothing is done yet). `reason`: why it stopped.
+    `note`: what the reader must know of the inputs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        uops: Sequence[UOp],
+        contents: Sequence[Any],
+        values: Sequence[int] = (),
+        *,
+        log: int = LOG,
+        lines: Sequence[SourceLine] = (),
+        note: str = "",
+        item: Mapping[str, int] | None = None,
+    ) -> None:
+        """`contents`: bytes of each buffer before the run (None: zeros). `lines`: the source, for `run_to(line=…)`.
+        `item`: of a GPU's program, the work-item that is followed, by its numbers (`{"gidx0": 1, "lidx0": 3}`, 0 what
+        is not said; None: a CPU's program)."""
+        self.name = name
+        self.uops = tuple(uops)
+        self._note = note
+        self.most_steps: int | None = None  # limit of one request, so that a view does not wait for long
+        self.values = tuple(values)
+        self.listing = uops_listing(self.uops)
+        self.source = tuple(lines)
+        self.item = None if item is None else self._whole(item)
+        self._program = self._made()
+        self._buffers = global_buffers(self.uops)
+        self._memory = [self._filled(node, content) for node, content in _paired(self._buffers, contents)]
+        self._initial = [bytes(memory) for memory in self._memory]
+        bases = [_base(node) for node in self._buffers]
+        self._views = [element_view(memory, base) for memory, base in zip(self._memory, bases)]
+        places = {node: place for place, node in enumerate(self.uops)}
+        assigned = {place: places[node.src[0]] for place, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
+        self._slots = [assigned.get(place, place) for place in range(len(self.uops))]
+        self._around = list(_loops_around(self.uops))
+        self.names = {
+            operand_name(node, place): place
+            for place, node in enumerate(self.uops)
+            if node.op not in _NAMELESS and node.dtype is not dtypes.void
+        }
+        self._log: deque[tuple[Event, Any]] = deque(maxlen=max(1, log))
+        self._undone: list[list[Any]] = []  # of each STORE undone, what it had stored, the last undone at the end
+        self._begin()
+
+    @property
+    def note(self) -> str:
+        """Remarks for the reader about the followed work-item and the inputs."""
+        if self.item is None:
+            return self._note
+        numbers = ", ".join(f"{name} = {number}" for name, number in self.item.items()) or "0"
+        group = "the others of its group come to each barrier with it, other groups are not run"
+        return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
+
+    def _whole(self, item: Mapping[str, int]) -> dict[str, int]:
+        """All numbers of a work-item. DebuggerError where there is none that has those in `item`."""
+        bindings = dict(zip(variable_arguments(self.uops), self.values))
+        ends = {node.arg: value_of(node.src[0], bindings) for node in self.uops if node.op is Ops.SPECIAL}
+        choices = ", ".join(f"{name} (0 … {ends[name] - 1})" for name in sorted(ends)) or "none"
+        for name, number in item.items():
+            if not 0 <= number < ends.get(name, 0):
+                raise DebuggerError(f"no work-item has {name} = {number}; the numbers of {self.name} are {choices}")
+        return {name: item.get(name, 0) for name in sorted(ends)}
+
+    def _made(self) -> SteppingProgram:
+        if self.item is None:
+            return SteppingProgram(self.name, self.uops)
+        return SteppingGroup(self.name, self.uops, self.item)
+
+    @staticmethod
+    def _filled(node: UOp, content: Any) -> bytearray:
+        assert isinstance(node.dtype, PtrDType)
+        nbytes = node.dtype.size * node.dtype.base.itemsize
+        memory = bytearray(nbytes) if content is None else bytearray(memoryview(content).cast("B"))
+        if len(memory) < nbytes:
+            kind = f"{node.dtype.size} × {node.dtype.base.name}, {nbytes} bytes"
+            raise DebuggerError(f"data{node.arg} is {kind}; {len(memory)} bytes were given")
+        return memory
+
+    def _begin(self) -> None:
+        for memory, initial in zip(self._memory, self._initial):
+            memory[:] = initial
+        ranges = [node for node in self.uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
+        bindings = dict(zip(variable_arguments(self.uops), self.values))
+        stop = value_of(ranges[0].src[0], bindings) if ranges else 0
+        self._events: Iterator[Event] = self._program.start(self._views, self.values, 0, stop)
+        self._registers: list[Any] = [None] * len(self.uops)
+        for node, value in bindings.items():
+            self._registers[self.uops.index(node)] = value
+        self._log.clear()
+        self._undone.clear()
+        self.position = self._frontier = 0
+        self._last: Event | None = None
+        self.ended = False
+        self.error = ""
+        self.reason = "not started"
+
+    # *** going ***
+
+    def step(self, count: int = 1) -> Debugger:
+        """`count` steps forwards."""
+        self._run(None, None, count)
+        return self
+
+    def back(self, count: int = 1) -> Debugger:
+        """`count` steps backwards, to the start at most."""
+        target = max(0, self.position - count)
+        if self._frontier - target <= len(self._log):
+            while self.position > target:
+                self._undo()
+        else:
+            self._begin()
+            self._run(None, None, target)
+        self.reason = "back" if self.position else "at the start"
+        return self
+
+    def restart(self) -> Debugger:
+        """Go back to the start, before the first step."""
+        self._begin()
+        return self
+
+    def finish(self) -> Debugger:
+        """Run to the end."""
+        self._run(None, None, None)
+        return self
+
+    def run_to(self, target: UOp | int | None = None, *, line: int | None = None) -> Debugger:
+        """Forwards until a UOp was done: itself, its line in the listing, or (`line`) one that made this line of the
+        source, from 1. Of a UOp that does nothing alone, the next that does."""
+        stops = {self._next_place(place) for place in self._places_of(target, line)}
+        self._run(frozenset(stops), None, None, f"at line {min(stops)}")
+        return self
+
+    def run_until(self, condition: str | Callable[[Debugger], bool]) -> Debugger:
+        """Forwards until a condition holds: see `conditions.py`, or any function of this Debugger."""
+        if isinstance(condition, str):
+            stop_condition = read_condition(condition, self.uops, self.names)
+            self._run(stop_condition.stops, stop_condition, None, stop_condition.text)
+            return self
+        while not self.ended:
+            self._run(None, None, 1)
+            if not self.ended and condition(self):
+                self.reason = getattr(condition, "__name__", "the condition holds")
+                break
+        return self
+
+    def iteration(self, **counters: int) -> Debugger:
+        """To where these loops have these counters for the first time: `iteration(g0=3, r2=5)`. A number of a
+        work-item's chooses the one that is followed, from its start: `iteration(gidx0=1, r2=5)`."""
+        if self.item is not None and (chosen := {name: counters.pop(name) for name in self.item if name in counters}):
+            self.item = self._whole({**self.item, **chosen})
+            self._program = self._made()
+            self._begin()
+            if not counters:
+                return self
+        loops = {operand_name(node, place): place for place, node in enumerate(self.uops) if node.op is Ops.RANGE}
+        if unknown := [name for name in counters if name not in loops]:
+            raise DebuggerError(f"no loop {', '.join(unknown)}; there are {', '.join(loops) or 'none'}")
+        if not counters:
+            raise DebuggerError(f"iteration(): give the value of a loop counter ({', '.join(loops)})")
+        counter_values = sorted((loops[name], value) for name, value in counters.items())
+        innermost = counter_values[-1][0]
+        if stray := [name for name in counters if loops[name] not in (*self._around[innermost], innermost)]:
+            raise DebuggerError(f"loop {stray[0]} does not enclose {operand_name(self.uops[innermost], innermost)}")
+        if not self._lies_ahead([place for place, _ in counter_values], [value for _, value in counter_values]):
+            self._begin()
+
+        def test(_: Event, registers: Sequence[Any]) -> bool:
+            return all(registers[place] == value for place, value in counter_values)
+
+        text = ", ".join(f"{name}={value}" for name, value in counters.items())
+        self._run(frozenset({innermost}), Condition(text, frozenset(), test), None, text)
+        return self
+
+    def _lies_ahead(self, places: list[int], values: list[int]) -> bool:
+        chain = [*self._around[places[-1]], places[-1]]
+        now = [self._registers[place] for place in places]
+        return places == chain and (self.position == 0 or (None not in now and now < values))
+
+    def _next_place(self, place: int) -> int:
+        reported = [at for at in range(place, len(self.uops)) if not _is_silent(self.uops[at])]
+        if not reported:
+            raise DebuggerError(f"no operation is at or after line {place}")
+        return reported[0]
+
+    def _places_of(self, target: UOp | int | None, line: int | None) -> list[int]:
+        if (target is None) == (line is None):
+            raise DebuggerError("run_to: give a UOp, its line in the listing, or line= of the source")
+        if line is not None:
+            uops_of_line = self.source[line - 1].uops if 0 < line <= len(self.source) else ()
+            if not uops_of_line:
+                raise DebuggerError(f"line {line} of the source has no UOp; the source has {len(self.source)} lines")
+            return [self.uops.index(uops_of_line[0])]
+        if isinstance(target, int):
+            if not 0 <= target < len(self.uops):
+                raise DebuggerError(f"line {target}: this program has lines 0 … {len(self.uops) - 1}")
+            return [target]
+        if target not in self.uops:
+            raise DebuggerError(f"{target!r} is not in this program")
+        return [self.uops.index(target)]
+
+    def events(self) -> Iterator[Event]:
+        """The events of a run of its own, from the start; afterwards the debugger stands at its start again."""
+        self._begin()
+        yield from self._events
+        self._begin()
+
+    # *** the loop that does it ***
+
+    def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
+        """Forwards until an event at `stops` for which `condition` holds (None: any), or `most` steps are done."""
+        test = None if condition is None else condition.test
+        is_bounded = most is None and self.most_steps is not None
+        most = self.most_steps if is_bounded else most
+        goal = math.inf if most is None else self.position + most
+        while self.position < self._frontier:  # undone before
+            if self.position >= goal:
+                self.reason = "step"
+                return
+            event = self._redo()
+            if stops is not None and event[0] in stops and (test is None or test(event, self._registers)):
+                self.reason = why
+                return
+        self.reason = why or "step"
+        if self.ended or self.position >= goal:
+            self.reason = "step" if not self.ended else self.error or "at the end"
+            return
+        self._run_new(stops, test, goal)
+        if is_bounded and not self.ended and self.position >= goal:
+            self.reason = f"paused after {count_text(most or 0, 'step')}; call it again to continue"
+
+    def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
+        registers, slots, keep = self._registers, self._slots, self._log.append
+        count, event = self._frontier, self._last
+        stops_at: Sequence[bool] = [stops is not None and place in stops for place in range(len(slots))]
+        try:
+            for event in self._events:
+                slot = slots[event[0]]
+                keep((event, registers[slot]))
+                registers[slot] = event[1]
+                count += 1
+                if stops_at[event[0]] and (test is None or test(event, registers)):
+                    return
+                if count >= goal:
+                    return
+            self.ended, self.reason = True, "at the end"
+        except Exception as error:
+            self.ended = True
+            self.error = self.reason = f"{type(error).__name__} in line {self._place_of(error)}: {error}"
+        finally:
+            self.position = self._frontier = count
+            self._last = event
+
+    def _place_of(self, error: BaseException) -> int | None:
+        tb = error.__traceback__
+        while tb is not None:
+            if tb.tb_frame.f_code.co_filename == self._program.file:
+                return self._program.place_of_line(tb.tb_lineno)
+            tb = tb.tb_next
+        return None
+
+    def _entry(self, position: int) -> tuple[Event, Any]:
+        return self._log[position - self._frontier]
+
+    def _undo(self) -> None:
+        event, before = self._entry(self.position - 1)
+        if self.uops[event[0]].op is Ops.STORE:
+            view = self._view_of(event)
+            lanes = [lane for lane in range(len(event[4])) if event[4][lane] is not None]
+            self._undone.append([(event[2] + lane, view[event[2] + lane]) for lane in lanes])
+            for lane in lanes:
+                view[event[2] + lane] = event[4][lane]
+        for memory, place, old, _ in reversed(_by_others(event)):
+            memory[place] = old
+        self._registers[self._slots[event[0]]] = before
+        self.position -= 1
+        self._last = self._entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
+        if self._last is None and self.position:  # the log ends here
+            target = self.position
+            self._begin()
+            self._run(None, None, target)
+
+    def _redo(self) -> Event:
+        event, _ = self._entry(self.position)
+        self._registers[self._slots[event[0]]] = event[1]
+        if self.uops[event[0]].op is Ops.STORE:
+            view = self._view_of(event)
+            for place, value in self._undone.pop():
+                view[place] = value
+        for memory, place, _, new in _by_others(event):
+            memory[place] = new
+        self.position += 1
+        self._last = event
+        return event
+
+    def _view_of(self, event: Event) -> memoryview:
+        base = self.uops[event[0]].src[0].src[0]
+        if base.op is Ops.DEFINE_LOCAL:
+            scratch: memoryview = self._registers[self.uops.index(base)]
+            return scratch
+        return self._views[self._buffers.index(base)]
+
+    # *** looking ***
+
+    @property
+    def place(self) -> int | None:
+        """The line in the listing of the UOp done last."""
+        return None if self._last is None else self._last[0]
+
+    @property
+    def uop(self) -> UOp | None:
+        """The UOp done last."""
+        return None if self._last is None else self.uops[self._last[0]]
+
+    @property
+    def slot(self) -> int | None:
+        """The line whose value the step gave: its own, of an ASSIGN that of the accumulator."""
+        return None if self._last is None else self._slots[self._last[0]]
+
+    @property
+    def nest(self) -> dict[str, tuple[str, ...]]:
+        """All loops of the program in order, each with those around it, outermost first; of a GPU's program first the
+        numbers of its work-items."""
+        ranges = [place for place, node in enumerate(self.uops) if node.op is Ops.RANGE]
+        names = {place: operand_name(self.uops[place], place) for place in ranges}
+        return {name: () for name in self.item or ()} | {
+            names[place]: tuple(names[outer] for outer in self._around[place]) for place in ranges
+        }
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes of the program's widest vector."""
+        return max((node.dtype.count for node in self.uops if isinstance(node.dtype, DType)), default=1)
+
+    @property
+    def value(self) -> Any:
+        """The value of the last UOp: a number, a list of lanes, or for a STORE the stored value."""
+        return None if self._last is None else self._last[1]
+
+    @property
+    def loops(self) -> dict[str, int]:
+        """The numbers of the work-item that is followed, if it is one, and the counters of the loops around the current
+        line, outermost first."""
+        item = dict(self.item or {})
+        if self._last is None:
+            return item
+        place = self._last[0]
+        open_now = [*self._around[place], *([place] if self.uops[place].op is Ops.RANGE else [])]
+        return item | {operand_name(self.uops[at], at): self._registers[at] for at in open_now}
+
+    @property
+    def registers(self) -> dict[str, Any]:
+        """The value that each name of the listing has now; what was not computed yet is not there."""
+        now = {name: self._registers[place] for name, place in self.names.items()}
+        return {name: value for name, value in now.items() if value is not None}
+
+    def lane(self, lane: int) -> dict[str, Any]:
+        """One lane of every register that has it."""
+        vectors = {name: value for name, value in self.registers.items() if isinstance(value, list)}
+        return {name: value[lane] for name, value in vectors.items() if lane < len(value)}
+
+    @property
+    def accesses(self) -> tuple[StepAccess, ...]:
+        """The memory access of the current step: none or one."""
+        return () if self._last is None else tuple(self._access(self._last))
+
+    def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
+        """The last `count` accesses up to here, as far as the log goes, the last one first."""
+        accesses: list[StepAccess] = []
+        place = self.position - 1
+        while place >= 0 and self._frontier - place <= len(self._log) and len(accesses) < count:
+            accesses += self._access(self._entry(place)[0])
+            place -= 1
+        return tuple(accesses)
+
+    def _access(self, event: Event) -> Iterator[StepAccess]:
+        node = self.uops[event[0]]
+        if notes := _by_others(event):
+            yield from self._others_stored(notes)
+        if node.op not in (Ops.LOAD, Ops.STORE):
+            return
+        base = node.src[0].src[0]
+        mask, lanes = event[3], range(lanes_of(node))
+        valid = mask if isinstance(mask, list) else [True if mask is None else mask] * len(lanes)
+        index = tuple(event[2] + lane if valid[lane] else None for lane in lanes)
+        yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
+
+    def _others_stored(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
+        """The stores of other work-items before the barrier, as one Access for each memory."""
+        for name, (view, dtype) in self._views_by_name().items():
+            stored = {place: value for memory, place, _, value in notes if memory is view}
+            if stored:
+                index, values = tuple(sorted(stored)), [stored[place] for place in sorted(stored)]
+                yield StepAccess(name, True, index, numbers_of(values, dtype))
+
+    @property
+    def buffers(self) -> dict[str, int]:
+        """The buffers and scratch memory that exist now, and how many elements each has."""
+        return {name: len(view) for name, (view, _) in self._views_by_name().items()}
+
+    def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
+        views = {operand_name(node, 0): (view, _base(node)) for node, view in zip(self._buffers, self._views)}
+        for place, node in enumerate(self.uops):
+            if node.op is Ops.DEFINE_LOCAL and self._registers[place] is not None:
+                views[operand_name(node, place)] = (self._registers[place], _base(node))
+        return views
+
+    def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
+        """The present content of a buffer, as numbers: `read("data1", 0, 8)`."""
+        views = self._views_by_name()
+        if buffer not in views:
+            raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
+        view, dtype = views[buffer]
+        return numbers_of(view[start : None if count is None else start + count].tolist(), dtype)
+
+    def memory(self, buffer: str) -> bytes:
+        """The present content of a buffer, as bytes."""
+        views = self._views_by_name()
+        if buffer not in views:
+            raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
+        return views[buffer][0].tobytes()
+
+    # *** showing ***
+
+    def state(self, lane: int | None = None) -> dict[str, Any]:
+        """The debugger's state as plain data for a view. `lane`: of vectors, only this one."""
+
+        def chosen(value: Any) -> Any:
+            return value[lane] if isinstance(value, list) and lane is not None and lane < len(value) else value
+
+        return {
+            "position": self.position,
+            "place": self.place,
+            "ended": self.ended,
+            "reason": self.reason,
+            "error": self.error,
+            "loops": [[name, value] for name, value in self.loops.items()],
+            "registers": [
+                [self.names[name], name, value_text(chosen(value))] for name, value in self.registers.items()
+            ],
+            "accesses": [
+                [access.buffer, access.stored, list(access.index), value_text(access.value)] for access in self.accesses
+            ],
+        }
+
+    def __repr__(self) -> str:
+        counters = " ".join(f"{name}={value}" for name, value in self.loops.items())
+        head = f"{self.name} · step {self.position:,} · {counters or 'no loop'} · {self.reason}"
+        current = self.place
+        first = max(0, (current or 0) - AROUND)
+        shown = range(first, min(len(self.listing), first + 2 * AROUND + 1))
+        width = min(64, max((len(self.listing[place].text) for place in shown), default=0))
+        lines = [head, *([self.note] if self.note else [])]
+        for place in shown:
+            mark = "▶" if place == current else " "
+            value = self._registers[place] if self.uops[place].dtype is not dtypes.void else None
+            if place == current:
+                value = self.value
+            text = "" if value is None or isinstance(value, memoryview) else f"  = {value_text(value)}"
+            lines.append(f"{mark} {self.listing[place].text:<{width}}{text}".rstrip())
+        lines += [f"  {access!r}" for access in self.accesses]
+        return "\n".join(lines)
+
+
+_NAMELESS = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
+
+
+def _is_silent(node: UOp) -> bool:
+    """Whether a UOp is no step."""
+    return node.op in _NAMELESS and not waits(node)
+
+
+def _by_others(event: Event) -> Sequence[Note]:
+    """Stores of other work-items before the barrier at which they met this one."""
+    return event[2] if len(event) == 3 else ()
+
+
+def numbers_of(raw: list[Any], dtype: DType) -> list[Any]:
+    """Elements as the interpreter has them, as numbers."""
+    by_bits = dtype in dtypes.floats and isinstance(raw[0] if raw else 0.0, int) and dtype not in dtypes.fp8s
+    return [from_bits(bits, dtype) for bits in raw] if by_bits else raw
+
+
+def value_text(value: Any) -> str:
+    """A value in few characters; of a vector its first lanes."""
+    if isinstance(value, list):
+        lanes = ", ".join(value_text(lane) for lane in value[:8])
+        return f"[{lanes}{', …' if len(value) > 8 else ''}]"
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return "scratch memory" if isinstance(value, memoryview) else str(value)
+
+
+def _base(node: UOp) -> DType:
+    assert isinstance(node.dtype, PtrDType)
+    return node.dtype.base
+
+
+def _paired(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[tuple[UOp, Any]]:
+    if len(contents) != len(buffers):
+        raise DebuggerError(f"this program takes {len(buffers)} buffers; {len(contents)} were given")
+    return zip(buffers, contents)
+
+
+def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
+    """The places of the loops around each line, outermost first."""
+    open_loops: list[int] = []
+    for place, node in enumerate(uops):
+        if node.op is Ops.ENDRANGE:
+            open_loops.pop()
+        yield tuple(open_loops)
+        if node.op is Ops.RANGE:
+            open_loops.append(place)
+
+
+__all__ = ["StepAccess", "Debugger", "DebuggerError", "value_text"]

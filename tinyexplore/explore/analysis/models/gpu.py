@@ -1,0 +1,272 @@
+"""Analysis of a GPU's kernel: its grid and groups, the requests of a warp at each load and store, and the occupancy.
+
+Every warp of one group, in the middle of the grid, is simulated, in the first and the middle step of the loops around
+an access (`warps.py`); one of them is shown, lane by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.analysis.models.gpu_picture import gpu_svg
+from tinyexplore.explore.analysis.models.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
+from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess, WarpAccessData
+from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpRequest, Warps, loops_around
+from tinyexplore.explore.recording.captured import CapturedKernel
+from tinyexplore.explore.recording.describe import operand_name, uops_listing
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.target import GPUS, GPUTarget
+from tinyexplore.uop import Ops, UOp
+
+MOST_WARPS = 8  # of a group that are simulated
+
+
+@dataclass(frozen=True, repr=False)
+class GPUData(ReadableRow):
+    """A GPU's kernel, as the panel of warps draws it."""
+
+    kernel: str
+    """Name of the kernel."""
+    target: str
+    """The GPU."""
+    warp: int
+    """Lanes of a warp."""
+    grid: tuple[int, ...]
+    """Work-groups by dimension, the fastest first."""
+    group: tuple[int, ...] | None
+    """Work-items of a group by dimension; None: the runtime chooses."""
+    at: tuple[int, ...]
+    """The group whose accesses are shown."""
+    says: str
+    """The grid, as text."""
+    accesses: tuple[WarpAccessData, ...]
+    """Loads and stores in the order of the listing."""
+    shared_bytes: int
+    """Shared memory of a group, in bytes."""
+    occupancy: OccupancyData | None
+    """How many groups a multiprocessor holds; None where that is not known."""
+    why: str
+    """Why the occupancy is not known."""
+
+
+@dataclass(frozen=True, repr=False)
+class GPUView(ReadableRow):
+    """A kernel on a GPU. Dimensions are in the order of the grid, the fastest first.
+
+    name: of the kernel.
+    target: the GPU.
+    warp: work-items that run in step.
+    grid: groups in each dimension.
+    group: work-items of a group in each dimension; None: the runtime chooses.
+    at: the group that is shown.
+    accesses: the LOADs and STOREs, each for one warp.
+    shared_bytes: shared memory of a group.
+    occupancy: None where it is unknown.
+    why: why there is no occupancy, "" where there is.
+    warps: the schedule of warps, None where it was not simulated.
+    """
+
+    name: str
+    target: str
+    warp: int
+    grid: tuple[int, ...]
+    group: tuple[int, ...] | None
+    at: tuple[int, ...]
+    accesses: tuple[WarpAccess, ...]
+    shared_bytes: int
+    occupancy: Occupancy | None = None
+    why: str = ""
+    warps: Warps | None = field(default=None, repr=False)
+
+    @property
+    def items(self) -> int:
+        """The work-items of a group; of a warp, where the runtime makes the groups."""
+        return prod(self.group) if self.group is not None else self.warp
+
+    @property
+    def says(self) -> str:
+        """The grid as text."""
+        if self.group is None:
+            return f"{_times(self.grid)} work-items, in groups that the runtime makes"
+        warps = -(-self.items // self.warp)
+        idle = warps * self.warp - self.items
+        left = f", {count_text(idle, 'lane')} of the last idle" if idle else ""
+        groups = f"{_times(self.grid)} group{'s' if prod(self.grid) != 1 else ''}"
+        return f"{groups} of {_times(self.group)} work-items: {count_text(warps, 'warp')} of {self.warp} in each{left}"
+
+    @property
+    def rows(self) -> list[tuple[WarpAccess, int]]:
+        """The accesses, those that do the same (an unrolled loop has many) once, with how many they are."""
+        alike_accesses: dict[tuple[Any, ...], list[WarpAccess]] = {}
+        for access in self.accesses:
+            alike_accesses.setdefault(
+                (access.stored, access.buffer, access.loops, *access.figures, access.says), []
+            ).append(access)
+        return [(alike[0], len(alike)) for alike in alike_accesses.values()]
+
+    def request(self, place: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
+        """What another warp asks at the access in this line of the listing, in other steps of the loops around it
+        (`r2=5`; 0 where a loop is not named)."""
+        if self.warps is None:
+            raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
+        around = {at: (node, loops) for at, node, loops in loops_around(self.warps.uops)}
+        if place not in around:
+            raise ValueError(
+                f"line {place} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
+            )
+        node, loops = around[place]
+        places = {operand_name(loop, 0): loop for loop in loops}
+        unknown = sorted(counters.keys() - places.keys())
+        if unknown:
+            raise ValueError(
+                f"no loop {', '.join(unknown)} around line {place}; there are {', '.join(places) or 'none'}"
+            )
+        counters_by_node = {places[name]: value for name, value in counters.items()}
+        return self.warps.request(node, group or self.at, warp, counters_by_node)
+
+    def as_data(self) -> GPUData:
+        """The data that the panel draws."""
+        occupancy = None if self.occupancy is None else self.occupancy.as_data()
+        accesses = tuple([access.as_data() for access in self.accesses])
+        return GPUData(
+            kernel=self.name,
+            target=self.target,
+            warp=self.warp,
+            grid=self.grid,
+            group=self.group,
+            at=self.at,
+            says=self.says,
+            accesses=accesses,
+            shared_bytes=self.shared_bytes,
+            occupancy=occupancy,
+            why=self.why,
+        )
+
+    def svg(self) -> str:
+        """The whole as a static picture."""
+        return gpu_svg(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.svg()}
+
+    def __str__(self) -> str:
+        """The grid, a line for the accesses that do the same, and the occupancy."""
+        rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
+        for one, count in self.rows:
+            times = f"× {count}" if count > 1 else ""
+            kind = "store" if one.stored else "load"
+            rows.append((str(one.place), kind, one.buffer, times, *one.figures, one.says))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        last = self.why if self.occupancy is None else self.occupancy.says
+        occupancy = self.occupancy
+        about = "" if occupancy is None or occupancy.known else "about "
+        register_note = "" if occupancy is None else f" ({about}{occupancy.registers} registers a work-item)"
+        return "\n".join([f"{self.name} on {self.target}: {self.says}", *lines, f"{last}{register_note}"])
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return " × ".join(map(str, sizes))
+
+
+def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
+    """The GPU view of a captured kernel. ValueError for a CPU's kernel. registers: of a work-item, where a compiler
+    reported.
+    """
+    target = captured.spec.target
+    if not target.has_local:
+        raise ValueError(
+            f"kernel {captured.number} ({captured.spec.name}) is for a CPU ({target.cpu}), which has no work-groups. "
+            'Capture it for a GPU, for example with explore(f, target="sm_80")'
+        )
+    uops = captured.uops
+    values: Mapping[UOp, int] = dict(zip(captured.spec.variables, captured.values))
+    warps = Warps(uops, target.warp, values, captured.contents)
+    at = tuple(size // 2 if warps.group is not None else 0 for size in warps.grid)
+    lines = source_lines(captured)
+    accesses = tuple(_accesses(warps, at, lines))
+    gpu = GPUS.get(target.cpu)
+    occupancy_found = (
+        occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
+    )
+    why = "" if occupancy_found is not None else _why_not(gpu, warps.group)
+    shared = shared_memory(uops)
+    words = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
+    return GPUView(
+        captured.spec.name,
+        words,
+        target.warp,
+        warps.grid,
+        warps.group,
+        at,
+        accesses,
+        shared,
+        occupancy_found,
+        why,
+        warps,
+    )
+
+
+def _why_not(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
+    if group is None:
+        return "no occupancy: the runtime chooses the groups"
+    named = "this device" if gpu is None else gpu.words
+    return f"no occupancy: the resources of a multiprocessor of {named} are unknown; TARGET=sm_80, say, names a GPU"
+
+
+def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
+    """For each load and store the line of the program that does it: the last that has it."""
+    texts: dict[UOp, str] = {}
+    for line in captured.spec.lines:
+        for node in line.uops:
+            if node.op in (Ops.LOAD, Ops.STORE):
+                texts[node] = line.text.strip()
+    return texts
+
+
+def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
+    listing = uops_listing(warps.uops)
+    for place, node, loops in loops_around(warps.uops):
+        memory = node.src[0].src[0]
+        dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
+        space = "shared" if memory.op is Ops.DEFINE_LOCAL else "global"
+        facts: dict[str, Any] = {
+            "place": place,
+            "text": listing[place].text.split(None, 1)[1],
+            "source": lines.get(node, ""),
+            "buffer": operand_name(memory, 0),
+            "space": space,
+            "stored": node.op is Ops.STORE,
+            "nbytes": dtype.count * dtype.scalar.itemsize,
+            "loops": tuple(operand_name(loop, 0) for loop in loops),
+        }
+        try:
+            requests = list(_requests(warps, at, node, loops))
+        except DataDependentWarp as error:
+            yield WarpAccess(**facts, shown=None, note=str(error))
+            continue
+        regular = [request for request in requests if request.active]
+        yield WarpAccess(
+            **facts,
+            shown=(regular or requests)[0],
+            requests=len(regular),
+            segments=sum(one.segments for one in regular),
+            least=sum(one.least for one in regular),
+            used_bytes=sum(one.used_bytes for one in regular),
+            degree=max((one.degree for one in regular if one.shared), default=1),
+        )
+
+
+def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
+    """The memory requests of a group's warps, in the first and the middle steps of the loops."""
+    middle = {loop: loop.size // 2 for loop in loops}
+    for counters in ({}, middle) if any(middle.values()) else ({},):
+        for warp in range(min(MOST_WARPS, warps.warps)):
+            yield warps.request(node, at, warp, counters)
+
+
+__all__ = ["GPUView", "WarpAccess", "gpu_view"]

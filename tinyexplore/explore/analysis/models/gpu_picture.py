@@ -1,0 +1,158 @@
+"""A GPU's kernel as a static picture: the grid, a group with its warps, and what a warp asks of memory by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Protocol
+
+from tinyexplore.explore.analysis.models.occupancy import Occupancy
+from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+
+MARGIN, ROW = 20.0, 30.0
+SIDE = 16  # groups, and work-items, that are drawn along each dimension
+CELL = 7.0
+PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
+COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
+PLACES = (MARGIN, MARGIN + 34, MARGIN + 156, MARGIN + 300, MARGIN + 366, MARGIN + 436, MARGIN + 488)
+WIDTH = 720.0
+MOST_ROWS = 40
+
+
+class DrawnGPUKernel(Protocol):
+    """The data that the picture shows of a kernel. A `GPUView` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def warp(self) -> int: ...
+
+    @property
+    def grid(self) -> tuple[int, ...]: ...
+
+    @property
+    def group(self) -> tuple[int, ...] | None: ...
+
+    @property
+    def at(self) -> tuple[int, ...]: ...
+
+    @property
+    def says(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def occupancy(self) -> Occupancy | None: ...
+
+    @property
+    def rows(self) -> list[tuple[WarpAccess, int]]: ...
+
+
+def gpu_svg(view: DrawnGPUKernel) -> str:
+    """The grid and the group above, a row for the accesses that do the same below."""
+    parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
+    top = 64.0
+    at = view.at if view.group is not None else ()
+    parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
+    if view.group is not None:
+        parts += cells(view.group, MARGIN + 148, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
+    limits = view.occupancy
+    for number, line in enumerate([view.why] if limits is None else occupancy_lines(view)):
+        parts.append(
+            text(
+                MARGIN + 390, top + 8 + 17 * number, line, size=11, shade="ink2" if limits is None or number else "ink"
+            )
+        )
+    y = top + SIDE * CELL + 52
+    parts += [text(x, y - 20, title, size=11, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
+    rows = view.rows
+    for one, count in rows[:MOST_ROWS]:
+        kind = "store" if one.stored else "load"
+        parts.append(text(PLACES[0], y, str(one.place), size=11, mono=True))
+        parts.append(text(PLACES[1], y, f"{kind} {one.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True))
+        parts += dots(one, PLACES[2], y - 14)
+        parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], one.figures)]
+        parts.append(text(PLACES[6], y, shortened(one.says, 38), size=11))
+        y += ROW
+    if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
+        parts.append(
+            text(
+                MARGIN,
+                y,
+                f"{count_text(left, 'more load or store', 'more loads and stores')} not drawn",
+                size=11,
+                shade="ink2",
+            )
+        )
+    return document(WIDTH, y + 4, f"{view.name} on {view.target}", str(view), parts)
+
+
+def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
+    """The number of groups that a multiprocessor holds, and the limit of each resource, as text."""
+    limits = view.occupancy
+    assert limits is not None
+    rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in limits.limits]
+    return [f"{limits.share:.0%} occupancy, bound by {limits.limit}", *rows]
+
+
+def cells(
+    sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
+) -> list[str]:
+    """A plane of cells, its first dimension to the right, and the planes of a third below each other; `chosen` filled,
+    or every second warp. Of a large one the part around what is chosen."""
+    across, down = [*sizes, 1][0], prod(sizes[1:])
+    is_line = down == 1 and across > SIDE  # it goes on in the next row
+    columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
+    own = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
+    at = (own % across, own // across) if chosen and not is_line else (0, 0)
+    left, top = (max(0, min(size - SIDE, place - SIDE // 2)) for size, place in zip((across, down), at))
+    if is_line:
+        left = top = 0
+    parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=11, shade="ink2")]
+    colour = COLOURS["memory"]
+    for row in range(min(rows, SIDE)):
+        for column in range(columns):
+            number = row * columns + column if is_line else (row + top) * across + column + left
+            if is_line and number >= across:
+                break
+            is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == own
+            look = 'class="g-memory"' if is_lit else 'class="cell"'
+            fill = (
+                f'fill="{colour.light_fill}" stroke="{colour.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
+            )
+            place = f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
+            parts.append(f"<rect {look} {place} {fill}/>")
+    if columns * min(rows, SIDE) < across * down:
+        parts.append(text(x + columns * CELL + 4, y + 8, "…", size=11, shade="ink2"))
+    return parts
+
+
+def dots(one: WarpAccess, x: float, y: float) -> list[str]:
+    """The address of each lane, from left to right, as high as it is far: neighbours are a flat line."""
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
+    parts = [f'<rect class="cell" {place} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
+    if one.shown is None or not one.shown.active:
+        return parts
+    lanes = one.shown.addresses
+    first = min(one.shown.active)
+    far = max(4096, max(one.shown.active) - first + one.nbytes)
+    colour = COLOURS["memory"]
+    for lane, address in enumerate(lanes):
+        if address is not None:
+            at = x + 3 + lane * (PLOT_WIDTH - 8) / max(1, len(lanes) - 1)
+            high = y + PLOT_HEIGHT - 4 - (address - first) / far * (PLOT_HEIGHT - 8)
+            parts.append(
+                f'<circle class="g-memory" cx="{at:.1f}" cy="{high:.1f}" r="1.5" fill="{colour.light_fill}" '
+                f'stroke="{colour.light}"/>'
+            )
+    return parts
+
+
+__all__ = ["gpu_svg"]

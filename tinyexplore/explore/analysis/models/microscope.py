@@ -1,0 +1,56 @@
+"""Builds the cache model of a captured kernel, with its own opts or with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tinyexplore.codegen import lower
+from tinyexplore.explore.analysis.models.caches import CacheModel, model_caches
+from tinyexplore.explore.analysis.models.lru import Cache
+from tinyexplore.explore.analysis.opts import to_opt
+from tinyexplore.explore.recording.captured import CapturedKernel
+from tinyexplore.explore.recording.drafts import opt_text
+from tinyexplore.kernel import Kernel, Opt, apply_opt
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.uop import UOp
+
+
+def model_of(
+    captured: CapturedKernel,
+    opts: Iterable[Opt | str] | None = None,
+    caches: Sequence[Cache] | None = None,
+    render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
+) -> CacheModel:
+    """The caches of one run of `kept`; with `opts`, of the program that it would be with these.
+
+    `render` gives that program its source, so that lines have traffic, too.
+    """
+    spec, kernel = captured.spec, captured.make_kernel()
+    bindings = dict(zip(spec.variables, captured.values))
+    if opts is None:
+        uops, source, name, applied = captured.uops, spec.lines, spec.name, kernel.applied
+    else:
+        other, uops = lowered(kernel, opts)
+        name, applied = other.name, other.applied
+        source = () if render is None else render(name, uops).lines
+    return model_caches(
+        name,
+        uops,
+        spec.target,
+        values=bindings,
+        contents=captured.contents,
+        caches=caches,
+        source=source,
+        opts=map(opt_text, applied),
+    )
+
+
+def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
+    """`kernel` with `opts` in place of its own, and its linear program."""
+    other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
+    for opt in opts:
+        other = apply_opt(other, to_opt(opt) if isinstance(opt, str) else opt)
+    return other, tuple(lower(other))
+
+
+__all__ = ["lowered", "model_of"]

@@ -1,0 +1,209 @@
+"""Steps one work-item of a GPU's program; the others of its group follow to each barrier.
+
+Each work-item is a generator over watched memory, as in the emulator (`runtime/emulator.py`). The stepped one yields an
+event for each UOp. When it reaches a barrier, the others run to the same barrier. Their stores are an Event of the
+barrier, which can be undone and repeated. Other groups do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram, SteppingWriter
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.renderer.program import Launch, is_group_barrier, is_shared
+from tinyexplore.renderer.python import WorkItemWriter
+from tinyexplore.runtime.emulator import DivergenceError, Items, Stop, Watched, fresh, past_cores, places_of
+from tinyexplore.target import TENSOR_CORES
+from tinyexplore.target.tensor_cores import multiplied
+from tinyexplore.uop import Ops, UOp
+
+# memory, the element, the old and the new value
+Note = tuple[memoryview, int, Any, Any]
+Stepped = Generator[Event, Any, None]
+
+
+def waits(node: UOp) -> bool:
+    """Whether a UOp involves several work-items: a barrier or a tensor core."""
+    return node.op is Ops.WMMA or is_group_barrier(node)
+
+
+class SteppingItemWriter(SteppingWriter, WorkItemWriter):
+    """Writes what one work-item does as a generator of Events, and of what it wants of others: its place, and before a
+    tensor core also (the core, A, B, C)."""
+
+    def write_node(self, node: UOp) -> None:
+        if is_group_barrier(node):
+            self.line(f"yield ({self.places[node]},)")
+        elif node.op is Ops.WMMA:
+            operands = ", ".join(self.operand(src) for src in node.src)
+            self.line(f"{self.variable(node)} = yield {self.places[node]}, {node.arg!r}, {operands}")
+            self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
+        else:
+            super().write_node(node)
+
+    def view(self, memory: UOp) -> str:
+        is_watched = memory.op is Ops.DEFINE_GLOBAL or is_shared(memory)
+        return f"{self.operand(memory)}.view" if is_watched else self.operand(memory)
+
+    def told(self, node: UOp) -> list[str]:
+        return [self.view(node)] if node.op is Ops.DEFINE_LOCAL else super().told(node)
+
+
+class NotedMemory(Watched):
+    """Memory whose stores by others than `followed` are written down."""
+
+    def __init__(self, view: memoryview, name: str, items: Items, followed: int, notes: list[Note]) -> None:
+        super().__init__(view, name, items)
+        self.followed = followed
+        self.notes = notes
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        if self.items.now == self.followed:
+            super().__setitem__(place, value)
+            return
+        before = self.view[place]
+        super().__setitem__(place, value)
+        self.notes.append((self.view, place, before, self.view[place]))
+
+
+class SteppingGroup(SteppingProgram):
+    """`uops` as work-item `item` goes through them: the numbers that it has, by the names of SPECIALs (else 0)."""
+
+    writer = SteppingItemWriter
+
+    def __init__(self, name: str, uops: Sequence[UOp], item: Mapping[str, int]) -> None:
+        super().__init__(name, uops)
+        self.name = name
+        self.item = item
+        self.launch = Launch.of(self.uops)
+        self.shared = [node for node in self.uops if is_shared(node)]
+        self.specials = [node.arg for node in self.uops if node.op is Ops.SPECIAL]
+        cores = [TENSOR_CORES[node.arg] for node in self.uops if node.op is Ops.WMMA]
+        self.lanes = cores[0].lanes if cores else 1
+
+    def start(
+        self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
+    ) -> Iterator[Event]:
+        """RaceError, DivergenceError: as the emulator finds them, among the work-items of this group."""
+        return _WorkGroup(self, views, values).events()
+
+
+class _WorkGroup:
+    """A group running, one of whose work-items is followed."""
+
+    def __init__(self, program: SteppingGroup, views: Sequence[memoryview], values: Sequence[int]) -> None:
+        self.program = program
+        grid, group = program.launch.sizes(values), program.launch.group
+        self.items = items = Items(program.name, grid, group)
+        outer = _number(program.item, "idx" if group is None else "gidx", grid)
+        self.followed = outer * items.size + _number(program.item, "lidx", group or ())
+        self.notes: list[Note] = []
+        buffers = [self._noted(view, f"data{place}") for place, view in enumerate(views)]
+        self.shared = [self._noted(fresh(node.dtype), str(node.arg)) for node in program.shared]
+        self.at_work: dict[int, Stepped] = {}
+        for inner, local in enumerate(places_of(group or ())):
+            indices = {**program.item, **{f"lidx{place}": step for place, step in enumerate(local)}}
+            numbers = [indices.get(name, 0) for name in program.specials]
+            self.at_work[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
+        self.ahead: dict[int, Stop] = {}  # lanes that a tensor core let go on, and where they came to
+
+    def _noted(self, view: memoryview, name: str) -> NotedMemory:
+        return NotedMemory(view, name, self.items, self.followed, self.notes)
+
+    def events(self) -> Iterator[Event]:
+        """Those of the work-item that is followed; where it waits, the others come as far first."""
+        own, sent = self.at_work.pop(self.followed), None
+        others = {number: self._stops(item) for number, item in self.at_work.items()}
+        first = self.followed - self.followed % self.items.size
+        warp = first + (self.followed - first) // self.program.lanes * self.program.lanes
+        lanes = range(warp, warp + self.program.lanes)
+        while True:
+            self.items.now = self.followed
+            try:
+                event = own.send(sent)
+            except StopIteration:
+                return
+            sent = None
+            if (
+                not waits(self.program.uops[event[0]]) or len(event) == 2
+            ):  # a core's result is recorded as any other value
+                yield event
+            elif len(event) == 1:
+                self._meet(event[0], others, lanes)
+                for memory in self.shared:
+                    memory.forget()
+                yield event[0], f"with {count_text(len(others), 'other')}", self._noted_now()
+            else:
+                results = self._multiply(event, {number: others[number] for number in lanes if number in others}, lanes)
+                self.items.now = self.followed
+                place, value = own.send(results[lanes.index(self.followed)])
+                yield place, value, self._noted_now()
+
+    def _noted_now(self) -> list[Note]:
+        notes = list(self.notes)
+        self.notes.clear()
+        return notes
+
+    def _stops(self, item: Stepped) -> Generator[Stop, Any, None]:
+        """A work-item without reports: only what it waits for."""
+        sent = None
+        while True:
+            try:
+                event = item.send(sent)
+            except StopIteration:
+                return
+            sent = None
+            if waits(self.program.uops[event[0]]) and len(event) != 2:
+                sent = yield event[0] if len(event) == 1 else event
+
+    def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
+        """The next barrier or tensor core of a work-item; None if it has ended. `sent`: the result of a tensor core."""
+        if sent is None and number in self.ahead:
+            return self.ahead.pop(number)
+        self.items.now = number
+        try:
+            return item.send(sent)
+        except StopIteration:
+            return None
+
+    def _meet(self, place: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
+        """Run all work-items to the barrier at `place`."""
+        stops = {number: self._next_stop(number, item) for number, item in others.items() if number in lanes}
+        rest = [number for number in others if number not in lanes]
+        for start in range(0, len(rest), self.program.lanes):
+            warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
+            stops |= past_cores(self.items, warp, self.program.lanes)
+        self._check(place, stops)
+
+    def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
+        """The result of the tensor core in each lane of the warp; all lanes but the followed one continue."""
+        stops = {number: self._next_stop(number, item) for number, item in others.items()}
+        places = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
+        self._check(event[0], places)
+        stops[self.followed] = event
+        a, b, c = ([stops[number][place] for number in lanes] for place in (2, 3, 4))
+        results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)
+        for number, item in others.items():
+            self.ahead[number] = self._next_stop(number, item, results[lanes.index(number)])
+        return results
+
+    def _check(self, place: int, stops: Mapping[int, Stop]) -> None:
+        """DivergenceError where not all `stops` are at `place`."""
+        for number, stop in stops.items():
+            if stop != place:
+                does = "has ended" if stop is None else "waits elsewhere"
+                name = self.items.name
+                raise DivergenceError(
+                    f"kernel {self.program.name}: work-item {name(self.followed)} waits in line {place}, and work-item "
+                    f"{name(number)} of its group {does}"
+                )
+
+
+def _number(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
+    """Which one of all it is, its first number the fastest."""
+    return sum(item.get(f"{name}{place}", 0) * prod(sizes[:place]) for place in range(len(sizes)))
+
+
+__all__ = ["Note", "SteppingGroup", "waits"]

@@ -1,0 +1,463 @@
+"""The cost of a kernel's busiest loop on the CPU's ports, and its bottleneck, by LLVM's models (`llvm-mca`).
+
+Three bounds of one iteration, in cycles: the busiest port, the instructions that can begin in a cycle, and what the
+simulation takes, which is more than either only where an instruction waits for the result of another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.models.ports import port_words
+from tinyexplore.explore.analysis.models.throughput_data import Bound, ThroughputData
+from tinyexplore.explore.analysis.models.throughput_picture import bounds, throughput_svg
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow, Table
+from tinyexplore.target import Target
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.util.config import getenv
+
+HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
+NOT_IN_A_BROWSER = (
+    "llvm-mca is a native program, which no browser starts. A page has the results that its notebook requested "
+    "before, by view.kernels[0].throughput()"
+)
+ITERATIONS = 500  # simulated: how the first ones differ no longer shows
+NEAR = 1.1  # cycles this close to a bound are explained by it
+FAR = 2.0  # a model that is off by more names no bottleneck
+# substitutes with the same features for CPUs that a version of llvm-mca does not know
+IN_THEIR_PLACE = (
+    ("+avx512f", ("sapphirerapids", "icelake-server", "skylake-avx512")),
+    ("+avx2", ("alderlake", "skylake", "haswell")),
+    ("+sve", ("neoverse-n2", "a64fx", "neoverse-n1")),
+)
+BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"}
+
+
+class ThroughputError(RuntimeError):
+    """A kernel without a loop to analyse, or a missing `llvm-mca`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class InstructionCost(ReadableRow):
+    """An instruction of the loop.
+
+    text: in assembly.
+    uops: micro-operations.
+    latency: cycles until its result is ready.
+    reciprocal_throughput: cycles between two of its kind.
+    ports: the cycles for which it keeps each port busy.
+    line: its line in the listing, from 0; None where it is unknown.
+    """
+
+    text: str
+    uops: int
+    latency: int
+    reciprocal_throughput: float
+    ports: dict[str, float]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Throughput(ReadableRow):
+    """A loop in the model of a CPU.
+
+    lines: the first and the last line in the listing, None where they are unknown.
+    instructions: of one iteration.
+    cycles: of one iteration, as simulated.
+    reciprocal_throughput: LLVM's figure for the block, without dependencies, in cycles.
+    port_cycles: the cycles of the busiest port.
+    front_end_cycles: the fewest cycles in which its instructions can begin.
+    bound: the bottleneck; "unknown" where the measurement differs by more than 2×.
+    reason: why, as text.
+    cpu: the modeled CPU.
+    tool: the program that simulated it.
+    measured_cycles: of one iteration, by the time of a run; None where it is unknown, and `notes` say why.
+    notes: remarks for the reader.
+    kernel: its name.
+    """
+
+    lines: tuple[int, int] | None
+    instructions: tuple[InstructionCost, ...]
+    cycles: float
+    reciprocal_throughput: float
+    port_cycles: dict[str, float]
+    front_end_cycles: float
+    bound: Bound
+    reason: str
+    cpu: str
+    tool: str
+    measured_cycles: float | None = None
+    notes: tuple[str, ...] = field(default=())
+    kernel: str = ""
+
+    def as_data(self) -> ThroughputData:
+        """The data that the panel draws."""
+        instructions = [
+            (
+                instruction.text,
+                instruction.uops,
+                instruction.latency,
+                tuple(sorted(instruction.ports.items())),
+                instruction.line,
+            )
+            for instruction in self.instructions
+        ]
+        return ThroughputData(
+            self.kernel,
+            self.lines,
+            tuple(instructions),
+            self.cycles,
+            tuple([(name, cycles) for name, cycles in self.port_cycles.items() if cycles]),
+            self.front_end_cycles,
+            self.bound,
+            self.reason,
+            self.cpu,
+            self.tool,
+            self.measured_cycles,
+            self.notes,
+        )
+
+    def svg(self) -> str:
+        """The loop as a static picture."""
+        return throughput_svg(self.as_data())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.svg()}
+
+    def _repr_html_(self) -> str:
+        rows = tuple((words, f"{cycles:,.2f} cycles") for words, cycles in bounds(self.as_data()))
+        notes = (self.reason, f"{self.cpu}, {self.tool}. print() lists the instructions.")
+        return Table(self.in_words(), ("bound", "an iteration takes"), rows, notes).html()
+
+    def in_words(self) -> str:
+        return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
+
+    def __str__(self) -> str:
+        """The loop as a table, the busiest ports first, and its bottleneck."""
+        ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda item: -item[1]) if cycles]
+        width = max((len(one.text) for one in self.instructions), default=0)
+        head = " ".join(f"{name:>8.8}" for name in ports)
+        rows = [f"{'':{width}}  uops  latency  {head}"]
+        for instruction in self.instructions:
+            cells = " ".join(f"{instruction.ports.get(name, 0) or '':>8.4}" for name in ports)
+            rows.append(
+                f"{instruction.text:{width}}  {instruction.uops:>4}  {instruction.latency:>7}  {cells}".rstrip()
+            )
+        rows.append(f"{self.cycles:.2f} cycles an iteration on {self.cpu} ({self.tool}): {self.reason}")
+        if self.measured_cycles is not None:
+            rows.append(f"{self.measured_cycles:.2f} cycles an iteration as measured")
+        return "\n".join([*rows, *self.notes])
+
+
+def find_tool() -> str:
+    """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
+    if sys.platform == "emscripten":
+        raise ThroughputError(NOT_IN_A_BROWSER)
+    path = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
+    if path is None:
+        raise ThroughputError(HOW_TO_GET_IT)
+    return path
+
+
+@cache
+def _known_cpus(tool: str, arch: str) -> frozenset[str]:
+    words = _run(tool, [f"-mtriple={arch}", "-mcpu=help"], "").stderr
+    return frozenset(re.findall(r"^  (\S+) +- Select the", words, re.MULTILINE))
+
+
+@cache
+def _version(tool: str) -> str:
+    match = re.search(r"LLVM version (\S+)", _run(tool, ["--version"], "").stdout)
+    return f"llvm-mca {match[1]}" if match else "llvm-mca"
+
+
+def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([tool, *arguments], input=text, capture_output=True, encoding="utf-8", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ThroughputError(f"{tool} does not answer: {error}") from None
+
+
+def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
+    """The CPU to be modelled, and a word on it where that is another than the target's; `known`: those of the tool."""
+    if target.cpu in cpus_known:
+        return target.cpu, ""
+    have = set(target.features.split(","))
+    similar = [cpu for feature, cpus in IN_THEIR_PLACE if feature in have for cpu in cpus if cpu in cpus_known]
+    chosen = similar[0] if similar else BY_ARCH[target.arch]
+    return chosen, f"{target.cpu} is unknown to this llvm-mca; {chosen} is used instead"
+
+
+def analyse(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
+    """The instructions in `lines` (labels are left out) as the body of a loop, again and again, on `cpu`."""
+    tool = tool or find_tool()
+    body = [line.strip() for line in lines if line[:1] == " "]
+    if not body:
+        raise ThroughputError("the loop has no instruction to analyze")
+    head = ".intel_syntax noprefix\n" if arch == "x86_64" else ""
+    options = [f"-mtriple={arch}", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-json"]
+    done = _run(tool, options, head + "\n".join(body) + "\n")
+    start = done.stdout.find("{")
+    try:
+        data: dict[str, Any] = json.loads(done.stdout[start:]) if start >= 0 else {}
+        region = data.get("CodeRegions", [data])[0]
+        result = _read(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        words = (done.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
+        raise ThroughputError(f"{_version(tool)} cannot analyze this loop: {words}") from None
+    return result
+
+
+def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
+    summary, names = region["SummaryView"], machine["Resources"]
+    texts = [" ".join(text.split()) for text in region["Instructions"]]
+    ports: list[dict[str, float]] = [{} for _ in texts]
+    totals = {name: 0.0 for name in names}
+    for one in region["ResourcePressureView"]["ResourcePressureInfo"]:
+        place, name, used = one["InstructionIndex"], names[one["ResourceIndex"]], float(one["ResourceUsage"])
+        if place < len(texts):  # the last are the sums
+            ports[place][name] = ports[place].get(name, 0.0) + used
+            totals[name] += used
+    costs = tuple(
+        InstructionCost(
+            text,
+            description["NumMicroOpcodes"],
+            description["Latency"],
+            float(description["RThroughput"] or 0.0),
+            ports[place],
+        )
+        for place, (text, description) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
+    )
+    cycles = summary["TotalCycles"] / summary["Iterations"]
+    front = sum(cost.uops for cost in costs) / summary["DispatchWidth"]
+    bound, reason = _bound(cycles, totals, front, summary["DispatchWidth"])
+    return Throughput(
+        lines=None,
+        instructions=costs,
+        cycles=round(cycles, 3),
+        reciprocal_throughput=float(summary["BlockRThroughput"]),
+        port_cycles={name: round(used, 3) for name, used in totals.items()},
+        front_end_cycles=round(front, 3),
+        bound=bound,
+        reason=reason,
+        cpu=cpu,
+        tool=tool,
+    )
+
+
+def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
+    """The bottleneck of a loop: "dependencies", "ports" or "front end", and why."""
+    busiest = max(ports, key=lambda name: ports[name])
+    if cycles > NEAR * max(ports[busiest], front):
+        least = max(ports[busiest], front)
+        return "dependencies", f"instructions wait for each other's results; without that it took {least:.2f}"
+    if ports[busiest] >= front:
+        names = [port_words(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
+        return "ports", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} busy {ports[busiest]:.2f} cycles"
+    return "front end", f"{width} instructions begin in a cycle at most, which takes {front:.2f}"
+
+
+def throughput(
+    assembly: Sequence[str],
+    target: Target,
+    uops: Sequence[UOp] = (),
+    time_us: float | None = None,
+    *,
+    threads: int = 1,
+    tool: str = "",
+    kernel: str = "",
+    clock_ghz: float | None = None,
+) -> Throughput:
+    """The busiest loop of a kernel. assembly: its listing; uops: its linear program, time_us: the median of its
+    samples, threads: how many shared it, clock_ghz: the measured clock of a core, for the measured cycles.
+    ThroughputError where it has no loop, or there is no `llvm-mca`."""
+    tool = tool or find_tool()
+    weights = loop_weights(uops)
+    depth = max((depth for depth, _ in weights), default=0)
+    body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
+    if not body:
+        raise ThroughputError("this kernel's assembly has no loop")
+    cpu, note = model_for(target, _known_cpus(tool, target.arch))
+    result = analyse([assembly[place] for place in body], target.arch, cpu, tool)
+    unrolled = loop_of_program([assembly[place] for place in body], uops)[2]
+    measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
+    used = [name for name, cycles in result.port_cycles.items() if cycles and port_words(name) != name]
+    legend = "; ".join(f"{name}: {port_words(name)}" for name in used)
+    result = replace(
+        result,
+        lines=(body[0], body[-1]),
+        instructions=_placed(result.instructions, assembly, body),
+        measured_cycles=measured,
+        notes=tuple(text for text in (note, why, legend) if text),
+        kernel=kernel,
+    )
+    return checked(result)
+
+
+def checked(result: Throughput) -> Throughput:
+    """The result without a bottleneck, if model and measurement differ by more than 2x."""
+    measured = result.measured_cycles
+    if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
+        return result
+    reason = (
+        f"the model takes {result.cycles:.3g} cycles, the measurement {measured:.3g}, so the model names no bottleneck"
+    )
+    if measured > result.cycles:
+        reason += ": it assumes that every load hits L1, and excludes memory, waiting for threads and the launch"
+    return replace(result, bound="unknown", reason=reason)
+
+
+def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
+    """The innermost loops of a linear program in order: how deep each lies, and its steps times the nodes in it."""
+    weights: list[tuple[int, float]] = []
+    stack: list[tuple[float, int]] = []  # steps, nodes
+    is_inner = False
+    for node in common_path(uops):
+        if node.op is Ops.RANGE:
+            size = node.src[0].arg if node.src[0].op is Ops.CONST else 1
+            stack.append((size * (stack[-1][0] if stack else 1), 0))
+            is_inner = True
+        elif node.op is Ops.ENDRANGE and stack:
+            steps, nodes = stack.pop()
+            if is_inner:
+                weights.append((len(stack) + 1, float(steps * nodes)))
+            is_inner = False
+        elif stack:
+            stack[-1] = (stack[-1][0], stack[-1][1] + 1)
+    return weights
+
+
+def common_path(uops: Sequence[UOp]) -> list[UOp]:
+    """A linear program without the loops over few values, as that of `sin` for large arguments."""
+    path: list[UOp] = []
+    skipped: UOp | None = None
+    for node in uops:
+        if skipped is None and node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE:
+            skipped = node
+        elif skipped is None:
+            path.append(node)
+        elif node.op is Ops.ENDRANGE and node.src[0] is skipped:
+            skipped = None
+    return path
+
+
+_POINTED = {"zmmword": 64, "ymmword": 32, "xmmword": 16, "qword": 8, "dword": 4, "word": 2, "byte": 1}
+_OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p)")
+
+
+def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, float, float]:
+    """The innermost loop of the linear program that a loop of the assembly is: its place among them, its steps, and how
+    many of these one iteration of the assembly does.
+
+    It is the busiest loop, or the busiest of those whose bytes an iteration accesses a whole number of times.
+    """
+    touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
+    loops = _inner_loops(uops)
+    if not loops:
+        return 0, 1.0, 1.0
+    order = sorted(range(len(loops)), key=lambda place: -loops[place][0])
+    for place in order:
+        steps, nbytes = loops[place]
+        times = round(touched / nbytes) if nbytes else 0
+        if times >= 1 and abs(touched / nbytes - times) < 0.1:
+            return place, steps, float(times)
+    return order[0], loops[order[0]][0], 1.0
+
+
+def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
+    """The innermost loops in order: how often each runs in all, and the bytes that a step accesses."""
+    found: list[tuple[float, int]] = []
+    stack: list[tuple[float, int]] = []
+    is_inner = False
+    for node in common_path(uops):
+        if node.op is Ops.RANGE:
+            size = node.src[0].arg if node.src[0].op is Ops.CONST else 1
+            stack.append((float(size * (stack[-1][0] if stack else 1)), 0))
+            is_inner = True
+        elif node.op is Ops.ENDRANGE and stack:
+            if is_inner:
+                found.append(stack[-1])
+            stack.pop()
+            is_inner = False
+        elif stack and node.op in (Ops.LOAD, Ops.STORE) and node.src[0].op is Ops.INDEX:
+            dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
+            steps, nbytes = stack[-1]
+            stack[-1] = (steps, nbytes + dtype.scalar.itemsize * dtype.count)
+    return found
+
+
+def _placed(
+    costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
+) -> tuple[InstructionCost, ...]:
+    """The instructions with their lines, where each line of the loop is one."""
+    lines = [place for place in body if assembly[place][:1] == " "]
+    if len(lines) != len(costs):
+        return costs  # a directive is no instruction
+    return tuple(replace(cost, line=line) for cost, line in zip(costs, lines, strict=True))
+
+
+def measured_cycles(
+    uops: Sequence[UOp],
+    time_us: float | None,
+    threads: int = 1,
+    clock_ghz: float | None = None,
+    unrolled: float = 1.0,
+) -> tuple[float | None, str]:
+    """Cycles of one iteration of the assembly's busiest loop, by the median time and the measured clock; how that is
+    estimated, or why it cannot be. threads: that share the kernel's THREAD axis; unrolled: how many iterations of the
+    linear program one iteration of the assembly does."""
+    if time_us is None or not uops:
+        return None, ""
+    if clock_ghz is None:
+        return None, "no cycles were measured: the clock of this CPU was not measured"
+    loops: list[UOp] = []
+    most = 0
+    for node in common_path(uops):
+        if node.op is Ops.RANGE:
+            loops.append(node)
+            if any(loop.src[0].op is not Ops.CONST for loop in loops):
+                return None, "no cycles were measured: the sizes of its loops are known only when it runs"
+            most = max(most, prod(loop.src[0].arg for loop in loops))
+        elif node.op is Ops.ENDRANGE:
+            loops.pop()
+    if most == 0:
+        return None, ""
+    each = most
+    if any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops):
+        each = -(-most // threads)
+    on = f" on each of {threads} threads" if each != most else ""
+    how = (
+        f"measured: {time_us:.3g} µs × {clock_ghz:.2f} GHz / {count_text(each, 'iteration')}{on} of the linear program"
+    )
+    if unrolled > 1:
+        how += f" × {unrolled:.3g}, which LLVM merged into one"
+    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{how}; the time of a call is in it"
+
+
+__all__ = [
+    "HOW_TO_GET_IT",
+    "NOT_IN_A_BROWSER",
+    "InstructionCost",
+    "Throughput",
+    "ThroughputError",
+    "analyse",
+    "checked",
+    "common_path",
+    "find_tool",
+    "loop_of_program",
+    "loop_weights",
+    "measured_cycles",
+    "model_for",
+    "throughput",
+]

@@ -1,0 +1,58 @@
+"""The throughput of a loop as a static picture: its instructions, the ports that each keeps busy, its bounds."""
+
+from __future__ import annotations
+
+from tinyexplore.explore.analysis.models.throughput_data import ThroughputData
+from tinyexplore.explore.tracefile.pictures.sheets import Column, sheet_svg
+
+MOST_PORTS = 12  # columns; the busiest
+LEAST_SHOWN = 0.005  # cycles
+
+
+def throughput_svg(result: ThroughputData) -> str:
+    """A row for each instruction and one for their sums, a column for each port that is used, the busiest first; then
+    the bounds, and what was measured."""
+    port_cycles = dict(sorted(result.ports, key=lambda port: -port[1])[:MOST_PORTS])
+    rows: list[tuple[str, ...]] = []
+    for instruction, uops, latency, keeps_busy, _ in result.instructions:
+        used = [_cycles(dict(keeps_busy).get(name, 0.0)) for name in port_cycles]
+        rows.append((instruction, str(uops), str(latency), *used))
+    all_uops = sum(uops for _, uops, _, _, _ in result.instructions)
+    rows.append(("all of it", str(all_uops), "", *map(_cycles, port_cycles.values())))
+    blank = ("",) * (len(port_cycles) + 2)
+    rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(result)]
+    columns = (
+        Column("instruction", mono=True),
+        Column("µops", right=True),
+        Column("latency", right=True),
+        *(Column(name, right=True) for name in port_cycles),
+    )
+    title = f"{result.kernel or 'loop'}: {result.cycles:.2f} cycles an iteration, {bound_words(result.bound)}"
+    note = f"{result.reason} · {result.cpu}, {result.tool}"
+    return sheet_svg(title, columns, rows, note)
+
+
+def bounds(result: ThroughputData) -> list[tuple[str, float]]:
+    """The cycles of one iteration: lower bounds, simulated and measured."""
+    rows = [
+        ("the busiest port", max((cycles for _, cycles in result.ports), default=0.0)),
+        ("the front end", result.front_end),
+        ("simulated", result.cycles),
+    ]
+    if result.measured is not None:
+        rows.append(("measured", result.measured))
+    return rows
+
+
+def bound_words(bound: str) -> str:
+    """ "bound by ports", "bound by the front end"; where the measurement contradicts the model, no bottleneck."""
+    if bound == "unknown":
+        return "The measurement contradicts the model, so no bottleneck is named"
+    return "bound by the front end" if bound == "front end" else f"bound by {bound}"
+
+
+def _cycles(value: float) -> str:
+    return f"{value:.2f}" if value >= LEAST_SHOWN else ""
+
+
+__all__ = ["bound_words", "bounds", "throughput_svg"]

@@ -1,0 +1,153 @@
+"""The loads and stores of a GPU's kernel: the memory requests of a warp at each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tinyexplore.explore.analysis.models.warps import WarpRequest
+from tinyexplore.explore.tracefile.readable import ReadableRow
+
+
+@dataclass(frozen=True, repr=False)
+class WarpAccessData(ReadableRow):
+    """A load or store of a GPU's kernel, as the panel of warps draws it."""
+
+    place: int
+    """Line of the listing."""
+    text: str
+    """The line."""
+    source: str
+    """The line of the source that does it."""
+    buffer: str
+    """Name of the buffer."""
+    space: Literal["global", "shared"]
+    """The memory."""
+    stored: bool
+    """Whether it is a store."""
+    nbytes: int
+    """Bytes of one lane."""
+    loops: tuple[str, ...]
+    """Names of the loops around it."""
+    lanes: tuple[int | None, ...]
+    """Address of each lane of the first warp, in bytes; None for a lane that accesses nothing."""
+    banks: tuple[int, ...]
+    """Accesses of each bank of shared memory."""
+    segments: int
+    """Segments of 32 bytes that the first warp accesses."""
+    lines: int
+    """Cache lines that the first warp accesses."""
+    requests: int
+    """Requests of all warps that were followed."""
+    mean: float
+    """Segments of a request, on average."""
+    least: float
+    """Segments that would do, on average."""
+    efficiency: float | None
+    """Bytes that lanes use / bytes that move; None of shared memory."""
+    degree: int
+    """Accesses of the busiest bank in one request."""
+    says: str
+    """The access pattern, as text."""
+    advice: str
+    """What would improve it; "" where nothing has to be improved."""
+
+
+@dataclass(frozen=True, repr=False)
+class WarpAccess(ReadableRow):
+    """One LOAD or STORE of a kernel on a GPU.
+
+    place: its line in the listing of UOps.
+    text: that line.
+    source: the line of the program that does it.
+    buffer: the buffer that it reads or writes.
+    space: the memory.
+    stored: whether it writes.
+    nbytes: bytes of one access.
+    loops: the loops around it, by name.
+    shown: the request of the first warp in the first step; None where that depends on loaded values.
+    requests: how many requests were read.
+    segments: the segments that memory transfers for all of them.
+    least: the fewest segments that would do.
+    used_bytes: bytes that some lane needs.
+    degree: the largest bank conflict of shared memory; 1 for none.
+    note: why `shown` is None, else "".
+    """
+
+    place: int
+    text: str
+    source: str
+    buffer: str
+    space: Literal["global", "shared"]
+    stored: bool
+    nbytes: int
+    loops: tuple[str, ...]
+    shown: WarpRequest | None
+    requests: int = 0
+    segments: int = 0
+    least: int = 0
+    used_bytes: int = 0
+    degree: int = 1
+    note: str = ""
+
+    @property
+    def efficiency(self) -> float | None:
+        """Used bytes / transferred bytes; None for shared memory, and if it is unknown."""
+        return self.used_bytes / (32 * self.segments) if self.segments and self.space == "global" else None
+
+    @property
+    def says(self) -> str:
+        """The judgement as text."""
+        return self.shown.says if self.shown is not None else self.note
+
+    @property
+    def advice(self) -> str:
+        """What could be done about it; "" where nothing has to be."""
+        if self.degree > 1:
+            return (
+                f"The busiest bank answers {self.degree} times instead of once: rows of the tile that are a few words "
+                "longer (STAGE pads them), or vectors along a row, spread the words over the banks."
+            )
+        if self.requests and self.segments > self.least:
+            moved, enough = self.segments / self.requests, self.least / self.requests
+            return (
+                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighbouring lanes should take "
+                "neighbours. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
+                "STAGE a tile."
+            )
+        return ""
+
+    @property
+    def figures(self) -> tuple[str, str, str]:
+        """Segments a request, the share of the bytes that is used, and what the busiest bank does."""
+        if not self.requests:
+            return "", "", ""
+        if self.space == "shared":
+            return "", "", f"{self.degree}-way" if self.degree > 1 else "free"
+        share = f"{100 * self.efficiency:.3g}%" if self.efficiency is not None else ""
+        return f"{self.segments / self.requests:.4g} of {self.least / self.requests:.4g}", share, ""
+
+    def as_data(self) -> WarpAccessData:
+        """The data that the panel draws."""
+        request, requests = self.shown, self.requests
+        return WarpAccessData(
+            place=self.place,
+            text=self.text,
+            source=self.source,
+            buffer=self.buffer,
+            space=self.space,
+            stored=self.stored,
+            nbytes=self.nbytes,
+            loops=self.loops,
+            lanes=tuple(request.addresses) if request is not None else (),
+            banks=tuple(request.banks()) if request is not None and request.shared else (),
+            segments=request.segments if request is not None else 0,
+            lines=request.lines if request is not None else 0,
+            requests=requests,
+            mean=self.segments / requests if requests else 0,
+            least=self.least / requests if requests else 0,
+            efficiency=self.efficiency,
+            degree=self.degree,
+            says=self.says,
+            advice=self.advice,
+        )

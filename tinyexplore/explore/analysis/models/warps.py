@@ -1,0 +1,254 @@
+"""The addresses of a warp: where each of its lanes reads or stores, how memory answers, and which banks are hit.
+
+Work-items that execute in lockstep are a warp (AMD: a wave). The addresses of its lanes at one load are one request.
+Memory transfers segments of 32 bytes; four segments are a line of 128 bytes. Shared memory has 32 banks, a word of 4
+bytes wide, of which each answers one word at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tinyexplore.dtype import DType, PtrDType
+from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.renderer.program import Launch, global_buffers, is_shared
+from tinyexplore.renderer.python import memory_format
+from tinyexplore.uop import OpGroups, Ops, UOp
+from tinyexplore.uop.semantics import scalar_function
+
+SEGMENT, LINE = 32, 128  # bytes
+BANKS, WORD = 32, 4
+Lanes = tuple[int | None, ...]
+
+
+class DataDependentWarp(ValueError):
+    """An address of a warp that depends on loaded values, which takes the kernel's inputs (`keep_inputs`)."""
+
+
+@dataclass(frozen=True, repr=False)
+class WarpRequest(ReadableRow):
+    """The addresses of a warp at one load or store.
+
+    addresses: the address of each lane, in bytes from the start of the memory; None where the lane is masked.
+    nbytes: bytes of one lane.
+    shared: whether the access goes to shared memory.
+    """
+
+    addresses: Lanes
+    nbytes: int
+    shared: bool = False
+
+    @property
+    def used_bytes(self) -> int:
+        """The number of different bytes that the lanes use."""
+        return len({at + byte for at in self.active for byte in range(self.nbytes)})
+
+    @property
+    def active(self) -> list[int]:
+        """The addresses of the lanes that are not masked."""
+        return [at for at in self.addresses if at is not None]
+
+    def blocks(self, size: int) -> int:
+        """The number of aligned blocks of `size` bytes that the access spans."""
+        return len({piece for at in self.active for piece in range(at // size, (at + self.nbytes - 1) // size + 1)})
+
+    @property
+    def segments(self) -> int:
+        return self.blocks(SEGMENT)
+
+    @property
+    def lines(self) -> int:
+        return self.blocks(LINE)
+
+    @property
+    def least(self) -> int:
+        """The segments that as many consecutive bytes would span."""
+        return -(-self.used_bytes // SEGMENT)
+
+    @property
+    def efficiency(self) -> float:
+        """Used bytes / bytes of the segments that move."""
+        return self.used_bytes / (self.segments * SEGMENT) if self.active else 1.0
+
+    def banks(self) -> list[int]:
+        """The largest number of different words of each bank in one cycle. Lanes of 8 bytes are served in two cycles,
+        lanes of 16 bytes in four."""
+        at_a_time = BANKS // max(1, self.nbytes // WORD)
+        most = [0] * BANKS
+        for first in range(0, len(self.addresses), at_a_time):
+            words: set[int] = set()
+            for at in self.addresses[first : first + at_a_time]:
+                if at is not None:
+                    words.update(range(at // WORD, (at + self.nbytes - 1) // WORD + 1))
+            for bank in range(BANKS):
+                most[bank] = max(most[bank], sum(word % BANKS == bank for word in words))
+        return most
+
+    @property
+    def degree(self) -> int:
+        """How many times the busiest bank has to answer: 1 is no conflict."""
+        return max(1, *self.banks())
+
+    @property
+    def stride(self) -> int | None:
+        """The distance between neighbouring lanes, in bytes; None if it is not constant."""
+        pairs = zip(self.addresses, self.addresses[1:])
+        steps = {b - a for a, b in pairs if a is not None and b is not None}
+        return steps.pop() if len(steps) == 1 else None
+
+    def runs(self) -> list[int]:
+        """The bytes of each run of addresses that lie one behind the other."""
+        sizes: list[int] = []
+        end = None
+        for at in sorted(set(self.active)):
+            if at == end:
+                sizes[-1] += self.nbytes
+            else:
+                sizes.append(self.nbytes)
+            end = at + self.nbytes
+        return sizes
+
+    @property
+    def says(self) -> str:
+        """The judgement as text."""
+        if not self.active:
+            return "every lane is masked"
+        if len(self.active) == 1 < len(self.addresses):
+            return f"one lane of {len(self.addresses)} asks"
+        one = len(set(self.active)) == 1
+        if self.shared:
+            return self._of_banks(one)
+        if one:
+            return "broadcast: one address for all"
+        if self.segments == self.least:
+            return "coalesced"
+        if self.stride is not None:
+            return f"lanes lie {self.stride} bytes apart"
+        sizes = self.runs()
+        if len(sizes) < len(self.active) and len(set(sizes)) == 1:
+            return f"{len(sizes)} rows of {sizes[0]} bytes"
+        return "lanes lie scattered"
+
+    def _of_banks(self, one: bool) -> str:
+        if self.degree > 1:
+            return f"{self.degree}-way bank conflict"
+        return "broadcast: one word for all" if one else "no bank conflict"
+
+
+class Warps:
+    """The warps of a kernel. `uops`: its linear program; `warp`: how many work-items go in step; `contents`: of each
+    buffer, where it is known."""
+
+    def __init__(
+        self,
+        uops: Sequence[UOp],
+        warp: int,
+        variables: Mapping[UOp, int] | None = None,
+        contents: Sequence[bytes | None] | None = None,
+    ) -> None:
+        self.uops = uops
+        self.launch = Launch.of(uops)
+        self.variables = dict(variables or {})
+        self.grid = self.launch.sizes([self.variables.get(variable, 0) for variable in self.launch.variables])
+        self.group = self.launch.group
+        self.warp = warp
+        self.items = 1
+        for size in self.group or (warp,):  # a runtime that chooses takes neighbours
+            self.items *= size
+        stored = {node.src[0].src[0] for node in uops if node.op is Ops.STORE}
+        buffers = zip(global_buffers(uops), contents or ())
+        self.known = {node: data for node, data in buffers if data is not None and node not in stored}
+
+    @property
+    def warps(self) -> int:
+        """The number of warps in a group."""
+        return -(-self.items // self.warp)
+
+    def request(self, node: UOp, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> WarpRequest:
+        """The memory request of this warp of this group at a LOAD or STORE. counters: of the loops around it."""
+        dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
+        pointer, idx, *valid = node.src[0].src
+        assert isinstance(dtype, DType) and isinstance(pointer.dtype, PtrDType)
+        value = self.evaluator(group, warp, counters)
+        places = value(idx)
+        active = value(valid[0]) if valid else [True] * len(places)
+        size = pointer.dtype.base.itemsize
+        addresses = tuple([place * size if ok else None for place, ok in zip(places, active)])
+        return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
+
+    def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:
+        """The numbers of each lane's work-item, by the names of SPECIALs."""
+        first = warp * self.warp
+        numbers = range(first, min(first + self.warp, self.items))
+        if self.group is None:
+            before, place = 0, 1
+            for step, size in zip(group, self.grid):
+                before, place = before + step * place, place * size
+            return _digits("idx", [before + number for number in numbers], self.grid)
+        lane_values = _digits("lidx", list(numbers), self.group)
+        return {**lane_values, **{f"gidx{d}": [step] * len(numbers) for d, step in enumerate(group)}}
+
+    def evaluator(self, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> Callable[[UOp], list[Any]]:
+        """A function that gives the value of a node in each lane. DataDependent where it depends on loaded values."""
+        special = self.lanes(group, warp)
+        count = len(next(iter(special.values())))
+
+        @cache
+        def value(node: UOp) -> list[Any]:
+            match node.op:
+                case Ops.CONST:
+                    return [node.arg] * count
+                case Ops.SPECIAL:
+                    return special[node.arg]
+                case Ops.RANGE:
+                    return [counters.get(node, 0)] * count
+                case Ops.DEFINE_VAR if node in self.variables:
+                    return [self.variables[node]] * count
+                case Ops.LOAD if node.src[0].src[0] in self.known:
+                    return self.loaded(node, value)
+            if node.op not in OpGroups.ALU:
+                raise DataDependentWarp(
+                    "where it lies depends on what was loaded: capture a run, on DEVICE=PYTHON, with keep_inputs=True"
+                )
+            sources = [value(src) for src in node.src]
+            dtypes = tuple([src.dtype for src in node.src])
+            function = scalar_function(node.op, node.dtype, dtypes)
+            return [function(*lane) for lane in zip(*sources)]
+
+        return value
+
+    def loaded(self, node: UOp, value: Callable[[UOp], list[Any]]) -> list[Any]:
+        """The values that the lanes load from a buffer with known content; 0 for a masked lane."""
+        pointer, idx, *valid = node.src[0].src
+        assert isinstance(pointer.dtype, PtrDType)
+        view = memoryview(self.known[pointer]).cast(memory_format(pointer.dtype.base))  # type: ignore[call-overload]
+        active = value(valid[0]) if valid else [True] * len(value(idx))
+        return [view[place] if ok else 0 for place, ok in zip(value(idx), active)]
+
+
+def _digits(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, list[int]]:
+    digits = {}
+    for place, size in enumerate(sizes):
+        digits[f"{name}{place}"] = [number % size for number in numbers]
+        numbers = [number // size for number in numbers]
+    return digits
+
+
+def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
+    """Every LOAD and STORE of global or shared memory, with its place in the program and the loops around it."""
+    around: list[UOp] = []
+    for place, node in enumerate(uops):
+        if node.op is Ops.RANGE:
+            around.append(node)
+        elif node.op is Ops.ENDRANGE:
+            around.pop()
+        elif node.op in (Ops.LOAD, Ops.STORE):
+            memory = node.src[0].src[0]
+            if memory.op is Ops.DEFINE_GLOBAL or is_shared(memory):
+                yield place, node, tuple(around)
+
+
+__all__ = ["BANKS", "LINE", "SEGMENT", "DataDependentWarp", "WarpRequest", "Warps", "loops_around"]

@@ -1,0 +1,170 @@
+"""LLVM's passes as data, for the panel and for pages: each line once, each text as edits of the one before."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.analysis.passes.run import LEVELS, Pipeline
+from tinyexplore.explore.analysis.passes.sequence import LLVMPass, LLVMPasses, PassLine, Remark, Spill
+from tinyexplore.explore.tracefile.columns import packed_forms
+
+CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "skylake-avx512", "znver4", "neoverse-n1", "apple-m1", "sifive-x280")
+"""Some CPUs that the panel offers; `passes(cpu=…)` takes any."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassData:
+    """One run of a pass.
+
+    number: its place in the pipeline.
+    name: LLVM's name.
+    argument: the option that switches it off, "" where there is none.
+    stage: its input: "IR", "machine IR"; "assembly" for the end.
+    changed: whether it changed the text.
+    begins: whether the text before is in another language: the whole text is new.
+    change: lines added and removed, as text.
+    seconds: its CPU time, None where LLVM does not measure it.
+    edits: the changes of the text before: (first line, lines removed, numbers of new lines), these numbers as
+        differences from the one before.
+    remarks: its optimization remarks.
+    """
+
+    number: int
+    name: str
+    argument: str
+    stage: str
+    changed: bool
+    begins: bool
+    change: str
+    seconds: float | None
+    edits: tuple[tuple[int, ...], ...]
+    remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedLines:
+    """Texts of lines as `tracefile.columns` packs them.
+
+    forms: the texts without their numbers.
+    form: for each text its form.
+    numbers: the numbers of all texts, as differences from the last text of the form.
+    """
+
+    forms: tuple[str, ...]
+    form: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassesData:
+    """LLVM's passes over a kernel, one by one.
+
+    kernel: its name.
+    number: its number in the trace.
+    cpu: the CPU that code was generated for.
+    pipeline: the pipeline that LLVM ran, as text.
+    lines: every line that occurs; texts are numbers of these.
+    line_uops: for each of these lines its UOp, as the difference from the one before; -1 stands for none.
+    uops: of each UOp that a line belongs to its place and its nodes, the place as the difference from the row before,
+        each node from the node before.
+    passes: all that ran, in order.
+    seconds: CPU time of all passes that LLVM times.
+    instructions: in the assembly.
+    spills: the values that are stored on the stack.
+    spilled_by: the pass that put them there.
+    levels, cpus: the choices of the panel.
+    """
+
+    kernel: str
+    number: int
+    cpu: str
+    pipeline: str
+    lines: PackedLines
+    line_uops: tuple[int, ...]
+    uops: tuple[tuple[int, ...], ...]
+    passes: tuple[PassData, ...]
+    seconds: float
+    instructions: int
+    spills: tuple[Spill, ...]
+    spilled_by: str
+    levels: tuple[str, ...] = LEVELS
+    cpus: tuple[str, ...] = CPUS
+
+
+def passes_data(found: LLVMPasses, number: int) -> PassesData:
+    """The data to send for the passes of kernel `number`."""
+    known: dict[tuple[str, int | None], int] = {}  # of lines, in the order in which they come
+    uops: dict[int, tuple[int, ...]] = {}
+    rows = []
+    before: list[int] = []
+    for one in found:
+        now = before
+        if one.changed:
+            now = [known.setdefault((line.text, line.uop), len(known)) for line in one.lines]
+            uops.update((line.uop, line.nodes) for line in one.lines if line.uop is not None)
+        rows.append(_row(one, before, now))
+        before = now
+    return PassesData(
+        found.kernel,
+        number,
+        found.cpu,
+        found.pipeline,
+        PackedLines(*packed_forms([text for text, _ in known])),
+        tuple(_differences([-1 if uop is None else uop for _, uop in known])),
+        _packed_uops(uops),
+        tuple(rows),
+        found.seconds,
+        sum(_is_instruction(line) for line in found[-1].lines),
+        found.spills,
+        found.spilled_by,
+    )
+
+
+def _packed_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    places = sorted(uops)
+    nodes = _differences([node for place in places for node in uops[place]])
+    rows, at = [], 0
+    for place in places:
+        end = at + len(uops[place])
+        rows.append(tuple(nodes[at:end]))
+        at = end
+    return tuple((step, *row) for step, row in zip(_differences(places), rows, strict=True))
+
+
+def _row(one: LLVMPass, before: list[int], now: list[int]) -> PassData:
+    return PassData(
+        one.number,
+        one.name,
+        one.argument,
+        one.stage,
+        one.changed,
+        one.begins,
+        one.change,
+        one.seconds,
+        _edits([] if one.begins else before, now, len(before)) if one.changed else (),
+        one.remarks,
+    )
+
+
+def _edits(before: list[int], now: list[int], length: int) -> tuple[tuple[int, ...], ...]:
+    """The edits from `before` to `now`; for a text in another language, all `length` earlier lines are removed."""
+    if not before:
+        return ((0, length, *_differences(now)),)
+    codes = difflib.SequenceMatcher(None, before, now, autojunk=False).get_opcodes()
+    return tuple(
+        (low, high - low, *_differences(now[start:end])) for tag, low, high, start, end in codes if tag != "equal"
+    )
+
+
+def _differences(numbers: Sequence[int]) -> list[int]:
+    """Each number as its difference from the one before."""
+    return [number - before for number, before in zip(numbers, (0, *numbers), strict=False)]
+
+
+def _is_instruction(line: PassLine) -> bool:
+    return line.text.startswith(" ") and bool(line.text.strip()) and not line.text.strip().startswith(".")
+
+
+__all__ = ["PassData", "PassesData", "Pipeline", "passes_data"]

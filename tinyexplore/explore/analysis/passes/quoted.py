@@ -1,0 +1,52 @@
+"""Quotes LLVM's passes about a slow kernel: the values that are spilled, and why a loop is not vectorized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tinyexplore.explore.analysis.passes.sequence import LLVMPasses, Remark, Spill
+from tinyexplore.explore.tracefile.counted import count_text
+
+MOST_NAMED = 3  # UOps in a sentence
+MOST_SHOWN = 72  # characters of one
+_REFUSED = ("loop not vectorized", "vectorization was impossible", "the cost-model indicates that vectorization")
+
+
+def spills_text(passes: LLVMPasses) -> str:
+    """ "The pass X spills 5 values: 4 of `%a = fma …` (notebook:3, from loop to done); …"; "" without spills."""
+    if not passes.spills:
+        return ""
+    by_subject: dict[str, list[Spill]] = {}
+    for one in sorted(passes.spills, key=lambda one: -(one.stores + one.loads)):
+        by_subject.setdefault(one.subject, []).append(one)
+    ordered = sorted(by_subject.values(), key=lambda each: -sum(one.stores + one.loads for one in each))
+    named = [_values_text(each) for each in ordered[:MOST_NAMED]]
+    more = f"; and those of {count_text(len(ordered) - len(named), 'more UOp')}" if len(ordered) > len(named) else ""
+    return f"The pass {passes.spilled_by} spills {count_text(len(passes.spills), 'value')}: {'; '.join(named)}{more}."
+
+
+def refusal_text(passes: LLVMPasses) -> str:
+    """LLVM's reason for a loop without vectors, as a quotation; "" where it gives none."""
+    found = next(_refusals(passes), None)
+    if found is None:
+        return ""
+    about = f" of `{found.subject}`" if found.subject else ""
+    return f"LLVM says{about}: “{found.text}”."
+
+
+def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
+    """The remarks that give a reason come first."""
+    found = [one for one in passes.remarks if one.text.lower().startswith(_REFUSED)]
+    yield from sorted(found, key=lambda one: one.text.strip() == "loop not vectorized")
+
+
+def _values_text(values: list[Spill]) -> str:
+    """Spilled values of one UOp: an operation on many lanes has a value in each of several registers."""
+    first = values[0]
+    shown = first.subject if len(first.subject) <= MOST_SHOWN else f"{first.subject[: MOST_SHOWN - 1]}…"
+    value = f"`{shown}`" if shown else "several UOps"
+    about = ", ".join(text for text in (*first.python[:1], first.live_range) if text)
+    return f"{len(values)} of {value}{f' ({about})' if about else ''}"
+
+
+__all__ = ["refusal_text", "spills_text"]

@@ -1,0 +1,117 @@
+"""Which values the register allocator puts on the stack, and of which UOps they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tinyexplore.explore.analysis.passes.sequence import LLVMPass, PassLine, Spill
+
+_STORE = re.compile(r"\(store \(s(\d+)\) into %stack\.(\d+)[,) ]")
+_LOAD = re.compile(r"\(load \(s(\d+)\) from %stack\.(\d+)[,) ]")
+_BLOCK = re.compile(r"bb\.\d+\.?([\w.$-]*)")
+_DEFINED = re.compile(r"\s+(?:[a-z-]+ )*(%\d+)[\w.]*:\w+(?:\([^)]*\))? = (.*)")
+_REGISTER = re.compile(r"%\d+")
+_COPIED = re.compile(r"COPY (%\d+)[\w.]*(?::\w+)?(?:,|$)")
+
+
+def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[str, list[Spill]]:
+    """The first pass after which values are stored on the stack, and these values; ("", []) without spills.
+
+    subjects: the IR of the UOps, by their places from 1.
+    """
+    for one in passes:
+        if one.stage != "machine IR" or not one.changed:
+            continue
+        found = _spilled(one.lines, subjects)
+        if found:
+            return one.name, found
+    return "", []
+
+
+@dataclass
+class _Slot:
+    """A place on the stack.
+
+    bits: of an access.
+    stores, loads: the lines that access it.
+    registers: the virtual registers that its value comes from, and that it is loaded to.
+    blocks: the blocks of these lines, in their order.
+    """
+
+    bits: int
+    stores: list[PassLine] = field(default_factory=list)
+    loads: list[PassLine] = field(default_factory=list)
+    registers: list[str] = field(default_factory=list)
+    blocks: dict[str, None] = field(default_factory=dict)
+
+
+def _spilled(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spill]:
+    slots = _slots(lines)
+    definitions: dict[str, list[tuple[PassLine, str]]] = {}
+    for line in lines if slots else ():
+        if match := _DEFINED.match(line.text):
+            definitions.setdefault(match[1], []).append((line, match[2]))
+    found = []
+    for number, slot in slots.items():
+        if not slot.stores or not slot.loads:
+            continue
+        line = _computing(slot.registers, definitions) or _first_of_a_uop(slot.stores)
+        subject = "" if line.uop is None else subjects.get(line.uop + 1, "")
+        counts = (slot.bits // 8, len(slot.stores), len(slot.loads))
+        found.append(Spill(number, *counts, line.uop, subject, line.python, tuple(slot.blocks)))
+    return found
+
+
+def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
+    """The accessed places on the stack, by number."""
+    slots: dict[int, _Slot] = {}
+    block = ""
+    for line in lines:
+        if not line.text.startswith(" "):
+            match = _BLOCK.match(line.text)
+            block = (match[1] or match[0]) if match else block
+        for pattern in (_STORE, _LOAD):
+            for access in pattern.finditer(line.text):
+                slot = slots.setdefault(int(access[2]), _Slot(int(access[1])))
+                (slot.stores if pattern is _STORE else slot.loads).append(line)
+                slot.registers += _moved(line.text)
+                if block:
+                    slot.blocks[block] = None
+    return slots
+
+
+def _moved(text: str) -> list[str]:
+    """The register that a line stores on the stack, or loads from there; none where the line computes, too."""
+    registers = dict.fromkeys(_REGISTER.findall(text.split(" :: ")[0]))
+    return list(registers) if len(registers) == 1 else []
+
+
+def _computing(registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]) -> PassLine | None:
+    """The line that computes the value of these registers, and not a constant that it begins with, such as the 0 of an
+    accumulator; None where no line of a UOp does."""
+    return next((line for line in _computations(registers, definitions) if line.uop is not None), None)
+
+
+def _computations(
+    registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
+) -> Iterator[PassLine]:
+    """The lines that compute these registers; behind them those of the registers that these are copies of."""
+    waiting = list(dict.fromkeys(registers))
+    seen = set(waiting)
+    for register in waiting:
+        for line, right in definitions.get(register, ()):
+            if copied := _COPIED.match(right):
+                if copied[1] not in seen:
+                    seen.add(copied[1])
+                    waiting.append(copied[1])
+            elif _REGISTER.search(right) and not _LOAD.search(right):
+                yield line
+
+
+def _first_of_a_uop(lines: Sequence[PassLine]) -> PassLine:
+    return next((line for line in lines if line.uop is not None), lines[0])
+
+
+__all__ = ["spills_of"]

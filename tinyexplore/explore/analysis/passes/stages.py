@@ -1,0 +1,123 @@
+"""LLVM's passes as stages with texts: a trace of their own, or below the stages of another compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyexplore.explore.analysis.passes.sequence import LLVMPasses, PassLine
+from tinyexplore.explore.tracefile.linelinks import origins
+from tinyexplore.explore.tracefile.model import (
+    TRACE_VERSION,
+    Dialect,
+    Frame,
+    Language,
+    Level,
+    Message,
+    Node,
+    Source,
+    Stage,
+    StageText,
+    TextLine,
+)
+from tinyexplore.explore.tracefile.trace import Trace
+
+LANGUAGES = (Language("llvm", "LLVM IR"), Language("mir", "Machine IR"), Language("asm", "Assembly"))
+_KEYS = {"IR": "llvm", "machine IR": "mir", "assembly": "asm"}
+
+
+def pass_tables(
+    passes: LLVMPasses,
+    stage: int,
+    text: int,
+    nodes_of: Callable[[PassLine], tuple[int, ...]],
+    *,
+    parent: int | None = None,
+    kernel: int | None = None,
+    started_us: float = 0.0,
+) -> tuple[tuple[Stage, ...], tuple[StageText, ...]]:
+    """The passes as rows of `Trace.stages`, from id `stage` on, and of `Trace.stage_texts`, from id `text` on.
+
+    A pass without a change has a stage and no text.
+
+    Args:
+        passes: what LLVM did.
+        stage: the id of the first stage.
+        text: the id of the first text.
+        nodes_of: the nodes of a line.
+        parent: the stage that all passes are inside of.
+        kernel: the kernel that was compiled.
+        started_us: when the first pass began.
+    """
+    stages: list[Stage] = []
+    texts: list[StageText] = []
+    now_us = started_us
+    last: StageText | None = None
+    for one in passes:
+        took = (one.seconds or 0.0) * 1e6
+        # a pass that changed nothing has no other name than that of its option
+        stages.append(_stage(stage + len(stages), one.argument or one.name, parent, kernel, now_us, took))
+        now_us += took
+        if not one.changed:
+            continue
+        language = _KEYS[one.stage]
+        before = last if last is not None and last.language == language else None
+        from_line: list[int | None] = [None] * len(one.lines)
+        if before is not None:
+            from_line = origins([line.text for line in before.lines], [line.text for line in one.lines])
+        lines = tuple(TextLine(line.text, nodes_of(line), at) for line, at in zip(one.lines, from_line, strict=True))
+        last = StageText(text + len(texts), stages[-1].id, language, lines, "", None if before is None else before.id)
+        texts.append(last)
+    return tuple(stages), tuple(texts)
+
+
+def _stage(number: int, name: str, parent: int | None, kernel: int | None, at_us: float, took_us: float) -> Stage:
+    return Stage(number, name, parent, kernel, (), (), at_us, took_us, (), (), ())
+
+
+def trace_of(passes: LLVMPasses) -> Trace:
+    """The passes as a trace of their own, for the explorer. Its source is the IR as it was given; each line leads to
+    the line of it that it was made for."""
+    first = passes[0]
+    line_of: dict[int, int] = {}
+    for number, line in enumerate(first.lines, 1):
+        if line.uop is not None:
+            line_of.setdefault(line.uop, number)
+    place = {uop: at for at, uop in enumerate(line_of)}
+    frames = tuple(Frame(at, 0, number, passes.kernel) for at, number in enumerate(line_of.values()))
+    nodes = tuple(_node(at, first.lines[number - 1].text) for at, number in enumerate(line_of.values()))
+    stages, texts = pass_tables(
+        passes, 0, 0, lambda line: () if line.uop is None or line.uop not in place else (place[line.uop],)
+    )
+    notes = tuple(Message("note", f"{passes.kernel}: {one.in_words()}", None) for one in passes.remarks[:20])
+    return Trace(
+        version=TRACE_VERSION,
+        title=f"{passes.kernel} in LLVM",
+        options=(("cpu", passes.cpu), ("pipeline", passes.pipeline)),
+        sources=(Source(0, f"{passes.kernel}.ll", first.text),),
+        frames=frames,
+        nodes=nodes,
+        rules=(),
+        stages=stages,
+        links=(),
+        kernels=(),
+        programs=(),
+        runs=(),
+        buffers=(),
+        messages=notes,
+        stage_texts=texts,
+        dialect=Dialect(
+            "LLVM",
+            passes.llvm,
+            (Level("instruction", "instruction", "instructions", "lines"),),
+            LANGUAGES,
+            ("rewrites", "history", "timeline", "glossary"),
+        ),
+    )
+
+
+def _node(number: int, text: str) -> Node:
+    """A line of the IR as it was given."""
+    return Node(number, "instruction", "", (), "", None, "", text.strip(), number, text.strip(), "", "alu")
+
+
+__all__ = ["LANGUAGES", "pass_tables", "trace_of"]

@@ -1,0 +1,70 @@
+"""Readers of the dumps of other compilers: `read_dump(path)` returns the trace of any of them.
+
+A reader is a module with `recognises(dump)` and `read(dump, budget)`, and a row of the table `READERS`. It imports
+nothing of the compiler. `docs/foreign.md` says how to record each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, Dump, DumpLimits, ForeignError
+from tinyexplore.explore.tracefile.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A row of the table.
+
+    module: in this package.
+    compiler: the name of the compiler.
+    tested: the versions that the recorded dumps in the tests are of.
+    file: what a dump is.
+    """
+
+    module: str
+    compiler: str
+    tested: str
+    file: str
+
+    def load(self) -> Any:
+        """The module."""
+        return importlib.import_module(f"{__name__}.{self.module}")
+
+
+READERS = (
+    Reader("tinygrad", "tinygrad", "0.14.0, 0.12.0, 0.10.3", "what explore.tinygrad saved"),
+    Reader("jax", "JAX/XLA", "0.10.2", "a folder of XLA_FLAGS=--xla_dump_to, or what explore.jax saved"),
+    Reader("numba", "Numba", "0.68.1", "what explore.numba saved"),
+    Reader("mlir", "MLIR", "Triton 3.9.0, xDSL 0.75.0", "a text of --mlir-print-ir-after-all or MLIR_ENABLE_DUMP=1"),
+    Reader("inductor", "TorchInductor", "PyTorch 2.14.1", "a log of TORCH_TRACE"),
+)
+
+
+def reader_of(dump: Dump) -> Reader:
+    """The row of the reader that reads a dump. ForeignError where there is none."""
+    for reader in READERS:
+        if reader.load().recognises(dump):
+            return reader
+    known = "; ".join(f"{reader.compiler}: {reader.file}" for reader in READERS)
+    found = ", ".join(list(dump.files)[:3]) or "no text"
+    raise ForeignError(f"{dump.title or 'the dump'} ({found}) is of no known format. Known: {known}")
+
+
+def read_dump(source: Dump | str | Path, limits: DumpLimits = DUMP_LIMITS) -> Trace:
+    """The trace of a dump: of a file, a folder, or a `Dump`.
+
+    Raises:
+        ForeignError: no reader knows it, it is damaged, or it is above a limit.
+        OSError: it cannot be read.
+    """
+    dump = source if isinstance(source, Dump) else Dump.load(source, limits)
+    reader = reader_of(dump)
+    trace: Trace = reader.load().read(dump, Budget(limits))
+    return trace
+
+
+__all__ = ["READERS", "DumpLimits", "Dump", "ForeignError", "Reader", "read_dump", "reader_of"]

@@ -1,0 +1,184 @@
+"""The dump of another compiler as named texts, from one file, a folder, or a bundle that `Dump.save` wrote.
+
+A dump is text of unknown origin. `Dump.load` bounds its size, and never loads a pickle.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json, gunzip
+from tinyexplore.util.whole_files import write_whole
+
+BUNDLE = "tinyexplore dump"  # the key by which a bundle is known; its value is the version of the format
+BUNDLE_VERSION = 1
+_GZIP = b"\x1f\x8b"
+_TEXT_SUFFIXES = frozenset((".txt", ".log", ".json", ".ll", ".mlir", ".py", ".s", ".ptx", ".ttir", ".ttgir", ".llir"))
+
+
+class ForeignError(ValueError):
+    """A dump that no reader reads, or one above a limit. The message names the content and the valid formats."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpLimits:
+    """Limits on the dumps that a reader accepts.
+
+    nbytes: of all texts together, decompressed.
+    files: texts in a folder or bundle.
+    lines: lines of all stages together.
+    nodes: nodes of the trace.
+    steps: rewrites.
+    depth: nested brackets, blocks or calls.
+    columns: characters of a line; the rest is cut.
+    seconds: wall time of reading.
+    """
+
+    nbytes: int = 64 << 20
+    files: int = 2_000
+    lines: int = 400_000
+    nodes: int = 400_000
+    steps: int = 400_000
+    depth: int = 200
+    columns: int = 4_000
+    seconds: float = 60.0
+
+
+DUMP_LIMITS = DumpLimits()
+
+
+@dataclass(frozen=True)
+class Dump:
+    """Named texts of one compilation.
+
+    compiler: which reader wrote it ("tinygrad", "jax", …); "" for files of unknown origin.
+    version: of that compiler, "" where it is unknown.
+    title: what was compiled.
+    files: text by name; names have "/" between folders.
+    facts: further facts as text, by name: "target", "median_us".
+    """
+
+    compiler: str
+    version: str
+    title: str
+    files: Mapping[str, str]
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the dump as a bundle: gzipped JSON, equal for equal dumps."""
+        data = {BUNDLE: BUNDLE_VERSION, "compiler": self.compiler, "version": self.version, "title": self.title}
+        text = json.dumps({**data, "facts": dict(self.facts), "files": dict(self.files)}, separators=(",", ":"))
+        write_whole(Path(path), gzip.compress(text.encode(), compresslevel=9, mtime=0))
+        return Path(path)
+
+    @staticmethod
+    def load(path: str | Path, limits: DumpLimits = DUMP_LIMITS) -> Dump:
+        """The dump in a folder, a bundle or a single file, compressed or not.
+
+        Raises:
+            ForeignError: it is a pickle, damaged, or above a limit.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        if path.is_dir():
+            return Dump("", "", path.name, _folder(path, limits))
+        with path.open("rb") as file:
+            if path.stat().st_size > limits.nbytes:
+                raise ForeignError(f"{path.name} has more than {limits.nbytes} bytes")
+            data = file.read(limits.nbytes + 1)
+        return Dump.of_bytes(data, path.name, limits)
+
+    @staticmethod
+    def of_bytes(data: bytes, name: str, limits: DumpLimits = DUMP_LIMITS) -> Dump:
+        """The dump in the bytes of a file that is called `name`."""
+        try:
+            if data[:2] == _GZIP:
+                data = b"".join(gunzip(io.BytesIO(data), limits.nbytes))
+            if data[:1] == b"\x80" or name.endswith((".pkl", ".pickle")):
+                raise ForeignError(
+                    f"{name} is a pickle, which runs code when it is loaded. Record with tinyexplore instead: "
+                    "explore.tinygrad(f, save='rewrites.json.gz')"
+                )
+            if data[:1] == b"{" and BUNDLE.encode() in data[:40]:
+                memory = max(192 << 20, 16 * len(data))
+                return _bundle(bounded_json(data, JsonLimits(limits.nbytes, 4 * limits.files, 4, memory)), limits)
+        except UntrustedError as error:
+            raise ForeignError(f"{name}: {error}") from None
+        return Dump("", "", name, {name: data.decode("utf-8", errors="replace")})
+
+
+def is_json(path: str | Path) -> bool:
+    """Whether a file, compressed or not, begins as a JSON object that is no bundle: as a trace does."""
+    with Path(path).open("rb") as file:
+        head = file.read(4096)
+    if head[:2] == _GZIP:
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, 64)
+        except zlib.error:
+            return False
+    return head.lstrip()[:1] == b"{" and BUNDLE.encode() not in head[:64]
+
+
+def _folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
+    """The texts of a folder and of those in it; symbolic links and files of other kinds are left out."""
+    files: dict[str, str] = {}
+    total = 0
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.suffix not in _TEXT_SUFFIXES:
+            continue
+        total += path.stat().st_size
+        if len(files) >= limits.files or total > limits.nbytes:
+            raise ForeignError(f"{folder.name} has more than {limits.files} texts or {limits.nbytes} bytes")
+        files[path.relative_to(folder).as_posix()] = path.read_text("utf-8", errors="replace")
+    return files
+
+
+def _bundle(data: Any, limits: DumpLimits) -> Dump:
+    texts = [data.get(name, "") for name in ("compiler", "version", "title")]
+    tables = [data.get(name, {}) for name in ("files", "facts")]
+    is_of_texts = all(isinstance(text, str) for text in texts) and all(
+        isinstance(table, dict) and all(isinstance(text, str) for text in table.values()) for table in tables
+    )
+    if data[BUNDLE] != BUNDLE_VERSION or not is_of_texts:
+        raise ForeignError(f"the bundle is damaged, or of another version than {BUNDLE_VERSION}")
+    if len(tables[0]) > limits.files:
+        raise ForeignError(f"the bundle has more than {limits.files} texts")
+    return Dump(*texts, *tables)
+
+
+class Budget:
+    """Counts what a reader makes, and stops it at the first limit: `budget.spend("lines", 40)`."""
+
+    def __init__(self, limits: DumpLimits) -> None:
+        self.limits = limits
+        self._spent = {"lines": 0, "nodes": 0, "steps": 0}
+        self._end = time.monotonic() + limits.seconds
+
+    def spend(self, what: str, count: int = 1) -> None:
+        """Raises ForeignError where `count` more of "lines", "nodes" or "steps" are too many, or time is up."""
+        self._spent[what] += count
+        most = getattr(self.limits, what)
+        if self._spent[what] > most:
+            raise ForeignError(f"the dump has more than {most} {what}")
+        self.check_time()
+
+    def check_time(self) -> None:
+        """Raises ForeignError where reading takes too long."""
+        if time.monotonic() > self._end:
+            raise ForeignError(f"reading the dump takes more than {self.limits.seconds:g} s")
+
+    def check_depth(self, depth: int) -> None:
+        """Raises ForeignError where something is nested too deep."""
+        if depth > self.limits.depth:
+            raise ForeignError(f"the dump is nested more than {self.limits.depth} deep")
+
+
+__all__ = ["DUMP_LIMITS", "Budget", "Dump", "DumpLimits", "ForeignError", "is_json"]

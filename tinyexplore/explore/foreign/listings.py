@@ -1,0 +1,148 @@
+"""Lines of LLVM IR and of assembly (PTX too), each with the line of the user's program that its debug data names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from tinyexplore.explore.foreign.building import Operation, Place
+
+_DEBUG = re.compile(r",? !dbg !(\d+)")
+_METADATA = re.compile(r",? !(?!dbg)[\w.]+ !\d+")
+_NAMED = re.compile(r"^!(\d+) = (?:distinct )?!(DI\w+)\((.*)\)\s*$")
+_FIELD = re.compile(r'(\w+): (?:!(\d+)|"([^"]*)"|(\w+))')
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
+_LOCATION = re.compile(r"^\s*\.loc\s+(\d+) (\d+)(?: (\d+))?(.*)$")
+_INLINED = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
+_DIRECTIVE = re.compile(r"^\s*(?:\.(?!L)[a-z]|#|//|;|$)")
+_LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3\.\d+|tinyexplore/explore/foreign)/|^<frozen ")
+_MOST_INLINED = 64  # calls inlined in each other
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to an installed package: the user's own line is where that was called."""
+    return _LIBRARY.search(file) is not None
+
+
+def llvm_ir(text: str, function: str = "") -> list[Operation]:
+    """The lines of the functions that a module defines, without metadata.
+
+    function: only the one of that name; "" for all.
+    """
+    place_of = _debug_places(text)
+    lines: list[Operation] = []
+    is_inside = False
+    for line in text.splitlines():
+        if line.startswith("define") and (not function or f"@{function}(" in line or f'@"{function}"(' in line):
+            is_inside = True
+        if not is_inside or line.lstrip().startswith(("#dbg", ";")):
+            continue
+        debug = _DEBUG.search(line)
+        clean = _METADATA.sub("", _DEBUG.sub("", line)).partition("; preds = ")[0].rstrip()
+        if clean:
+            is_instruction = clean.startswith(" ") and not clean.rstrip().endswith(":")
+            place = place_of(int(debug[1])) if debug and is_instruction else None
+            lines.append(Operation(clean, place=place))
+        if line.startswith("}"):
+            is_inside = False
+    return lines
+
+
+def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
+    """A module of LLVM IR without debug data, as many lines as before, and the place of each line, counted from 0."""
+    place_of = _debug_places(text)
+    places: dict[int, Place] = {}
+    lines = []
+    for number, line in enumerate(text.splitlines()):
+        if (debug := _DEBUG.search(line)) and (place := place_of(int(debug[1]))) is not None:
+            places[number] = place
+        if named := _NAMED.match(line):
+            lines.append(f"!{named[1]} = !{{}}")  # other metadata may refer to it
+        else:
+            is_debug = line.startswith("!llvm.dbg") or "#dbg_" in line[:20]
+            lines.append("" if is_debug else _DEBUG.sub("", line))
+    return "\n".join(lines), places
+
+
+def _debug_places(text: str) -> Callable[[int], Place | None]:
+    """The place of a DILocation by its number. Of code that was inlined from a library, the user's call of it."""
+    rows: dict[int, tuple[str, dict[str, str]]] = {}
+    for line in text.splitlines():
+        if line.startswith("!") and (match := _NAMED.match(line)):
+            fields = {name: number or string or word for name, number, string, word in _FIELD.findall(match[3])}
+            rows[int(match[1])] = (match[2], fields)
+    known: dict[int, Place | None] = {}
+
+    def row(number: str) -> tuple[str, dict[str, str]]:
+        return rows.get(int(number), ("", {})) if number.isdigit() else ("", {})
+
+    def file_of(scope: str) -> tuple[str, str]:
+        """File and function of a scope."""
+        file = function = ""
+        for _ in range(_MOST_INLINED):
+            kind, fields = row(scope)
+            if not file and fields.get("file", "").isdigit():
+                _, named = row(fields["file"])
+                folder = named.get("directory", "")
+                file = "/".join(filter(None, (folder, named.get("filename", ""))))
+            if kind == "DISubprogram":
+                function = fields.get("name", "")
+                break
+            scope = fields.get("scope", "")
+        return file, function
+
+    def place(number: int) -> Place | None:
+        if number in known:
+            return known[number]
+        innermost, at, found = None, str(number), None
+        for _ in range(_MOST_INLINED):
+            _, fields = row(at)
+            if not fields.get("line", "").isdigit():
+                break
+            file, function = file_of(fields.get("scope", ""))
+            here = Place(file, int(fields["line"]), function) if file and int(fields["line"]) else None
+            innermost = innermost or here
+            if here is not None and not is_library(file):
+                found = here
+                break
+            at = fields.get("inlinedAt", "")
+        known[number] = found or innermost
+        return known[number]
+
+    return place
+
+
+def assembly(text: str) -> list[Operation]:
+    """The lines of an assembler text, directives left out; each with the line of the `.loc` before it."""
+    files: dict[str, str] = {}
+    for line in text.splitlines():  # PTX names its files at the end
+        if match := _FILE.match(line):
+            files[match[1]] = "/".join(filter(None, (match[2], match[3])))
+    return list(_assembly_lines(text, files))
+
+
+def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
+    place: Place | None = None
+    user: dict[tuple[str, str], tuple[str, str]] = {}  # place in a library → where it was inlined
+    for line in text.splitlines():
+        if match := _LOCATION.match(line):
+            at = (match[1], match[2])
+            if inlined := _INLINED.search(match[4]):
+                user[at] = (inlined[1], inlined[2])
+            for _ in range(_MOST_INLINED):
+                if at not in user or not is_library(files.get(at[0], "")):
+                    break
+                at = user[at]
+            file, number = files.get(at[0], ""), int(at[1])
+            place = Place(file, number) if file and number else None
+            continue
+        clean = re.sub(r"\s+(?:#|//) .*$", "", line.rstrip()).expandtabs(8)
+        if not clean.strip() or _DIRECTIVE.match(line):
+            continue
+        is_label = clean.rstrip().endswith(":") and not clean.startswith(" ")
+        if is_label and not clean.startswith(("$L", ".L", "L")):
+            place = None  # another function
+        yield Operation(clean, place=None if is_label else place)
+
+
+__all__ = ["assembly", "is_library", "llvm_ir", "without_debug_data"]

@@ -1,0 +1,312 @@
+"""MLIR: the text of a module after each pass, as `--mlir-print-ir-after-all`, Triton and xDSL print it.
+
+A dump is what such a run printed, or a folder with it; files of later languages (`.llir`, `.ptx`, `.s`) follow it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tinyexplore.explore.foreign.building import Building, Operation, Place
+from tinyexplore.explore.foreign.dump import Budget, Dump
+from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
+from tinyexplore.explore.tracefile.model import Level
+from tinyexplore.explore.tracefile.trace import Trace
+
+_HEADER = re.compile(
+    r"^// -----// (?:(?P<internal>.+? internal) )?IR Dump (?P<when>Before|After)"
+    r"(?: ?(?:Pass )?(?P<failed>Failed))?:? (?P<name>[^\s:(]+)?:? ?(?P<rest>.*)$"
+)
+_FIRED = re.compile(
+    r"^// -----// Pattern (?P<name>[\w.<>]+) \((?P<file>[^():]+):(?P<line>\d+)\)(?: (?P<text>.*?))? //----- //$"
+)
+_ALIAS = re.compile(r"^#(loc\d*) = (loc\(.*\))\s*$")
+_OPERATION = re.compile(
+    r"^\s*(?:(%[\w$.\-]+(?::\d+)?(?:, %[\w$.\-]+(?::\d+)?)*) = )?"
+    r'"?([A-Za-z_][\w$]*\.[\w$.]+|module|return|func|call)\b"?(.*)$'
+)
+_MODULE = re.compile(r'^\s*(?:module\b|builtin\.module|func\.func|#loc|"builtin)', re.MULTILINE)
+_BLOCK = re.compile(r"^\s*\^([\w$.\-]+)(?:\((.*)\))?:")
+_SYMBOL = re.compile(r"@([\w$.\-]+)")
+_VALUE = re.compile(r"%[\w$.\-]+")
+_TYPE = re.compile(r"[^(){}]*(?:\([^()]*\)[^(){}]*)*")  # up to a bracket that closes what is around it, or a block
+_SHAPED = re.compile(r"(?:tensor|memref|vector|memdesc)<((?:\d+x|\?x)*)([^,<>x]*(?:<[^<>]*>)?)")
+_PARTS = re.compile(r'loc\(|"(?:[^"\\]|\\.)*"|#loc\d*|[()\[\]<>,]|:\d+:\d+(?: to (?:\d+)?:\d+)?|\w+|\S')
+_LANGUAGES = (
+    ("mlir", "MLIR"),
+    ("ttir", "Triton IR"),
+    ("ttgir", "Triton GPU IR"),
+    ("llvmdialect", "LLVM dialect"),
+    ("llir", "LLVM IR"),
+    ("ptx", "PTX"),
+    ("asm", "assembly"),
+)
+_LATER = (".llir", ".ll", ".ptx", ".s", ".amdgcn", ".json", ".py", ".source")
+_GROUPS = (
+    ("memory", ("load", "store", "alloc", "copy", "addptr", "getelementptr", "subview")),
+    ("reduce", ("reduce", "dot", "matmul", "contract", "generic")),
+    ("loop", ("for", "while", "forall", "parallel", "br", "cond_br", "yield", "condition")),
+    ("const", ("constant", "mlir")),
+    ("movement", ("splat", "broadcast", "reshape", "expand_dims", "trans", "convert_layout", "bitcast", "extract")),
+    ("control", ("module", "func", "return", "call", "if", "yield")),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One printed module.
+
+    when: "Before", "After", "Pattern" or "".
+    name: the pass, or the pattern.
+    law: its options, or what it does.
+    text: the module.
+    rule: file, line and text of the pattern.
+    """
+
+    when: str
+    name: str
+    law: str
+    text: str
+    rule: tuple[str, int, str] | None = None
+
+
+def recognises(dump: Dump) -> bool:
+    """Whether a text of the dump is MLIR."""
+    return dump.compiler in ("", "mlir", "xdsl", "triton") and any(
+        "// -----// " in text[: 1 << 16] or _MODULE.search(text[: 1 << 14])
+        for name, text in dump.files.items()
+        if not name.endswith(_LATER)
+    )
+
+
+def read(dump: Dump, budget: Budget) -> Trace:
+    """The trace of a dump: each pass that changes something, then the later languages."""
+    levels = (Level("op", "operation", "operations", "program"),)
+    compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _compiler(dump)
+    building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
+    texts = {name: text for name, text in dump.files.items() if not name.startswith("sources/")}
+    passes = [name for name in texts if not name.endswith(_LATER)]
+    printed = [name for name in passes if "// -----// " in texts[name]]
+    group = building.stage("passes" if printed else "module")
+    for name in sorted(printed or passes, key=_rank):
+        read_passes(building, texts[name], group, subject="")
+    building.closed(group)
+    for name in sorted((name for name in texts if name.endswith(_LATER[:5])), key=_rank):
+        language = {"ll": "llir", "s": "asm", "amdgcn": "asm"}.get(suffix := name.rpartition(".")[2], suffix)
+        lines = (llvm_ir if language == "llir" else assembly)(texts[name])
+        label = dict(_LANGUAGES)[language]
+        building.text(label, language, lines, law=f"{compiler} translates the module to {label}")
+    return building.trace()
+
+
+def _compiler(dump: Dump) -> str:
+    return "Triton" if any(" tt.func" in text for text in dump.files.values()) else "MLIR"
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """The order of the languages of one kernel."""
+    suffix = name.rpartition(".")[2]
+    order = ("ttir", "ttgir", "mlir", "txt", "ll", "llir", "ptx", "s", "amdgcn")
+    return (order.index(suffix) if suffix in order else 3, name)
+
+
+def read_passes(building: Building, text: str, parent: int, subject: str) -> None:
+    """Adds a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
+    firings: list[tuple[int, list[Operation]]] = []
+    rules: dict[tuple[str, int, str], int] = {}
+    previous = Section("", "input", "the module as it came", "")
+    for section in sections(text):
+        lines = operations(section.text, building.budget)
+        if section.rule is not None:
+            if section.rule not in rules:
+                rules[section.rule] = building.rule(*section.rule)
+            firings.append((rules[section.rule], lines))
+            continue
+        about = previous if section.when == "Before" else section
+        building.text(
+            about.name,
+            _language(section.text),
+            lines,
+            kind="op",
+            subject=subject,
+            parent=parent,
+            law=about.law,
+            firings=firings,
+        )
+        firings = []
+        previous = section if section.when != "After" or previous.when != "Before" else previous
+
+
+def _language(text: str) -> str:
+    if "tt.func" in text:
+        return "ttgir" if "#ttg." in text or " ttg." in text else "ttir"
+    return "llvmdialect" if "llvm.func" in text else "mlir"
+
+
+def sections(text: str) -> Iterator[Section]:
+    """The modules of a dump, in order; text before the first header is a module if it looks like one."""
+    head: Section | None = None
+    lines: list[str] = []
+    for line in [*text.splitlines(), "// -----// "]:
+        if not line.startswith("// -----// "):
+            lines.append(line)
+            continue
+        body = "\n".join(lines)
+        if head is not None and body.strip() and not body.lstrip().startswith("<<"):
+            yield replace(head, text=body)
+        elif head is None and _MODULE.search(body):
+            yield Section("", "module", "the module as it came", body)
+        lines = []
+        head = _header(line)
+
+
+def _header(line: str) -> Section:
+    if fired := _FIRED.match(line):
+        rule = (fired["file"], int(fired["line"]), fired["text"] or fired["name"])
+        return Section("Pattern", fired["name"], fired["text"] or "", "", rule)
+    match = _HEADER.match(line)
+    if match is None:
+        return Section("", "", "", "")
+    rest = re.sub(r"\s*\('[\w.]+' operation.*$|\s*//-+ //$", "", match["rest"] or "")
+    name = match["name"] or rest or match["internal"] or "pass"
+    name = f"{match['internal'].removesuffix(' internal')}: {name}" if match["internal"] else name
+    when = "After" if match["internal"] else match["when"]
+    return Section(when, f"{name} (failed)" if match["failed"] else name, " ".join(rest.split()), "")
+
+
+def operations(text: str, budget: Budget) -> list[Operation]:
+    """The lines of a module, locations taken out. An operation with regions has the location behind its last brace."""
+    locations = Locations(text)
+    made: list[Operation] = []
+    opened: list[int] = []  # lines whose brace is open
+    calls: dict[int, str] = {}  # line → the function that it calls
+    function = ""  # names of values count in one function
+    names: list[str] = []  # the functions and blocks around
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("//") or _ALIAS.match(line):
+            continue
+        budget.check_depth(len(opened))
+        clean, place = locations.split(line[: budget.limits.columns])
+        stripped = clean.strip()
+        if stripped.startswith("}") and opened:
+            at = opened.pop()
+            names = names[: len(opened)]
+            if place is not None and made[at].op:
+                made[at] = replace(made[at], place=place)
+        one = _operation(clean, place, tuple(names))
+        if one.op.endswith("func"):
+            function = f"{len(made)} "
+        scoped = [tuple(function + name for name in values) for values in (one.defines, one.uses)]
+        made.append(replace(one, defines=scoped[0], uses=scoped[1]))
+        symbol = _SYMBOL.search(clean) if "call" in one.op or one.op.endswith("func") else None
+        if stripped.endswith("{"):
+            opened.append(len(made) - 1)
+            names.append(symbol[1] if symbol else one.op or "region")
+        elif symbol:
+            calls[len(made) - 1] = symbol[1]
+    called_at: dict[str, Place] = {}  # function → where it is called first
+    for at, one in enumerate(made):
+        made[at] = one = _in_called(one, called_at)
+        if at in calls and one.place is not None:
+            called_at.setdefault(calls[at], one.place)
+    return made
+
+
+def _in_called(one: Operation, called_at: dict[str, Place]) -> Operation:
+    """An operation without a location has that of the first call of its function."""
+    if one.place is not None or not one.op or one.op == "block":
+        return one
+    place = next((called_at[name] for name in one.region if name in called_at), None)
+    return one if place is None else replace(one, place=place)
+
+
+def _operation(line: str, place: Place | None, region: tuple[str, ...]) -> Operation:
+    if block := _BLOCK.match(line):
+        arguments = tuple(_VALUE.findall(block[2] or ""))
+        return Operation(line, "block", arguments, (), arg=block[1], place=place, group="control", region=region)
+    match = _OPERATION.match(line)
+    if match is None:
+        return Operation(line, place=place, region=region)
+    defines = tuple(name.partition(":")[0] for name in (match[1] or "").split(", ") if name)
+    values = tuple(_VALUE.findall(match[3]))
+    name = match[2]
+    if name.endswith("func"):
+        defines, values = values, ()
+    kinds = line.rpartition(" : ")[2].rpartition("-> ")[2] if " : " in line else ""
+    shaped = _SHAPED.search(kinds)
+    shape = tuple(size if size == "?" else int(size[:9]) for size in shaped[1].split("x") if size) if shaped else None
+    dtype = (shaped[2] if shaped else _TYPE.findall(kinds)[0]).strip()[:40]
+    attributes = _VALUE.sub("", match[3].partition(" : ")[0]).strip(" ,")[:200]
+    return Operation(line, name, defines, values, dtype, shape, attributes, place, _group(name), region)
+
+
+def _group(name: str) -> str:
+    last = name.rpartition(".")[2]
+    return next((group for group, names in _GROUPS if last in names), "alu")
+
+
+class Locations:
+    """The locations of one module: `#loc7 = loc("file":3:8)`, and those that stand at an operation."""
+
+    def __init__(self, text: str) -> None:
+        self._texts = {match[1]: match[2] for line in text.splitlines() if (match := _ALIAS.match(line))}
+        self._known: dict[str, list[Place]] = {}
+
+    def split(self, line: str) -> tuple[str, Place | None]:
+        """The line without locations, and the place of its last one: the user's, where several were inlined."""
+        start = line.find(" loc(")
+        if start < 0:
+            return line.rstrip(), None
+        clean, place, at = line[:start], None, start
+        while at >= 0:
+            end = _closing(line, at + 4)
+            places = self._places(line[at + 1 : end + 1], 0)
+            place = next((one for one in places if not is_library(one.file)), None)
+            following = line.find(" loc(", end)
+            clean += line[end + 1 : following if following >= 0 else None]
+            at = following
+        return clean.rstrip(), place
+
+    def _places(self, text: str, depth: int) -> list[Place]:
+        """All places in a location, the innermost call first."""
+        if text in self._known or depth > 20:
+            return self._known.get(text, [])
+        self._known[text] = []  # of one that names itself
+        found: list[Place] = []
+        parts = _PARTS.findall(text)
+        for place, part in enumerate(parts):
+            if part.startswith("#loc") and (named := self._texts.get(part[1:])):
+                found += self._places(named, depth + 1)
+            elif part.startswith('"') and place + 1 < len(parts) and parts[place + 1].startswith(":"):
+                found.append(_place(part[1:-1], parts[place + 1]))
+        self._known[text] = found[:64]
+        return found[:64]
+
+
+def _place(file: str, numbers: str) -> Place:
+    """Of `:3:8`, `:3:8 to :13` and `:3:8 to 4:2`. Columns count from 0 in a frame."""
+    begin, _, end = numbers.partition(" to ")
+    line, column = (min(int(one[:9]), 10**8) for one in begin[1:].split(":"))
+    last, _, last_column = end.partition(":")
+    span = (line, column, int(last[:9] or line), int(last_column[:9])) if end else None
+    return Place(file, line, "", span)
+
+
+def _closing(line: str, start: int) -> int:
+    """Where the bracket that opens at `start` closes; the end of the line if it does not."""
+    depth = 0
+    in_string = False
+    for at in range(start, len(line)):
+        character = line[at]
+        if character == '"' and line[at - 1] != "\\":
+            in_string = not in_string
+        elif not in_string:
+            depth += (character == "(") - (character == ")")
+            if depth == 0:
+                return at
+    return len(line)
+
+
+__all__ = ["operations", "read", "read_passes", "recognises", "sections"]

@@ -1,0 +1,242 @@
+"""Numba: bytecode, Numba IR after each pass that changes it, LLVM IR after each pass of LLVM, assembly.
+
+`record` compiles a function in a process that has Numba; `read` needs no Numba.
+"""
+
+from __future__ import annotations
+
+import dis
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tinyexplore.explore.foreign.building import Building, Operation, Place, sources_of
+from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
+from tinyexplore.explore.foreign.listings import assembly, without_debug_data
+from tinyexplore.explore.tracefile.model import Level
+from tinyexplore.explore.tracefile.trace import Trace
+from tinyexplore.util.untrusted import JsonLimits, bounded_json
+
+PASSES = "passes.json"
+_MARK = "\t@"  # between the text of a line and the number of the user's line
+_STATEMENT = re.compile(r"^\s+(?:([\w.$]+) = )?(.*)$")
+_NAME = re.compile(r"[A-Za-z_$][\w.$]*")
+_BINARY = re.compile(r"^[\w.$]+ (?:[-+*/%&|^<>=!@]+|is|in|not in|is not) ")
+_GROUPS = {
+    "memory": "getitem static_getitem setitem static_setitem setattr del",
+    "const": "const global freevar",
+    "buffer": "arg",
+    "loop": "iternext getiter jump branch pair_first pair_second",
+    "control": "return call raise build_tuple build_list",
+    "movement": "cast exhaust_iter getattr",
+}
+_GROUP_OF = {op: group for group, ops in _GROUPS.items() for op in ops.split()}
+_LANGUAGES = (
+    ("bytecode", "bytecode"),
+    ("numba", "Numba IR"),
+    ("llvm", "LLVM IR"),
+    ("mir", "machine IR"),
+    ("asm", "assembly"),
+)
+
+
+def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
+    """Compiles `f` for a signature, such as `(numba.float32[:],)`, and keeps what Numba and LLVM make of it.
+
+    Raises:
+        ModuleNotFoundError: Numba is not installed.
+        TypeError: `f` is no plain function.
+    """
+    import numba  # only where it is recorded
+
+    f = getattr(f, "py_func", f)
+    if not hasattr(f, "__code__"):
+        raise TypeError(f"explore.numba takes a Python function; {f!r} has no bytecode")
+    seen: list[tuple[str, float, str]] = []
+    modules: dict[str, str] = {}
+    with _watched(f.__name__, seen, modules):
+        compiled = numba.njit(f, debug=True)
+        compiled.compile(signature)
+    files = {"bytecode.txt": _bytecode(f)}
+    rows = []
+    last = ""
+    for number, (name, seconds, text) in enumerate(seen):
+        file = f"numba/{number:02}.txt" if text and text != last else ""
+        rows.append((name, seconds, file))
+        if file:
+            files[file] = last = text
+    files[PASSES] = json.dumps({"file": f.__code__.co_filename, "passes": rows})
+    module = modules.get(f.__name__, "")
+    symbols = re.findall(r'^define[^\n]*?@"?(_ZN[\w.$]+)', module, re.MULTILINE)
+    symbol = next((name for name in symbols if f.__name__ in name), "")
+    files |= _of_llvm(module, symbol)
+    files["assembly.s"] = _one_function(next(iter(compiled.inspect_asm().values())), symbol)
+    files |= sources_of([f.__code__.co_filename])
+    return Dump("numba", numba.__version__, title or f.__name__, files)
+
+
+@contextmanager
+def _watched(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
+    """While it is open, each pass of Numba on the function `name` is appended to `seen`, and modules are kept as they
+    are before LLVM's optimization."""
+    from time import perf_counter
+
+    from numba.core import codegen, compiler_machinery
+
+    manager, library = compiler_machinery.PassManager, codegen.CPUCodeLibrary
+    run_pass, optimize = manager._runPass, library._optimize_final_module
+
+    def watched_pass(self: Any, index: int, one: Any, state: Any) -> Any:
+        began = perf_counter()
+        result = run_pass(self, index, one, state)
+        if state.func_id is not None and state.func_id.func_name == name:
+            ir = getattr(state, "func_ir", None)
+            seen.append((one.name(), perf_counter() - began, "" if ir is None else _ir_text(ir)))
+        return result
+
+    def watched_optimization(self: Any) -> Any:
+        modules.setdefault(self.name, str(self._final_module))
+        return optimize(self)
+
+    manager._runPass, library._optimize_final_module = watched_pass, watched_optimization
+    try:
+        yield
+    finally:
+        manager._runPass, library._optimize_final_module = run_pass, optimize
+
+
+def _ir_text(ir: Any) -> str:
+    lines = []
+    for label, block in sorted(ir.blocks.items()):
+        lines.append(f"label {label}:")
+        lines += [f"    {' '.join(str(one).split())}{_MARK}{one.loc.line}" for one in block.body]
+    return "\n".join(lines)
+
+
+def _bytecode(f: Any) -> str:
+    lines, line = [], 0
+    for one in dis.get_instructions(f):
+        started = one.starts_line
+        line = started if type(started) is int else getattr(one, "line_number", None) or line
+        lines.append(f"{one.offset:6} {one.opname:24} {one.argrepr}".rstrip() + f"{_MARK}{line}")
+    return "\n".join(lines)
+
+
+def _of_llvm(module: str, symbol: str) -> dict[str, str]:
+    """LLVM's passes over the module that Numba gave it, by this package's LLVM: see `explore.llvm`."""
+    from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
+    from tinyexplore.explore.analysis.passes.run import Pipeline
+
+    if not symbol:
+        return {}
+    text, places = without_debug_data(module)
+    try:
+        passes = module_passes(text, Pipeline("O3"), symbol)
+    except (LLVMPassesError, ValueError) as error:
+        return {"llvm/error.txt": str(error)}
+    files: dict[str, str] = {}
+    selected = 0
+    for one in passes.changed:
+        selected += "Instruction Selection" in one.name
+        if one.stage == "assembly" or selected > 1:  # code generation of the next function begins
+            break
+        marks = [places.get(-1 if line.uop is None else line.uop) for line in one.lines]
+        lines = [f"{line.text}{_MARK}{place.line}" if place else line.text for line, place in zip(one.lines, marks)]
+        language = "mir" if one.stage == "machine IR" else "llvm"
+        files[f"llvm/{one.number:03} {one.name.replace('/', ' ') or 'LLVM IR'}.{language}.txt"] = "\n".join(lines)
+    return files
+
+
+def _one_function(text: str, symbol: str) -> str:
+    """The assembly of one function, with the names of files."""
+    files = [line for line in text.splitlines() if line.lstrip().startswith(".file")]
+    body = text.partition(f"\n{symbol}:\n")[2].partition("\n.Lfunc_end")[0]
+    return "\n".join([*files, f"{symbol}:", body])
+
+
+def recognises(dump: Dump) -> bool:
+    """Whether `record` wrote the dump."""
+    return dump.compiler == "numba" and PASSES in dump.files
+
+
+def read(dump: Dump, budget: Budget) -> Trace:
+    """The trace of a dump. A part that cannot be read is left out, and the trace's messages say so."""
+    levels = (Level("ir", "Numba statement", "Numba statements", "program"),)
+    building = Building(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
+    try:
+        table = bounded_json(dump.files[PASSES], JsonLimits(1 << 20, 10_000, 6))
+        file, passes = str(table["file"]), [(str(name), float(s), str(text)) for name, s, text in table["passes"]]
+    except (LookupError, TypeError, ValueError) as error:
+        raise ForeignError(f"{PASSES} is damaged ({error})") from None
+    lines = [Operation(text, place=place) for text, place in _marked(dump.files.get("bytecode.txt", ""), file)]
+    building.text("bytecode", "bytecode", lines, law="Python compiles the function")
+    group = building.stage("Numba's passes")
+    waiting = 0.0
+    for name, seconds, text in passes:
+        waiting += min(max(seconds, 0.0), 1e6) * 1e6
+        if text and text not in dump.files:
+            building.skip(f"the IR after {name}", "its text is missing")
+        elif text:
+            statements = list(numba_ir(_marked(dump.files[text], file)))
+            building.text(name, "numba", statements, kind="ir", parent=group, law=_law(name), elapsed_us=waiting)
+            waiting = 0.0
+    building.closed(group)
+    _read_llvm(building, file)
+    return building.trace()
+
+
+def _law(name: str) -> str:
+    return f"pass {name.replace('_', ' ')} of Numba"
+
+
+def _read_llvm(building: Building, file: str) -> None:
+    """LLVM's passes, and the assembly."""
+    dump = building.dump
+    group = building.stage("LLVM's passes")
+    if "llvm/error.txt" in dump.files:
+        building.skip("LLVM's passes", dump.files["llvm/error.txt"][:200])
+    for name in sorted(name for name in dump.files if name.startswith("llvm/") and name[5:8].isdigit()):
+        title = name[9:].removesuffix(".txt")
+        language = "mir" if title.endswith(".mir") else "llvm"
+        lines = [Operation(text, place=place) for text, place in _marked(dump.files[name], file)]
+        building.text(title.removesuffix(f".{language}"), language, lines, parent=group, law="a pass of LLVM")
+    building.closed(group)
+    building.text("assembly", "asm", assembly(dump.files.get("assembly.s", "")), law="the code that Numba runs")
+
+
+def _marked(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
+    """Lines, each with the place that its mark names."""
+    for line in text.splitlines():
+        clean, _, number = line.partition(_MARK)
+        yield clean, Place(file, int(number[:9])) if number.isdigit() and int(number[:9]) else None
+
+
+def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
+    """The statements of Numba IR. A name that is assigned again is another value."""
+    block = ""
+    for text, place in lines:
+        if text.startswith("label "):
+            block = text.rstrip(":")
+            yield Operation(text)
+            continue
+        match = _STATEMENT.match(text)
+        if match is None:
+            yield Operation(text, place=place)
+            continue
+        target, value = match[1] or "", match[2]
+        head = value.split("(")[0].split(" ")[0].rstrip(":")
+        is_name = _BINARY.match(value) is not None
+        op = "binop" if is_name else head if target or head in _GROUP_OF else "setitem" if "] = " in value else head
+        known = {"args", "func", "kws", "vararg", "target", "Var", "value", "name", op}
+        names = tuple(dict.fromkeys(name for name in _NAME.findall(value) if name not in known))
+        defines = (target,) if target else ()
+        group = _GROUP_OF.get(op, "alu")
+        if re.fullmatch(r"[\w.$]+", value):
+            op = "copy"
+        literal = value if group in ("const", "buffer") else ""
+        yield Operation(text, op, defines, names, "", None, literal[:120], place, group, (block,) if block else ())
+
+
+__all__ = ["numba_ir", "read", "recognises", "record"]

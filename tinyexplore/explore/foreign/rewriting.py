@@ -1,0 +1,103 @@
+"""Reconstructs the steps of tinygrad's rewrite driver on a graph from its recorded matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tinyexplore.explore.tracefile.model import Node, Step
+
+# a rewrite does not enter the body of such a call
+_OPAQUE = frozenset(("SINK", "PROGRAM", "LINEAR", "COPY", "CUSTOM_FUNCTION"))
+
+
+class Rewriting:
+    """The steps of tinygrad's rewrite driver on a graph: its recorded matches, and the rebuilt nodes between them."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        rebuilt: Callable[[int, tuple[int, ...]], int],
+        matches: list[tuple[int, int, int, float]],
+        walk: bool,
+        enter_calls: bool,
+    ) -> None:
+        self._nodes = nodes
+        self._rebuild = rebuilt
+        self._matches = matches
+        self._walk = walk
+        self._enter_calls = enter_calls
+        self._target = {before: after for before, after, *_ in matches}
+        self._made = set(self._target.values())
+        self._final: dict[int, int] = {}
+        self._became: dict[int, int] = {}  # node → what it is rewritten to, or rebuilt as, first
+        self._rebuilt: dict[int, list[int]] = {}  # rebuilt node → nodes that it was
+
+    def final(self, root: int) -> int:
+        """The final node in place of a node, after all matches."""
+        stack, opened = [root], set()
+        while stack:
+            node = stack[-1]
+            if node in self._final:
+                stack.pop()
+                continue
+            opened.add(node)
+            waiting = [] if node in self._became else self._step(node, opened)
+            if waiting:
+                stack += waiting
+                continue
+            now = self._became[node]
+            if now == node or now in self._final:
+                self._final[node] = self._final.get(now, now)
+            elif self._walk:  # one walk: the results of rules are not visited again
+                self._final[node] = self._target.get(now, now) if now not in self._made else now
+            elif now in opened:  # it contains itself
+                self._final[node] = now
+            else:
+                stack.append(now)
+        return self._final[root]
+
+    def _step(self, node: int, opened: set[int]) -> list[int]:
+        """Sets what the node becomes; or returns the sources that must be final before."""
+        if node in self._target:
+            self._became[node] = self._target[node]
+            return []
+        sources = self._nodes[node].src
+        visited = sources if self._enter_calls or not self._is_opaque(node) else sources[1:]
+        waiting = [one for one in visited if one not in self._final and one not in opened]
+        if not waiting:
+            body = sources[: len(sources) - len(visited)]
+            src = (*body, *(self._final.get(one, one) for one in visited))
+            self._became[node] = node if src == sources else self._rebuild(node, src)
+            if src != sources:
+                self._rebuilt.setdefault(self._became[node], []).append(node)
+        return waiting
+
+    def _is_opaque(self, node: int) -> bool:
+        """Whether it calls a body that rewrites do not enter."""
+        op, src = self._nodes[node].op, self._nodes[node].src
+        return bool(src) and (op == "FUNCTION" or (op == "CALL" and self._nodes[src[0]].op in _OPAQUE))
+
+    def steps(self) -> tuple[Step, ...]:
+        """The matches in order, each after the rebuilt nodes that it needs; the other rebuilt nodes are last."""
+        steps: list[Step] = []
+        clock = 0.0
+        waiting = dict(self._rebuilt)
+
+        def rebuild(node: int) -> None:
+            chain = []
+            while node in waiting:
+                chain.append((node, waiting.pop(node)))
+                node = chain[-1][1][0]
+            for new, olds in reversed(chain):
+                steps.extend(Step(None, old, new, clock) for old in olds)
+
+        for before, after, rule, us in self._matches:
+            rebuild(before)
+            clock += us
+            steps.append(Step(rule, before, after, clock))
+        for node in list(waiting):
+            rebuild(node)
+        return tuple(steps)
+
+
+__all__ = ["Rewriting"]

@@ -1,0 +1,306 @@
+"""tinygrad: every rewrite of its graphs, with the rule and the place of its pattern.
+
+`record` runs in a process that has tinygrad and writes plain tables; `read` needs no tinygrad.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import linecache
+import os.path
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from tinyexplore.explore.foreign.building import Building, Place, plain, sources_of
+from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
+from tinyexplore.explore.foreign.rewriting import Rewriting
+from tinyexplore.explore.foreign.tinygrad_versions import TrackedRewrite, Tracking
+from tinyexplore.explore.tracefile.model import Level, Link
+from tinyexplore.explore.tracefile.trace import Trace
+from tinyexplore.util.config import environment_default
+from tinyexplore.util.untrusted import JsonLimits, bounded_json
+
+TABLES = "rewrites.json"
+TRACKING = {"TRACK_MATCH_STATS": "2", "TRACEMETA": "2", "PARALLEL": "0", "CACHELEVEL": "0", "VIZ": "0"}
+_GROUPS = {
+    "memory": "LOAD STORE INDEX COPY CONTIGUOUS STAGE SLICE SHRINK",
+    "buffer": "BUFFER PARAM BUFFER_VIEW DEFINE_GLOBAL DEFINE_LOCAL DEFINE_REG DEFINE_ACC",
+    "reduce": "REDUCE REDUCE_AXIS ALLREDUCE WMMA",
+    "loop": "RANGE END SPECIAL",
+    "const": "CONST",
+    "movement": "VIEW RESHAPE EXPAND PERMUTE PAD FLIP STACK CAST BITCAST BROADCAST",
+    "control": "SINK KERNEL CALL FUNCTION PROGRAM LINEAR AFTER GROUP BARRIER SOURCE BINARY TUPLE GETTUPLE DEVICE"
+    " UNIQUE",
+}
+_GROUP_OF = {op: group for group, ops in _GROUPS.items() for op in ops.split()}
+_COLUMNS = ("op", "dtype", "arg", "tag", "src", "user")
+_LANGUAGES = (("c", "C"),)
+_MOST_ARG = 380  # characters of an argument; a digest stands for the rest
+_PANELS = ("rewrites", "history", "kernels", "lines")
+_SHOWN_ARG = frozenset(("CONST", "RANGE", "PARAM", "REDUCE", "SPECIAL"))
+
+
+def record(f: Callable[[], Any], *, title: str = "") -> Dump:
+    """Calls `f` and realizes its result; all rewrites of tinygrad meanwhile.
+
+    Raises:
+        ModuleNotFoundError: tinygrad is not installed.
+        ForeignError: tinygrad was imported without tracking, or is of a version that has none.
+    """
+    with ExitStack() as settings:
+        for name, value in TRACKING.items():  # tinygrad reads them when it is imported
+            settings.enter_context(environment_default(name, value))
+        import tinygrad
+        from tinygrad.helpers import Context
+
+        tracking = Tracking()
+
+    if not tracking.is_on:
+        raise ForeignError(
+            "tinygrad was imported without tracking: import tinyexplore's recorder first, or start Python with "
+            + " ".join(f"{name}={value}" for name, value in TRACKING.items())
+        )
+    first = tracking.count
+    with Context(TRACK_MATCH_STATS=2), _UserLines(tinygrad.tensor) as lines:
+        result = f()
+        if hasattr(result, "realize"):
+            result.realize()
+    tracking.stop()
+    writer = _Writer(tracking.fields, lines.places)
+    groups = [[name, [writer.rewrite(one) for one in rewrites]] for name, rewrites in tracking.groups(first)]
+    tables = {**writer.tables(), "groups": groups}
+    files = {TABLES: json.dumps(tables, separators=(",", ":")), **sources_of(file for file, _ in lines.places.values())}
+    return Dump("tinygrad", tracking.version, title or getattr(f, "__name__", "tinygrad"), files)
+
+
+class _UserLines:
+    """While it is open, what tinygrad notes of a Tensor's method has the line of the user's call.
+
+    `places`: (file, line) by the id of the note, `notes` keeps these alive."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._inside = os.path.dirname(module.__file__)
+        self.places: dict[int, tuple[str, int]] = {}
+        self.notes: list[Any] = []
+
+    def __enter__(self) -> _UserLines:
+        self._original = original = self._module.Metadata
+
+        def metadata(*args: Any, **options: Any) -> Any:
+            note = original(*args, **options)
+            frame: Any = sys._getframe(1)
+            while frame is not None and frame.f_code.co_filename.startswith(self._inside):
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_filename != __file__:
+                self.places[id(note)] = (frame.f_code.co_filename, frame.f_lineno)
+                self.notes.append(note)
+            return note
+
+        self._module.Metadata = metadata
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._module.Metadata = self._original
+
+
+class _Writer:
+    """Tables of UOps and rules, each once."""
+
+    def __init__(self, fields: Mapping[int, tuple[Any, ...]], places: Mapping[int, tuple[str, int]]) -> None:
+        self._fields = fields
+        self._places = places
+        self._rows: dict[int, int] = {}  # tinygrad's number of a UOp → its row
+        self._uops: dict[tuple[Any, ...], int] = {}
+        self._users: list[tuple[int, int, int]] = []
+        self._texts: dict[str, int] = {}
+        self._rules: dict[tuple[str, int], int] = {}
+
+    def rewrite(self, one: TrackedRewrite) -> list[Any]:
+        """A rewrite: name, UOp, depth, whether it walks once, and enters calls; then its matches, in columns."""
+        rows = [(self.uop(a), self.uop(b), self._rule(where), round(s * 1e6, 2)) for a, b, where, s in one.matches]
+        flags = [one.depth, int(one.walk), int(one.enter_calls)]
+        columns = [[row[at] for row in rows] for at in range(4)]
+        return [one.name, self.uop(one.sink), *flags, *columns]
+
+    def uop(self, number: int) -> int:
+        """The row of a UOp that tinygrad numbered; its sources get theirs first."""
+        stack = [number]
+        while stack:
+            waiting = [one for one in self._fields[stack[-1]][2] if one not in self._rows]
+            stack += waiting
+            if not waiting:
+                top = stack.pop()
+                self._rows[top] = self._row(*self._fields[top])
+        return self._rows[number]
+
+    def _row(self, op: Any, dtype: Any, src: tuple[int, ...], arg: Any, tag: Any, *metadata: Any) -> int:
+        text = "" if arg is None else plain(_shown(arg))
+        if len(text) > _MOST_ARG and op.name != "SOURCE":
+            shown = f"{len(arg)} bytes" if isinstance(arg, bytes) else text[:_MOST_ARG]
+            text = f"{shown} … {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+        kind = str(dtype).removeprefix("dtypes.")
+        texts = (op.name, "" if kind == "void" else kind, text, "" if tag is None else str(tag))
+        key = (*map(self._text, texts), *(self._rows[one] for one in src))
+        if key not in self._uops:
+            notes = (metadata or [()])[0] or ()
+            file, line = next((self._places[id(note)] for note in notes if id(note) in self._places), ("", 0))
+            self._uops[key] = len(self._uops)
+            self._users.append((self._text(file), line, self._text(",".join(note.name for note in notes))))
+        return self._uops[key]
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _rule(self, where: tuple[Any, ...]) -> int:
+        return self._rules.setdefault((where[0], where[1]), len(self._rules))
+
+    def tables(self) -> dict[str, Any]:
+        """The tables: sources of a UOp as distances to earlier rows."""
+        columns: dict[str, Any] = {name: [row[at] for row in self._uops] for at, name in enumerate(_COLUMNS[:4])}
+        columns["src"] = [[number - one for one in row[4:]] for number, row in enumerate(self._uops)]
+        columns["user"] = self._users
+        rules = [
+            ["tinygrad/" + file.rpartition("/tinygrad/")[2], line, linecache.getline(file, line).strip()]
+            for file, line in self._rules
+        ]
+        return {"texts": list(self._texts), "rules": rules, "uops": columns}
+
+
+def _shown(arg: Any) -> str:
+    """An argument as text. A kernel of 0.11 holds the number of a UOp, and its own text fails."""
+    try:
+        return str(arg)
+    except AttributeError:
+        return f"{type(arg).__name__}({vars(arg)})"
+
+
+def recognises(dump: Dump) -> bool:
+    """Whether `record` wrote the dump."""
+    return dump.compiler == "tinygrad" and TABLES in dump.files
+
+
+def read(dump: Dump, budget: Budget) -> Trace:
+    """The trace of the rewrites; ForeignError where the tables are damaged."""
+    limits = JsonLimits(budget.limits.nbytes, 16_000_000, 16, 1 << 30)
+    levels = (Level("uop", "UOp", "UOps", "program"),)
+    building = Building(dump, budget, compiler="tinygrad", levels=levels, languages=_LANGUAGES, panels=_PANELS)
+    try:
+        tables = bounded_json(dump.files[TABLES], limits)
+        reader = _Reader(building, tables)
+        for name, rewrites in tables["groups"]:
+            reader.group(name, rewrites)
+    except ForeignError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ForeignError(f"{TABLES} is damaged ({type(error).__name__}: {error})") from None
+    return building.trace()
+
+
+def is_function(name: str) -> bool:
+    """Whether a rewrite is only the name of a function that calls rewrites."""
+    return name.isidentifier() and name != "graph_rewrite"
+
+
+class _Reader:
+    """Nodes of UOps, and the stages of rewrites."""
+
+    def __init__(self, building: Building, tables: Any) -> None:
+        self._b = building
+        self._texts = tables["texts"]
+        self._rules = [
+            building.rule(file, line, text, doc=f"tinygrad's pattern at {file}:{line}")
+            for file, line, text in tables["rules"]
+        ]
+        self._parts: dict[int, tuple[str, str, str, Place | None, tuple[str, ...]]] = {}  # op, arg, tag, user, calls
+        self._equal: dict[tuple[Any, ...], dict[str, int]] = {}  # all but the dtype → node by dtype
+        self._nodes: list[int] = []
+        for row in zip(*(tables["uops"][name] for name in _COLUMNS)):
+            self._nodes.append(self._recorded(*row))
+
+    def _recorded(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
+        here = len(self._nodes)
+        if not all(1 <= one <= here for one in distances):
+            raise ValueError(f"UOp {here} has a source that is not before it")
+        file, line, calls = (self._texts[user[0]], user[1], self._texts[user[2]])
+        place = Place(file, line) if file else None
+        parts = (self._texts[op], self._texts[arg], self._texts[tag], place, tuple(calls.split(",")) if calls else ())
+        return self._made(tuple(self._nodes[here - one] for one in distances), self._texts[dtype], parts)
+
+    def _made(
+        self, src: tuple[int, ...], dtype: str, parts: tuple[str, str, str, Place | None, tuple[str, ...]]
+    ) -> int:
+        op, arg, tag, place, calls = parts
+        node = self._b.node(
+            "uop",
+            op,
+            src,
+            dtype=dtype,
+            arg=arg,
+            detail=arg if op in _SHOWN_ARG else "",
+            group=_GROUP_OF.get(op, "alu"),
+            place=place,
+            calls=calls,
+            tag=tag,
+        )
+        self._parts[node] = parts
+        self._equal.setdefault((op, src, arg, tag), {}).setdefault(dtype, node)
+        return node
+
+    def _rebuilt(self, node: int, src: tuple[int, ...]) -> int:
+        """The node with other sources; tinygrad may give it another dtype then, which only a recorded node has."""
+        old, parts = self._b.nodes[node], self._parts[node]
+        known = self._equal.get((parts[0], src, parts[1], parts[2]))
+        if known:
+            return known.get(old.dtype, next(iter(known.values())))
+        return self._made(src, old.dtype, parts)
+
+    def group(self, name: str, rewrites: list[Any]) -> None:
+        """The rewrites of one schedule or kernel."""
+        is_kernel = bool(re.match(r"[rE]_|copy |view ", name))
+        kernel = self._b.kernel(name, self._b.dump.facts.get("device", "CPU")) if is_kernel else None
+        group = self._b.stage(name, kernel=kernel)
+        around = [(group, -1)]  # stages that are open, with their depth
+        for place, (title, sink, depth, walk, enter_calls, *columns) in enumerate(rewrites):
+            matches = [(self._nodes[a], self._nodes[b], self._rules[rule], us) for a, b, rule, us in zip(*columns)]
+            while len(around) > 1 and around[-1][1] >= depth:
+                self._b.closed(around.pop()[0])
+            parent = around[-1][0]
+            if is_function(title) and not matches and place + 1 < len(rewrites) and rewrites[place + 1][2] > depth:
+                self._b.budget.check_depth(len(around))
+                around.append((self._b.stage(title, parent=parent, kernel=kernel), depth))
+                continue
+            before = self._nodes[sink]
+            rewriting = Rewriting(self._b.nodes, self._rebuilt, matches, bool(walk), bool(enter_calls))
+            after = rewriting.final(before)
+            steps = rewriting.steps()
+            elapsed = sum(us for *_, us in matches)
+            stage = self._b.stage(
+                title, parent=parent, kernel=kernel, before=(before,), after=(after,), elapsed_us=elapsed, steps=steps
+            )
+            for step in steps:
+                how = "rebuild" if step.rule is None else "rewrite"
+                self._b.links[Link(step.before, step.after, how, stage)] = None
+        for stage, _ in reversed(around[1:]):
+            self._b.closed(stage)
+        self._b.closed(group)
+        if kernel is not None:
+            self._listing(name, kernel, group)
+
+    def _listing(self, name: str, kernel: int, group: int) -> None:
+        """The source code that the last rewrites of a kernel made, and its list of UOps."""
+        nodes = self._b.nodes
+        programs = [nodes[one] for stage in self._b.stages[group:] for one in stage.after if nodes[one].op == "PROGRAM"]
+        for program in reversed(programs):
+            sources = [one for one in program.src if nodes[one].op == "SOURCE"]
+            if sources:
+                text = self._parts[sources[0]][1]
+                self._b.program(kernel, "c", [(line, ()) for line in text.splitlines()])
+                return
+
+
+__all__ = ["TRACKING", "is_function", "read", "recognises", "record"]

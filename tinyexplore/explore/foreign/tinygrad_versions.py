@@ -1,0 +1,136 @@
+"""Reads the rewrites that tinygrad's tracking records, in versions 0.10.3 and later."""
+
+from __future__ import annotations
+
+import importlib
+import os.path
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from tinyexplore.explore.foreign.building import plain
+from tinyexplore.explore.foreign.dump import ForeignError
+
+FIRST = "0.10.3"  # earlier versions note a match at the last rewrite that began, which can be another one
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRewrite:
+    """One rewrite of a graph.
+
+    name: tinygrad's; before 0.12 it may be the place of the call.
+    sink: the number of the UOp that was rewritten.
+    depth: rewrites around it.
+    walk: whether the results of rules are not visited again.
+    enter_calls: whether it enters the bodies of calls.
+    matches: of each match the numbers of the UOp before and after it, the file and line of the pattern, and seconds.
+    """
+
+    name: str
+    sink: int
+    depth: int
+    walk: bool
+    enter_calls: bool
+    matches: list[tuple[int, int, tuple[str, int], float]]
+
+
+class Tracking:
+    """The notes of the tinygrad that is imported.
+
+    Versions before 0.11 note UOps, later ones their numbers; 0.12 added times of matches, 0.14 the two flags.
+
+    Raises:
+        ForeignError: this version has no such notes.
+    """
+
+    def __init__(self) -> None:
+        self.version = metadata.version("tinygrad")
+        ops = _ops(self.version)
+        self._ops = ops
+        self._numbers: dict[int, int] = {}
+        self._numbered: list[Any] = []  # keeps them alive
+        self.fields: dict[int, tuple[Any, ...]] = getattr(ops, "uop_fields", {})
+        """Of a UOp by its number: op, dtype, numbers of its sources, argument, tag and perhaps metadata."""
+        if not hasattr(ops, "active_rewrites"):
+            raise ForeignError(_unknown(self.version))
+
+    @property
+    def is_on(self) -> bool:
+        """Whether tinygrad was imported with tracking."""
+        return bool(self._ops.PatternMatcher.__name__ == "TrackedPatternMatcher")
+
+    def stop(self) -> None:
+        """Stops it for good: at exit tinygrad would write a pickle and print."""
+        self._ops.TRACK_MATCH_STATS.value = 0
+
+    @property
+    def count(self) -> int:
+        """Groups until now."""
+        return len(self._ops.tracked_keys)
+
+    def groups(self, first: int) -> Iterator[tuple[str, list[TrackedRewrite]]]:
+        """The rewrites of each schedule or kernel, with its name."""
+        for key, rewrites in zip(self._ops.tracked_keys[first:], self._ops.tracked_ctxs[first:]):
+            name = getattr(key, "display_name", None) or getattr(key, "name", None) or key
+            shown = str(name) if isinstance(name, str) else type(key).__name__
+            yield plain(shown), [self._rewrite(one) for one in rewrites]
+
+    def _rewrite(self, one: Any) -> TrackedRewrite:
+        matches = []
+        for before, after, pattern, *seconds in one.matches:
+            if pattern is not None and after is not None:
+                place = getattr(pattern, "location", pattern)
+                matches.append((self.number(before), self.number(after), (place[0], place[1]), *(seconds or [0.0])))
+        return TrackedRewrite(
+            name=name_of(one),
+            sink=self.number(one.sink),
+            depth=getattr(one, "depth", 0),
+            walk=bool(getattr(one, "walk", False)),
+            enter_calls=bool(getattr(one, "enter_calls", True)),
+            matches=matches,
+        )
+
+    def number(self, uop: Any) -> int:
+        """The number of a UOp; before 0.11 it gets one here, after its sources."""
+        if isinstance(uop, int):
+            return uop
+        stack = [uop]
+        while stack:
+            waiting = [one for one in stack[-1].src if id(one) not in self._numbers]
+            stack += waiting
+            if not waiting:
+                self._add(stack.pop())
+        return self._numbers[id(uop)]
+
+    def _add(self, uop: Any) -> None:
+        if id(uop) in self._numbers:
+            return
+        note = getattr(uop, "metadata", None)
+        notes = () if note is None else note if isinstance(note, tuple) else (note,)
+        number = self._numbers[id(uop)] = len(self._numbered)
+        self._numbered.append(uop)
+        sources = tuple(self._numbers[id(one)] for one in uop.src)
+        self.fields[number] = (uop.op, uop.dtype, sources, uop.arg, getattr(uop, "tag", None), notes)
+
+
+def name_of(one: Any) -> str:
+    """The name of a rewrite that tinygrad noted; the place of the call where it has none."""
+    name = getattr(one, "name", None)
+    return name or f"rewrite at {os.path.basename(one.loc[0])}:{one.loc[1]}"
+
+
+def _ops(version: str) -> Any:
+    for name in ("tinygrad.uop.ops", "tinygrad.ops"):  # the second one before 0.11
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise ForeignError(_unknown(version))
+
+
+def _unknown(version: str) -> str:
+    return f"tinygrad {version} notes no rewrites that can be read; {FIRST} and later do: pip install -U tinygrad"
+
+
+__all__ = ["FIRST", "TrackedRewrite", "Tracking", "name_of"]

@@ -1,0 +1,122 @@
+"""`explore` for other compilers: their graphs, passes and listings in the same view. See `docs/foreign.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.explore.foreign import Dump, DumpLimits, ForeignError, read_dump
+from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, is_json
+from tinyexplore.explore.notebook.frontends import llvm
+from tinyexplore.explore.notebook.session import Explorer
+from tinyexplore.explore.tracefile.trace import Trace
+
+
+def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None = None) -> Explorer:
+    """Capture tinygrad's compilation of `f()`: every rewrite of its graphs, with the rule's text and line, and the
+    source code.
+
+    tinygrad decides at its import whether it tracks rewrites. If it is imported before, start Python with
+    `TRACK_MATCH_STATS=2 TRACEMETA=2 PARALLEL=0 CACHELEVEL=0`; otherwise import it inside `f`.
+
+    Args:
+        f: called once; if it returns a Tensor, that is realized.
+        title: of the view; the function's name if none is given.
+        save: a file for the recorded tables, which `explore.open` and `tinyexplore open` read without tinygrad.
+
+    Raises:
+        ModuleNotFoundError: tinygrad is not installed.
+        ForeignError: tinygrad was imported without tracking.
+    """
+    from tinyexplore.explore.foreign.tinygrad import record
+
+    return _shown(record(f, title=title), save)
+
+
+def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | None = None) -> Explorer:
+    """Capture the compilation of `f(*args)` by JAX and XLA: jaxpr, StableHLO, HLO after each pass, LLVM IR, assembly.
+    `f` is compiled and not called.
+
+    Args:
+        f: a function that `jax.jit` takes.
+        args: its arguments.
+        title: of the view; the function's name if none is given.
+        save: a file for the dump, which `explore.open` and `tinyexplore open` read without JAX.
+
+    Raises:
+        ModuleNotFoundError: JAX is not installed.
+    """
+    from tinyexplore.explore.foreign.jax import record
+
+    return _shown(record(f, *args, title=title), save)
+
+
+def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str | Path | None = None) -> Explorer:
+    """Capture Numba's compilation of `f`: bytecode, Numba IR after each pass, LLVM IR after each LLVM pass, assembly.
+
+    Args:
+        f: a Python function, or one that `numba.njit` returned.
+        signature: the types of its arguments: `(numba.float32[:], numba.int64)`.
+        title: of the view; the function's name if none is given.
+        save: a file for the dump, which `explore.open` and `tinyexplore open` read without Numba.
+
+    Raises:
+        ModuleNotFoundError: Numba is not installed.
+        TypeError: `f` is no Python function.
+    """
+    from tinyexplore.explore.foreign.numba import record
+
+    return _shown(record(f, signature, title=title), save)
+
+
+def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS) -> Explorer:
+    """Show a dump of MLIR: the output of `--mlir-print-ir-after-all`, of Triton with `MLIR_ENABLE_DUMP=1`, or of xDSL.
+
+    Args:
+        dump: a file, a folder with such a file and the later languages (`.llir`, `.ptx`), or the text itself.
+        title: of the view; the file's name if none is given.
+        limits: of what is read.
+
+    Raises:
+        ForeignError: it is no MLIR, or above a limit.
+    """
+    is_text = isinstance(dump, str) and "\n" in dump
+    loaded = Dump("mlir", "", title, {"dump.mlir": str(dump)}) if is_text else Dump.load(dump, limits)
+    loaded = Dump(loaded.compiler, loaded.version, title or loaded.title, loaded.files, loaded.facts)
+    from tinyexplore.explore.foreign import mlir as reader
+
+    if not reader.recognises(loaded):
+        raise ForeignError(f"{loaded.title or 'the text'} has no module of MLIR")
+    return Explorer(reader.read(loaded, Budget(limits)))
+
+
+def open(path: str | Path, *, limits: DumpLimits = DUMP_LIMITS) -> Explorer:  # noqa: A001 (used as explore.open)
+    """Open a file as a view: a trace, a dump of any compiler that `docs/foreign.md` lists, or an LLVM module (".ll").
+
+    Of a module it shows LLVM's passes at O3 on the first function; see `explore.llvm` for others.
+
+    Args:
+        path: a file, compressed or not, or a folder.
+        limits: of a dump that is read.
+
+    Raises:
+        ForeignError: the format is not known, the dump is damaged or above a limit.
+        TraceFormatError: the trace is damaged, or of another version.
+        LLVMPassesError: LLVM refused the module.
+        OSError: the file cannot be read.
+    """
+    if Path(path).suffix == ".ll" and Path(path).is_file():
+        return llvm(Path(path))
+    if Path(path).is_file() and is_json(path):
+        return Explorer(Trace.load(path))
+    return Explorer(read_dump(path, limits))
+
+
+def _shown(dump: Dump, save: str | Path | None) -> Explorer:
+    if save is not None:
+        dump.save(save)
+    return Explorer(read_dump(dump))
+
+
+__all__ = ["jax", "mlir", "numba", "open", "tinygrad"]

@@ -1,0 +1,70 @@
+"""The kernels that a capture stores beside the trace: the data to compile them again, and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.dtype import DType, PtrDType
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.program import global_buffers
+from tinyexplore.uop import Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class CapturedKernel:
+    """One kernel of a capture. The program's UOps are built again when needed.
+
+    number: its row.
+    spec: the rendered program.
+    make_kernel: builds the Kernel with its opts.
+    values: of its Variables.
+    contents: of each buffer before the first run, None for one without contents; None where the capture did not copy
+        them, or they were too large.
+    """
+
+    number: int
+    spec: ProgramSpec
+    make_kernel: Callable[[], Kernel]
+    values: tuple[int, ...]
+    contents: tuple[bytes | None, ...] | None = None
+
+    @property
+    def uops(self) -> tuple[UOp, ...]:
+        """The linear program."""
+        return self.spec.uops
+
+
+def captured_kernels(
+    drafts: Iterable[Any], contents: Mapping[Any, tuple[bytes | None, ...] | None]
+) -> dict[int, CapturedKernel]:
+    """The kernels of a trace by their numbers there; copies are none."""
+    captured = {}
+    for draft in drafts:
+        if draft.spec is not None and draft.make_kernel is not None:
+            content = contents.get(draft.item)
+            captured[draft.number] = CapturedKernel(draft.number, draft.spec, draft.make_kernel, draft.values, content)
+    return captured
+
+
+def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
+    """The element type and the size of each buffer of a program, in the order of its arguments."""
+    types = []
+    for node in global_buffers(uops):
+        assert isinstance(node.dtype, PtrDType)
+        types.append((node.dtype.base, node.dtype.size))
+    return types
+
+
+def read_buffers(uops: Sequence[UOp]) -> set[int]:
+    """The positions of the buffers that a program loads from."""
+    order = {node: place for place, node in enumerate(global_buffers(uops))}
+    loads = [node.src[0].src[0] for node in uops if node.op is Ops.LOAD]
+    return {order[base] for base in loads if base in order}
+
+
+__all__ = ["CapturedKernel", "buffer_types", "captured_kernels", "read_buffers"]

@@ -1,0 +1,49 @@
+"""The words of a trace's compiler: its levels and languages, and the panels that can answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tinyexplore.explore.tracefile.model import Dialect, Language, Level, Node, TraceTables
+from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES
+
+OWN: Final = Dialect(
+    compiler="tinyexplore",
+    version="",
+    levels=(
+        Level("lazybuffer", "LazyBuffer", "LazyBuffers", "tensors"),
+        Level("uop", "UOp", "UOps", "program"),
+    ),
+    languages=tuple(Language(key, name) for key, name in LANGUAGE_NAMES.items()),
+    panels=(),
+)
+"""What a trace without a dialect means. Its panels are all those whose data is there."""
+
+
+def dialect_of(trace: TraceTables) -> Dialect:
+    """The dialect of a trace."""
+    return trace.dialect or OWN
+
+
+def tensor_kinds(trace: TraceTables) -> frozenset[str]:
+    """The kinds of nodes that the graph of the whole program consists of."""
+    return frozenset(level.kind for level in dialect_of(trace).levels if level.role == "tensors")
+
+
+def is_tensor(trace: TraceTables, node: Node) -> bool:
+    """Whether a node belongs to the graph of the whole program, and not to that of a stage."""
+    return any(level.kind == node.kind and level.role == "tensors" for level in dialect_of(trace).levels)
+
+
+def level_for(trace: TraceTables, role: str) -> Level | None:
+    """The first level with that role, "tensors" or "program"; None where the compiler has none."""
+    return next((level for level in dialect_of(trace).levels if level.role == role), None)
+
+
+def language_name(trace: TraceTables, key: str) -> str:
+    """The name of a language on the screen."""
+    named = {language.key: language.name for language in dialect_of(trace).languages}
+    return named.get(key) or LANGUAGE_NAMES.get(key, key)
+
+
+__all__ = ["OWN", "dialect_of", "is_tensor", "language_name", "level_for", "tensor_kinds"]

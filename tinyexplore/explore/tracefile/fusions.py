@@ -1,0 +1,253 @@
+"""Explains fusion: the scheduler's decision on each edge between LazyBuffers, with the numbers that it compared."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tinyexplore.explore.tracefile.model import (
+    Compared,
+    Decision,
+    FusionEdge,
+    KernelInfo,
+    Node,
+    ScheduleVariant,
+    TraceTables,
+)
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
+
+Mark = Literal["fused", "cut", "again", "read"]
+_MOST_MOVEMENTS = 8  # through which an edge is followed
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Edge(ReadableRow):
+    """What became of the edge on which one LazyBuffer reads another one.
+
+    src: the LazyBuffer that is read.
+    dst: the one that reads it.
+    mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in
+        several kernels; "read", it was in memory before.
+    decision: the scheduler's decision on `src`, "" for none.
+    reason: of the decision.
+    compared: the numbers that the scheduler compared.
+    kernels: those that compute `src`.
+    into: those that compute `dst`.
+    against_cut: why it is illegal to cut here, "" where it is legal.
+    against_join: why it is illegal to join here, "" where it is legal.
+    """
+
+    src: int
+    dst: int
+    mark: Mark
+    decision: str
+    reason: str
+    compared: tuple[Compared, ...]
+    kernels: tuple[int, ...]
+    into: tuple[int, ...]
+    against_cut: str = ""
+    against_join: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyKernels(Readable):
+    """Whether two LazyBuffers share a kernel, and why.
+
+    a: one of them.
+    b: the other one.
+    text: the answer as a sentence.
+    together: the kernels that compute both.
+    kernels_of_a: the kernels that compute `a`.
+    kernels_of_b: the kernels that compute `b`.
+    edges: the path from one to the other, empty where there is none.
+    """
+
+    a: int
+    b: int
+    text: str
+    together: tuple[int, ...]
+    kernels_of_a: tuple[int, ...]
+    kernels_of_b: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    def table(self) -> Table:
+        """One row per edge on the path between the two."""
+        rows = tuple(map(_row, self.edges))
+        return Table(self.text, ("edge", "result", "decision and reason", "numbers compared"), rows)
+
+
+def _row(edge: Edge) -> tuple[str, str, str, str]:
+    numbers = lines_of(map(compared_text, edge.compared))
+    return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
+
+
+def compared_text(one: Compared) -> str:
+    """A comparison as text: "times that each element would be computed: 4096, over 1.5"."""
+    return f"{one.what}: {_figure(one.value)}, {'over' if one.over else 'within'} {_figure(one.bound)}"
+
+
+def _figure(value: float) -> str:
+    """A number with all its digits where it is whole, else with six."""
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
+
+
+class Fusions:
+    """What the scheduler made of one trace's LazyBuffers; or, in a branch, of those of one schedule (`variant`), whose
+    kernels are numbered in their order."""
+
+    def __init__(self, trace: TraceTables, variant: ScheduleVariant | None = None) -> None:
+        self.trace = trace
+        self.decisions: dict[int, Decision] = {}
+        decision_lists = [stage.decisions for stage in trace.stages] if variant is None else [variant.decisions]
+        for decisions in decision_lists:
+            self.decisions.update({decision.node: decision for decision in decisions})
+        kernels: list[tuple[int, tuple[int, ...]]] = []
+        if variant is None:
+            kernels = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
+        else:
+            kernels = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
+        self.computed: dict[int, list[int]] = {}
+        for number, nodes in kernels:
+            for node in dict.fromkeys(nodes):
+                self.computed.setdefault(node, []).append(number)
+
+    def kernels(self, node: int) -> tuple[int, ...]:
+        """The kernels that compute a LazyBuffer."""
+        return tuple(self.computed.get(node, ()))
+
+    def edge(self, src: int, dst: int) -> Edge:
+        """The edge on which `dst` reads `src`, with the scheduler's decision."""
+        of, into = self.kernels(src), self.kernels(dst)
+        decision = self.decisions.get(src)
+        mark: Mark = "read"
+        if of:
+            mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
+        word, reason = ("", "it lies in memory") if decision is None else (decision.decision, decision.reason)
+        compared = () if decision is None else decision.compared
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, decision))
+
+    def _against(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
+        """What forbids cutting an edge from `src`, and against joining there."""
+        node = self.trace.nodes[src]
+        if src in self._made_by_splitting:
+            why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
+            return why, why
+        if src in self._made_by_hoisting:
+            why = "the scheduler made this when it took a reduction out of loops that do not change it"
+            return why, why
+        if mark == "read" or decision is None:
+            constant = node.op in ("CONST", "IOTA")
+            why = "a constant, written into the kernels that use it" if constant else "it lies in memory already"
+            return why, why
+        if mark == "cut":
+            return f"it is cut already: {decision.reason}", decision.legality_error
+        return "", "it is joined already: computed where it is read"
+
+    @cached_property
+    def _made_by_hoisting(self) -> frozenset[int]:
+        return frozenset(link.dst for link in self.trace.links if link.how == "hoist")
+
+    @cached_property
+    def _made_by_splitting(self) -> frozenset[int]:
+        return frozenset(link.dst for link in self.trace.links if link.how == "split")
+
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges between LazyBuffers that kernels compute or read."""
+        rows = [self.trace.nodes[number] for number in sorted(self.computed)]
+        return tuple(self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src))
+
+    def fusion_edges(self) -> tuple[FusionEdge, ...]:
+        """All edges of `edges()` and those through movements, as rows of a trace."""
+        pairs = [(src, dst) for dst in sorted(self.computed) for src in self._sources(dst)]
+        return tuple(self._fusion_edge(self.edge(src, dst)) for src, dst in pairs)
+
+    @staticmethod
+    def _fusion_edge(edge: Edge) -> FusionEdge:
+        illegal = edge.against_join if edge.mark == "cut" else edge.against_cut
+        return FusionEdge(edge.src, edge.dst, edge.mark, illegal)
+
+    def _sources(self, dst: int) -> Iterable[int]:
+        """The LazyBuffers that `dst` reads, and those that it reads through movements."""
+        nodes = self.trace.nodes
+        sources = dict.fromkeys(nodes[dst].src)
+        reached = [src for src in sources if nodes[src].group == "movement"]
+        for _ in range(_MOST_MOVEMENTS):
+            reached = [src for node in reached for src in nodes[node].src if src not in sources]
+            sources.update(dict.fromkeys(reached))
+            reached = [src for src in reached if nodes[src].group == "movement"]
+        return sources
+
+    def why(self, a: int, b: int) -> WhyKernels:
+        """Explain why LazyBuffers share a kernel or not."""
+        of_a, of_b = self.kernels(a), self.kernels(b)
+        together = tuple(kernel for kernel in of_a if kernel in of_b)
+        path = self._path(a, b) or self._path(b, a)
+        edges = tuple(self.edge(src, dst) for src, dst in zip(path, path[1:], strict=False))
+        return WhyKernels(a, b, self._text(a, b, together, edges), together, of_a, of_b, edges)
+
+    def _path(self, start: int, end: int) -> list[int]:
+        """The shortest path of edges from `start` to `end`; empty if there is none."""
+        nodes = self.trace.nodes
+        before: dict[int, int] = {end: end}
+        waiting = deque([end])
+        while waiting:
+            node = waiting.popleft()
+            if node == start:
+                path = [start]
+                while path[-1] != end:
+                    path.append(before[path[-1]])
+                return path
+            for src in nodes[node].src:
+                if src not in before:
+                    before[src] = node
+                    waiting.append(src)
+        return []
+
+    def _text(self, a: int, b: int, together: tuple[int, ...], edges: tuple[Edge, ...]) -> str:
+        names = {node: name_of(self.trace.nodes[node]) for node in (a, b)}
+        kernels = {kernel.id: kernel for kernel in self.trace.kernels}
+        for node in (a, b):
+            if node not in self.computed:
+                decision = self.decisions.get(node)
+                why = (
+                    "it lies in memory, or nothing requested it"
+                    if decision is None
+                    else f"{decision.decision}: {decision.reason}"
+                )
+                return f"no kernel computes {names[node]}: {why}"
+        if together:
+            return f"one kernel: {_names(kernels, together)} computes both {names[a]} and {names[b]}"
+        of_a, of_b = (_names(kernels, self.kernels(node)) for node in (a, b))
+        two = f"{names[a]} is computed by {of_a}, {names[b]} by {of_b}"
+        cuts = [edge for edge in edges if edge.mark == "cut"]
+        if cuts:
+            where = name_of(self.trace.nodes[cuts[0].src])
+            return f"two kernels: {two}; between them {where} goes through memory: {cuts[0].reason}"
+        if edges:
+            return f"two kernels: {two}"
+        return f"two kernels: {two}; neither depends on the other, and a kernel has one loop nest for one result"
+
+
+def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
+    return ", ".join(f"kernel {one} ({kernels[one].name})" for one in ids)
+
+
+def name_of(node: Node) -> str:
+    """The name of a LazyBuffer: the user's name, else its operation."""
+    return f"{node.name} ({node.label})" if node.name and node.name != node.label else f"{node.label} #{node.id}"
+
+
+def why_kernels(trace: TraceTables, a: Node | int, b: Node | int) -> WhyKernels:
+    """Why two LazyBuffers are computed by one kernel, or by two: the way from one to the other, edge by edge, each with
+    the scheduler's reason and the numbers that it compared."""
+    ids = [node.id if isinstance(node, Node) else node for node in (a, b)]
+    for node in ids:
+        if not 0 <= node < len(trace.nodes) or trace.nodes[node].kind != "lazybuffer":
+            raise ValueError(f"node {node} is no LazyBuffer of this trace; trace.where(kind='lazybuffer') has them")
+    return Fusions(trace).why(*ids)
+
+
+__all__ = ["Edge", "Fusions", "WhyKernels", "compared_text", "why_kernels"]

@@ -1,0 +1,80 @@
+"""Matches each line of a text with its origin in the text before: by name, by location, by alignment."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Hashable, Sequence
+
+MOST_LINES = 4000  # of a part of a text that is aligned; a longer one is linked by names and locations alone
+_NAME = re.compile(
+    r"^\s*(?:ROOT )?(?:renamable )?([%$@]?[\w.$-]+)(?::[\w$]+)*(?:\([^)]*\))? = |"  # %3 = add …, $eax = …, x = …
+    r"^\s*([%$^\w.-]+):(?:\s|$)"  # a label
+)
+
+
+def origins(
+    before: Sequence[str],
+    after: Sequence[str],
+    places_before: Sequence[Hashable] | None = None,
+    places_after: Sequence[Hashable] | None = None,
+) -> list[int | None]:
+    """For each line of `after` the line of `before`, from 0, that it came from; None for a new one.
+
+    Equal lines are aligned first. Between them a line follows the name that it defines (`%x = …`, `x:`), else its
+    location, else its place in a block of as many lines that were replaced.
+
+    places_before, places_after: the location of each line, None for a line without one.
+    """
+    numbers: list[int | None] = [None] * len(after)
+    names = _first_of(before, _defined)
+    places = {} if places_before is None else _first_of(places_before, lambda place: place)
+    for tag, low, high, start, end in _opcodes(before, after):
+        for at in range(start, end):
+            if tag == "equal":
+                numbers[at] = low + at - start
+                continue
+            named = names.get(_defined(after[at]))
+            if named is None and places_after is not None and places_after[at] is not None:
+                named = places.get(places_after[at])
+            if named is None and tag == "replace" and high - low == end - start:
+                named = low + at - start
+            numbers[at] = named
+    return numbers
+
+
+def _first_of(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | None]) -> dict[Hashable, int]:
+    first: dict[Hashable, int] = {}
+    for at, item in enumerate(items):
+        name = key(item)
+        if name is not None:
+            first.setdefault(name, at)
+    return first
+
+
+def _defined(line: Hashable) -> str | None:
+    """The name that a line defines."""
+    match = _NAME.match(str(line))
+    return (match[1] or match[2]) if match else None
+
+
+def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    """The parts of two texts that are equal and that are not. What begins and ends equally costs nothing."""
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    rest = 0
+    while rest < min(len(before), len(after)) - start and before[-1 - rest] == after[-1 - rest]:
+        rest += 1
+    old, new = before[start : len(before) - rest], after[start : len(after) - rest]
+    parts = [("equal", 0, start, 0, start)]
+    if max(len(old), len(new)) <= MOST_LINES:
+        inner = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        parts += [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
+    else:
+        parts.append(("replace", start, start + len(old), start, start + len(new)))
+    parts.append(("equal", len(before) - rest, len(before), len(after) - rest, len(after)))
+    return parts
+
+
+__all__ = ["origins"]

@@ -1,0 +1,69 @@
+"""Positions for the labels of a chart, without overlaps with each other or with points. The same as
+widgets/src/labels.ts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+LabelPlace = tuple[float, float, float]
+"""The middle of a label, and its angle in degrees."""
+
+Spot = tuple[float, float]
+
+_HALF = 6.5  # of a line's height, with its edge
+_LETTER = 6.3  # the width of a letter, on the average
+
+
+def apart(
+    labels: Sequence[tuple[str, Sequence[LabelPlace]]],
+    points: Sequence[Spot] = (),
+    lines: Sequence[tuple[Spot, Spot]] = (),
+    radius: float = 10.0,
+) -> list[LabelPlace]:
+    """For each label the first of its places that is free; where none is, the one that covers least."""
+    covered = [(x, y, radius) for x, y in points]
+    for (x0, y0), (x1, y1) in lines:
+        steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / 6))
+        shares = [step / steps for step in range(steps + 1)]
+        covered += [(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, 1.0) for share in shares]
+    chosen = []
+    for text, places in labels:
+        scored = []
+        for number, place in enumerate(places):
+            spots = _along(text, place)
+            hits = sum(any(math.hypot(x - a, y - b) < _HALF + far for a, b, far in covered) for x, y in spots)
+            scored.append((hits, number))
+        best = places[min(scored)[1]]
+        covered += [(x, y, _HALF) for x, y in _along(text, best)]
+        chosen.append(best)
+    return chosen
+
+
+def _along(text: str, place: LabelPlace) -> list[tuple[float, float]]:
+    """Points along a label's middle line."""
+    x, y, angle = place
+    half = len(text) * _LETTER / 2
+    turn = math.radians(angle)
+    steps = max(1, math.ceil(half / 4))
+    shares = [(step - steps) / steps * half for step in range(2 * steps + 1)]
+    return [(x + share * math.cos(turn), y + share * math.sin(turn)) for share in shares]
+
+
+def places_on(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> list[LabelPlace]:
+    """Above and below a line, at these shares of it; none leaves the line's ends."""
+    (x0, y0), (x1, y1) = start, stop
+    length = math.hypot(x1 - x0, y1 - y0) or 1.0
+    angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
+    half = min(0.5, len(text) * _LETTER / 2 / length)
+    across, down = (y1 - y0) / length, -(x1 - x0) / length
+    places = []
+    for far in (9.0, -10.0):
+        for share in shares:
+            t = max(half, min(1 - half, share))
+            places.append((x0 + (x1 - x0) * t + across * far, y0 + (y1 - y0) * t + down * far, angle))
+    return places
+
+
+__all__ = ["LabelPlace", "apart", "places_on"]

@@ -1,0 +1,117 @@
+"""Searches in the texts of stages: lines with a word, the history of a line, and the changes of a stage."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.model import Stage, StageText, TextLine, TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
+
+CONTEXT = 3  # equal lines around a change
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TextPlace(ReadableRow):
+    """A line of the text after a stage.
+
+    stage: the stage.
+    text: its text.
+    number: of the line, from 0.
+    line: the line.
+    """
+
+    stage: Stage
+    text: StageText
+    number: int
+    line: TextLine
+
+    def in_words(self) -> str:
+        return f"after {self.stage.name}, line {self.number + 1}: {self.line.text.strip()}"
+
+
+def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
+    """The lines of all stages' texts in which a regular expression is found, whatever its case.
+
+    Args:
+        trace: the trace.
+        text: the expression.
+        language: a key of the dialect's languages; by default all.
+    """
+    pattern = re.compile(text, re.IGNORECASE)
+    return tuple(
+        TextPlace(trace.stages[one.stage], one, number, line)
+        for one in trace.stage_texts
+        if language in (None, one.language)
+        for number, line in enumerate(one.lines)
+        if pattern.search(line.text)
+    )
+
+
+def line_history(trace: TraceTables, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
+    """The history of a line: the lines that it came from, the first one first, and the line itself last.
+
+    Texts in which it stands unchanged are left out. A line without an origin follows its first node: to the text
+    before, then to the last text of the language before.
+
+    Args:
+        trace: the trace.
+        text: the text of a stage, or its id.
+        number: of the line, from 0.
+
+    Raises:
+        IndexError: there is no such text or line.
+    """
+    at: tuple[StageText, int] | None = (trace.stage_texts[text] if isinstance(text, int) else text, number)
+    found: list[TextPlace] = []
+    while at is not None:
+        one, number = at
+        place = TextPlace(trace.stages[one.stage], one, number, one.lines[number])
+        if found and found[-1].text.language == one.language and found[-1].line.text == place.line.text:
+            found[-1] = place  # it got its words earlier
+        else:
+            found.append(place)
+        at = _origin(trace, one, place.line)
+    return tuple(reversed(found))
+
+
+def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageText, int] | None:
+    before = None if text.before is None else trace.stage_texts[text.before]
+    if before is not None and line.origin is not None:
+        return before, line.origin
+    others = [one for one in reversed(trace.stage_texts[: text.id]) if one.language != text.language]
+    for one in ([before] if before is not None else []) + others:
+        number = next((at for at, other in enumerate(one.lines) if set(line.nodes) & set(other.nodes)), None)
+        if number is not None:
+            return one, number
+    return None
+
+
+def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int | None, str]]:
+    """The differences between a text and the text before, as rows: (" ", number, line) for an equal line near a change,
+    "+" for a new line, "−" for a removed line, and ("…", None, count) for equal lines farther away. Numbers count from
+    1, in the text that has the line.
+    """
+    rows: list[tuple[str, int | None, str]] = []
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for place, (kind, low, high, start, end) in enumerate(blocks):
+        if kind != "equal":
+            rows += [("−", at + 1, before[at]) for at in range(low, high)]
+            rows += [("+", at + 1, after[at]) for at in range(start, end)]
+            continue
+        head = CONTEXT if place > 0 else 0
+        tail = CONTEXT if place < len(blocks) - 1 else 0
+        hidden = end - start - head - tail
+        shown = [*range(start, start + head), *range(end - tail, end)] if hidden > 1 else list(range(start, end))
+        for at in shown:
+            if hidden > 1 and at == end - tail:
+                rows.append(("…", None, f"{hidden} equal lines"))
+            rows.append((" ", at + 1, after[at]))
+        if hidden > 1 and not tail:
+            rows.append(("…", None, f"{hidden} equal lines"))
+    return rows
+
+
+__all__ = ["TextPlace", "changed_rows", "find_lines", "line_history"]

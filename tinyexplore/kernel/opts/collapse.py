@@ -1,0 +1,65 @@
+"""COLLAPSE: two output axes that the result addresses with one common stride become one loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.legality import looks_ahead, scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.symbolic import simplified
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opt import Opt
+
+LAW = Law(
+    "Two output axes (`axis` and, inside it, the axis `amount`) that the result addresses with one common stride "
+    "become one loop, so that vectors may cross the end of a short row. The outer axis may already be a tile of rows",
+    before="for i in 0..4: for j in 0..6: ...",
+    after="for p in 0..24: ...            (with i = p / 6, j = p % 6)",
+)
+
+
+def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
+    if (reason := scatters_in_order(kernel) or looks_ahead(outer)) is not None:
+        return reason
+    inner = kernel.axis(amount)
+    if (reason := looks_ahead(inner)) is not None:
+        return reason
+    for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
+        if axis.arg.kind not in kinds or axis not in kernel.output_axes:
+            what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
+            return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
+    if outer is inner:
+        return "an axis cannot be merged with itself"
+    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
+        return "scratch memory or a scan depends on the loops as they are"
+    if not all(walks_as_one(store, outer, inner) for store in kernel.ast.src):
+        return "the result does not address the two axes with one common stride"
+    return None
+
+
+def walks_as_one(store: UOp, outer: UOp, inner: UOp) -> bool:
+    terms, _ = linear_terms(store.src[0].src[1])
+    rest = [term for term in terms if term not in (outer, inner)]
+    as_one = inner.is_static and inner in terms and terms.get(outer) == terms[inner] * inner.size
+    return as_one and not any(term.ranges & {outer, inner} for term in rest)
+
+
+def partners(kernel: Kernel, axis: UOp) -> list[int]:
+    return [other.arg.id for other in kernel.output_axes if other is not axis]
+
+
+def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
+    """Replaces the inner axis by one axis of both sizes, whose quotient and remainder are the indices of the two."""
+    inner = kernel.axis(opt.amount)
+    both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
+    size = index_const(inner.size)
+    parts = {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
+    return substitute_recorded(kernel.ast, parts, str(opt))
+
+
+KIND = OptKind((LAW,), legality_error, apply, amounts=(), partners=partners, on_cores=True)

@@ -1,0 +1,67 @@
+"""Legality checks that several kinds of Opt share: each returns the error as text, or None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.analysis.scratch import is_after_copy
+from tinyexplore.uop import AxisKind, UOp
+from tinyexplore.uop.symbolic import text
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
+WRITTEN_OUT = (AxisKind.VECTOR, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.COPY)
+LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
+
+
+def scatters_in_order(kernel: Kernel) -> str | None:
+    """A scatter adds to the current content of its result: no step may run before the copy of that content."""
+    if kernel.result_copies:
+        return "the steps of a scatter come in order, after the copy of what they write into"
+    return None
+
+
+def scatters_once(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    """A scatter adds to the current content of its result: no step may run twice."""
+    if kernel.result_copies and axis in kernel.output_axes:
+        if not axis.is_static or axis.size % max(1, amount):
+            return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
+    return None
+
+
+def copies_once(kernel: Kernel, axis: UOp) -> str | None:
+    """Only one thread may copy the memory that a scatter writes."""
+    if kernel.result_copies and is_after_copy(kernel, axis):
+        return "each thread would copy the whole result of the scatter"
+    return None
+
+
+def looks_ahead(axis: UOp) -> str | None:
+    if axis.arg.ahead:
+        return "the axis prefetches later steps: do this before PREFETCH"
+    return None
+
+
+def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    """The legality error of every split of an axis into blocks of `amount` steps."""
+    if (reason := looks_ahead(axis)) is not None:
+        return reason
+    if axis in kernel.copied_along:
+        return "each step of the axis makes a staged copy: do this before STAGE"
+    if amount < 2 or amount > axis.size:
+        return f"the axis has size {axis.size}; choose an amount from 2 to {axis.size}"
+    return None
+
+
+def no_reduction(axis: UOp) -> str | None:
+    if axis.arg.kind is AxisKind.REDUCE:
+        return None
+    return f"the axis is {axis.arg.kind.value}, and only reduce axes do this"
+
+
+def no_output_loop(axis: UOp) -> str | None:
+    if axis.arg.kind in LOOP_KINDS:
+        return None
+    return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"

@@ -1,0 +1,238 @@
+"""PIPELINE (software pipelining): a row of results is stored while the next row is computed into the same row buffer.
+
+On a GPU, the next block of a staged operand is loaded while a block is computed (`double_buffer.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.barriers import keeps_row, scratch_of
+from tinyexplore.kernel.analysis.scratch import filling
+from tinyexplore.kernel.opts import double_buffer
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.uop import ops_mask
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opt import Opt
+
+OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
+FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of this kind corresponds only to an axis of the same kind
+SHORTEST_BLOCK = 3  # in a block of two steps, the step before is always the first
+READS = ops_mask((Ops.LOAD, Ops.REDUCE))
+LAW = Law(
+    "Each step of an output axis fills a row buffer. Its results are stored from the buffer while the next step fills "
+    "it. Steps run in blocks of `amount`, and the last row of a block is stored after its steps. No Opt may follow",
+    before="""\
+for i in 0..64: for j: e[j] = f(i,j)
+                for j: out[i,j] = g(e[j])""",
+    after="""\
+for b in 0..4: for i in 0..16: for j: out[16*b+i-1,j] = g(e[j])
+                                      e[j] = f(16*b+i,j)
+               for j: out[16*b+15,j] = g(e[j])""",
+)
+
+
+@dataclass(frozen=True)
+class Piped:
+    """The parts of a kernel that PIPELINE changes.
+
+    store: the STORE of the results.
+    row: the LOAD of the row buffer.
+    filled: the BARRIER after the row buffer is filled.
+    places: for each axis along which a row of results is stored, the axis that fills the same position of the row
+      buffer.
+    left: scalars, one for a whole row, that the results also need.
+    """
+
+    store: UOp
+    row: UOp
+    filled: UOp
+    places: dict[UOp, UOp]
+    left: tuple[UOp, ...]
+
+
+def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    if kernel.target.has_local:
+        return double_buffer.legality_error(kernel, axis, steps)
+    piped = find_pipelined(kernel, axis)
+    if isinstance(piped, str):
+        return piped
+    if not SHORTEST_BLOCK <= steps <= axis.size // 2:
+        return f"the axis has size {axis.size}; choose blocks of {SHORTEST_BLOCK} to half of that"
+    return None
+
+
+def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
+    """The parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
+    rows = filling(kernel)
+    if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
+        return "PIPELINE needs a kernel with one result that keeps one row, and nothing else, in scratch memory"
+    (store,), (filled,) = kernel.ast.src, rows
+    fill = filled.src[0]
+    around = filled.ranges
+    own = store.ranges - around
+    if problem := illegal_loops(axis, around, own | (fill.ranges - around)):
+        return problem
+    along, left = parts_of(store.src[1], own)
+    reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
+    if len(reads) != 1:
+        return "each result must read the row at exactly one position"
+    places = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
+    if places is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or masked
+        return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
+    if all(loop.arg.kind in FIXED for loop in places):
+        return "the row has no loop: it is all in registers"
+    if is_masked_or_indirect(store, kernel):
+        return "the results are masked, stored in a buffer that the kernel reads, or stored at loaded addresses"
+    if not all(is_harmless(node) or node is reads[0] for node in along):
+        return "the results need more than float arithmetic, the only kind that is safe on an empty row buffer"
+    if not all(dtypes.is_float(value.dtype) for value in (reads[0], *left)):
+        return "the row buffer holds no floats, and only float arithmetic is safe on an empty row buffer"
+    return Piped(store, reads[0], filled, places, tuple(left))
+
+
+def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> str | None:
+    """Why the order of the loops `around` each row and `along` it rules out PIPELINE; None if it does not."""
+    if axis.arg.kind not in OUTER or axis not in around or not axis.is_static:
+        return f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size work that fill a row a step"
+    if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:
+        return "several rows are kept at the same time, or a loop inside this axis surrounds each row"
+    if any(loop.arg.id < axis.arg.id for loop in along):
+        return "a loop along the row surrounds this axis"
+    return None
+
+
+def is_masked_or_indirect(store: UOp, kernel: Kernel) -> bool:
+    """Whether `store` has a mask, an address computed from memory, or a buffer that the kernel also reads."""
+    place = store.src[0]
+    loaded = {node.src[0].src[0] for node in kernel.find(Ops.LOAD)}
+    return len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or bool(place.mask & READS)
+
+
+def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
+    """The nodes of `value` that vary along the axes `own`, up to loads; and the invariant values from loads or
+    reductions that these nodes use."""
+    axes = frozenset(own)
+    along: dict[UOp, None] = {}
+    left: dict[UOp, None] = {}
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if axes.isdisjoint(node.ranges):
+            if node.mask & READS:
+                left[node] = None
+        elif node not in along:
+            along[node] = None
+            if node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST):
+                pending += node.src
+    return list(along), list(left)
+
+
+def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
+    """For each axis of `own`, the axis of `fillers` with the same stride in the row buffer.
+
+    None unless every step has its own position: blocks that overlap would be overwritten before they are stored.
+    """
+    terms, offset = linear_terms(idx)
+    others, other_offset = linear_terms(filling_idx)
+    if offset != other_offset or set(terms) != set(own) or set(others) != set(fillers) or len(terms) != len(others):
+        return None
+    places: dict[UOp, UOp] = {}
+    end = 1
+    for (axis, factor), (other, other_factor) in zip(by_factor(terms), by_factor(others), strict=True):
+        kinds = {axis.arg.kind, other.arg.kind}
+        if factor < end or factor != other_factor or axis.src[0] is not other.src[0] or not axis.is_static:
+            return None
+        if len(kinds) > 1 and not kinds.isdisjoint(FIXED):
+            return None
+        places[axis] = other
+        end = factor * axis.size
+    return places
+
+
+def by_factor(terms: dict[UOp, int]) -> list[tuple[UOp, int]]:
+    return sorted(terms.items(), key=lambda term: term[1])
+
+
+def is_harmless(node: UOp) -> bool:
+    """Whether `node` is safe on any value: the first step of a block reads a row buffer that holds no row yet."""
+    if node.op is Ops.LOAD:
+        place = node.src[0]
+        return len(node.src) == 1 and place.src[0].op is Ops.DEFINE_GLOBAL and not place.mask & READS
+    if node.op is Ops.RANGE or not node.mask & READS:
+        return True
+    is_arithmetic = node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST)
+    return is_arithmetic and (dtypes.is_float(node.dtype) or dtypes.is_bool(node.dtype))
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast that stores the results of a step of `axis` in the next step, with `amount` steps to a block.
+
+    The first step of a block has no results to store yet. The second step overwrites what the first one stores. The
+    last row of a block is stored after its steps.
+    """
+    if kernel.target.has_local:
+        return double_buffer.apply(kernel, axis, opt)
+    piped = find_pipelined(kernel, axis)
+    assert not isinstance(piped, str)
+    how, amount = str(opt), opt.amount
+    fresh = {loop: moved_in(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
+    start = UOp.range(-(-axis.size // amount), replace(axis.arg, ahead=0)) * index_const(amount)
+    if axis.size % amount:
+        start = start.minimum(index_const(axis.size - amount))
+    step = UOp.range(amount, Axis(axis.arg.id + 1, AxisKind.SCAN, axis.arg.ahead))
+    last = index_const(amount - 1)
+    before = (step + index_const(-1)).maximum(index_const(0))
+    scratch = [
+        UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
+        for number, value in enumerate(piped.left)
+    ]
+    filler = {own: fresh[loop] for own, loop in piped.places.items()}
+    row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
+
+    earlier = {axis: start + before, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
+    for value, memory in zip(piped.left, scratch):
+        earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
+    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, earlier, how),))
+
+    now = {**fresh, axis: start + step}
+    fill, *loops = piped.filled.src
+    store = substitute_recorded(fill, now, how)
+    store = store.replace(src=(*store.src, stored))
+    loops = [fresh[loop] for loop in loops]
+    filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
+
+    end = {**fresh, axis: start + last}
+    all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
+    end[piped.row] = UOp(Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled))
+    for value, memory in zip(piped.left, scratch):
+        number = substitute_recorded(value, {**now, piped.filled: filled}, how)
+        kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
+        left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
+        end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
+    record_derived(((piped.filled, filled), (piped.filled, all_filled), (piped.store, stored)), how)
+    record_derived([(value, copies[value]) for copies in (earlier, end) for value in (piped.row, *piped.left)], how)
+    return UOp.sink(substitute_recorded(piped.store, end, how))
+
+
+def moved_in(loop: UOp) -> UOp:
+    """The axis with its id raised by one, so that a new axis fits outside it."""
+    return loop.replace(arg=replace(loop.arg, id=loop.arg.id + 1))
+
+
+KIND = OptKind(
+    (LAW, double_buffer.LAW),
+    legality_error,
+    apply,
+    amounts=(4, 16, 128),
+    comes_last="the steps overlap already",
+    items=(double_buffer.BUFFERS,),
+)

@@ -1,0 +1,44 @@
+"""PREFETCH: a loop prefetches the data that it reads some steps later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.legality import WRITTEN_OUT
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
+from tinyexplore.uop import Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opt import Opt
+
+LAW = Law(
+    "The loop's loads are prefetched `amount` steps earlier, so that their data is in the cache when it is loaded. In "
+    "kernels with a row buffer, the loop that fills the buffer prefetches",
+    before="for i in 0..64: acc += a[1000*i]",
+    after="for i in 0..64: fetch(a[1000*(i+2)]); acc += a[1000*i]",
+)
+
+
+def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    if axis.arg.kind in WRITTEN_OUT:
+        return f"the axis is {axis.arg.kind.value}, and only loops do this"
+    if any(other.arg.ahead for other in kernel.axes):
+        return "a loop looks ahead already"
+    if not 1 <= steps < axis.size:
+        return f"the axis has size {axis.size}; choose steps from 1 to {axis.size - 1}"
+    for node in kernel.find(Ops.LOAD):
+        if len(node.src) == 1 and node.src[0].src[0].op is Ops.DEFINE_GLOBAL:
+            if strides_of(node.src[0].src[1]).get(axis):
+                return None
+    return "no address that is read has a constant stride along this axis"
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return substitute_recorded(kernel.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
+
+
+KIND = OptKind((LAW,), legality_error, apply, amounts=(1, 2, 4, 8), machine="cpu")

@@ -1,0 +1,112 @@
+"""TRANSPOSE_STORE: a tile of results is written to scratch memory, and stored from there in memory order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.legality import scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opt import Opt
+
+TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
+LAW = Law(
+    "Results that are neighbours in a vector (`axis`) but not in memory are first written to scratch memory, one "
+    "register tile at a time, and stored from there in memory order (`amount` is not used)",
+    before="for i: out[9*(16*i .. 16*i+15)] = f",
+    after="for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]",
+)
+
+
+def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
+    if (reason := scatters_in_order(kernel)) is not None:
+        return reason
+    if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
+        return f"the axis is {axis.arg.kind.value}, but this Opt takes only the lanes of results"
+    if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
+        return "neighbours in a vector are already neighbours in memory"
+    if any(filled_twice(store) for store in kernel.ast.src):
+        return "scratch memory that both the sums and the stores read would be filled for each of the two"
+    return None
+
+
+def apply(kernel: Kernel, _: UOp, opt: Opt) -> UOp:
+    return substitute_recorded(kernel.ast, collected_stores(kernel), str(opt))
+
+
+def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
+    """For each store of a tile, the store of its elements one by one from scratch memory.
+
+    Scratch memory holds the sums that the tile accumulates. Operations on these sums, and on other operands, run for
+    each element when it is stored.
+    """
+    changes: dict[UOp, UOp] = {}
+    numbers: dict[UOp, int] = {}
+    next_id = kernel.next_id()
+    for store in kernel.ast.src:
+        strides = strides_of(store.src[0].src[1])
+        axes = [axis for axis in store.ranges if axis.arg.kind in TILE_KINDS]
+        copies: dict[UOp, UOp] = {}
+        for axis in sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id)):
+            copies[axis] = UOp.range(axis.size, Axis(next_id + len(copies), AxisKind.COPY))
+        next_id += len(copies)
+        elements = {}
+        for value in accumulated(store):
+            name = f"tile{numbers.setdefault(value, len(numbers))}"
+            elements[value] = collected(name, value, copies)
+        changes[store] = store.substitute({**elements, **copies}, how="TRANSPOSE_STORE")
+    return changes
+
+
+def accumulated(store: UOp) -> list[UOp]:
+    """The reductions that differ within a tile and that the stored value reads directly; if none, the value itself."""
+    reduces = [node for node in outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
+    return reduces or [store.src[1]]
+
+
+def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
+    """The nodes of a stored value, without sources of `values` or of reductions that differ within a tile."""
+    found: dict[UOp, None] = {}
+    waiting = [store.src[1]]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        found[node] = None
+        if node not in values and not (node.op is Ops.REDUCE and tile_axes(node)):
+            waiting.extend(reversed(node.src))
+    return list(found)
+
+
+def filled_twice(store: UOp) -> bool:
+    """Whether both the collected values and the operations on them read scratch memory that differs within a tile."""
+    values = accumulated(store)
+    inner = {node for value in values for node in value.toposort() if node.op is Ops.BARRIER and tile_axes(node)}
+    return any(node in inner for node in outside(store, values))
+
+
+def tile_axes(value: UOp) -> list[UOp]:
+    axes = [axis for axis in value.ranges if axis.arg.kind in TILE_KINDS]
+    return sorted(axes, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
+
+
+def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
+    """The load of one element of `value` from scratch memory that holds a tile of it. `copies` give its index."""
+    axes, dtype = tile_axes(value), value.dtype
+    assert isinstance(dtype, DType)
+    scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)
+    place = row_major(axes)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(place), value)), *axes))
+    return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
+
+
+KIND = OptKind((LAW,), legality_error, apply, machine="cpu")

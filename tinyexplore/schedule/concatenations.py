@@ -1,0 +1,109 @@
+"""Concatenations of equal parts: a stack of equal rows is one row, expanded.
+
+`Tensor.cat` adds up ints, each part with zeros around it. If the parts repeat, the concatenation is one of fewer parts,
+each repeated over a run of positions, and this sequence repeated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import OpGroups, Ops
+
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """A concatenation of parts of equal size.
+
+    parts: the parts, in order.
+    axis: the axis along which they are joined.
+    """
+
+    parts: Sequence[LazyBuffer]
+    axis: int
+
+    @staticmethod
+    def of(node: LazyBuffer, in_memory: Collection[LazyBuffer]) -> Concatenation | None:
+        """The concatenation that `node` computes, or None. A value `in_memory` is one part."""
+        if node.op is not Ops.ADD or node.buffer is not None or dtypes.is_float(node.dtype):
+            return None  # x + 0.0 changes -0.0
+        axis = _padded_axis(node.src[1])
+        if axis is None:
+            return None
+        end = node.shape[axis]
+        parts: list[LazyBuffer] = []
+        waiting = [node.src[0], node.src[1]]
+        while waiting and len(parts) < MOST_PARTS:
+            part = waiting.pop()
+            if part.op is Ops.ADD and part.buffer is None and part not in in_memory:
+                waiting += part.src
+                continue
+            if _padded_axis(part) != axis or part in in_memory:
+                return None
+            (source,) = part.src
+            start, after = part.arg[axis]
+            if start + source.shape[axis] != end or end + after != node.shape[axis]:
+                return None
+            end = start
+            parts.append(source)
+        if waiting or end != 0 or len({part.shape[axis] for part in parts}) != 1:
+            return None
+        return Concatenation(parts[::-1], axis)
+
+    def repeated(self) -> LazyBuffer | None:
+        """The same values as a repetition of fewer parts; None if no part repeats regularly."""
+        keys = [_key(part) for part in self.parts]
+        run = max([size for size in _divisors(len(keys)) if keys == [key for key in keys[::size] for _ in range(size)]])
+        keys = keys[::run]
+        period = min([size for size in _divisors(len(keys)) if keys == keys[:size] * (len(keys) // size)])
+        if period == len(self.parts):
+            return None
+        different = self.parts[::run][:period]
+        before, size, after = self._around(different[0])
+        joined = self._joined(different).reshape((*before, 1, period, 1, size, *after))
+        whole = joined.expand((*before, len(keys) // period, period, run, size, *after))
+        return whole.reshape((*before, len(self.parts) * size, *after))
+
+    def _joined(self, parts: Sequence[LazyBuffer]) -> LazyBuffer:
+        before, size, after = self._around(parts[0])
+        padded = []
+        for number, part in enumerate(parts):
+            amounts = (number * size, (len(parts) - 1 - number) * size)
+            padded.append(part.pad([*[(0, 0)] * len(before), amounts, *[(0, 0)] * len(after)]))
+        total, *others = padded
+        for other in others:
+            total = total.alu(Ops.ADD, other)
+        return total
+
+    def _around(self, part: LazyBuffer) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+        """The sizes before the axis, along it and after it."""
+        return part.shape[: self.axis], part.shape[self.axis], part.shape[self.axis + 1 :]
+
+
+def _padded_axis(node: LazyBuffer) -> int | None:
+    """The single axis along which `node` has zeros around a value; None if there is none, or if sizes are symbolic."""
+    if node.op is not Ops.PAD or node.buffer is not None or not all([isinstance(size, int) for size in node.shape]):
+        return None
+    axes = [axis for axis, amounts in enumerate(node.arg) if amounts != (0, 0)]
+    return axes[0] if len(axes) == 1 else None
+
+
+def _key(part: LazyBuffer) -> Hashable:
+    """A key that is equal for parts that are the same view of the same value."""
+    steps = []
+    while part.op in OpGroups.MOVEMENT and part.buffer is None:
+        steps.append((part.op, part.arg, part.shape))
+        part = part.src[0]
+    return (part, *steps)
+
+
+def _divisors(count: int) -> list[int]:
+    return [size for size in range(1, count + 1) if count % size == 0]
+
+
+__all__ = ["Concatenation"]

@@ -1,0 +1,74 @@
+"""Selecting the first elements of long rows without sorting the rows.
+
+    for each bit, the highest first: n-th key |= bit if fewer than n keys < n-th key | bit     # a sum
+    for each key: less, equal += key < n-th key, key == n-th key                               # a scan
+    candidates[less or, behind those, equal] = place                                           # SCATTER
+    candidates.sort()
+
+Each bit is one sum over a row. The sums of a few bits are one kernel, which reads a row again while a cache has it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.tensor.indexing import Indexing
+from tinyexplore.tensor.radix import comparable
+
+T = TypeVar("T", bound="Indexing")
+BITS_OF_KERNEL = 4  # 8: as fast, but twice as long to compile. All kernels share one program: the bit is in memory
+SHORT_COUNTS = 1 << 15  # counts of shorter rows take 16 bits
+
+
+def is_selected(length: int, count: int) -> bool:
+    """Whether `selected_indices`, with a sort of the selection, takes less time than sorting the rows."""
+    return 2 * count <= length
+
+
+def selected_indices(x: T, count: int, descending: bool) -> T:
+    """For each row of `x` (rows, length) the places of its first `count` elements, not in order.
+
+    Of equal elements the first ones are selected. Selected elements that are equal are in the order of their places.
+    """
+    key = comparable(x)
+    key = (key ^ -1 if descending else key).contiguous()
+    last = nth_key(key, count)
+    less, equal = _running_counts(key, last)
+    column = (key < last).where(less - 1, key.eq(last).where(less[:, -1:] + equal - 1, count))
+    selected = key._const(0, dtypes.default_int, (key.shape[0], count))
+    places = key._places(1, selected.dtype)._broadcast_to(key.shape)
+    return selected._scattered_in(None, 1, column, places)
+
+
+def nth_index(x: T, count: int) -> T:
+    """For each row of `x` (rows, length) the place of the element that sorting it would put at `count` - 1."""
+    key = comparable(x).contiguous()
+    last = nth_key(key, count)
+    less, equal = _running_counts(key, last)
+    is_it = key.eq(last) & (less[:, -1:] + equal).eq(count)
+    return is_it.where(key._places(1, dtypes.default_int), 0).max(1, keepdim=True)
+
+
+def nth_key(key: T, count: int) -> T:
+    """The `count`-th least of each row of ints, (rows, 1)."""
+    rows, least = key.shape[0], int(dtypes.min(key.dtype))
+    last = key._const(least, key.dtype, (rows, 1)).contiguous()
+    bit = key._const(least, key.dtype, (1, 1)).contiguous()  # of numbers from `least` on, so the sign is inverted
+    for first in range(0, 8 * key.dtype.itemsize, BITS_OF_KERNEL):
+        for _ in range(BITS_OF_KERNEL):
+            tried = last ^ bit
+            before = (key < tried).sum(1, keepdim=True, dtype=dtypes.default_int)
+            last = (before < count).where(tried, last)
+            bit = (bit >> 1) & int(dtypes.max(key.dtype))
+        # its shape differs from the next kernel's result, so that kernel does not compute it as well
+        shape = (rows, 1) if first // BITS_OF_KERNEL % 2 else (1, rows)
+        last, bit = last.reshape(shape).contiguous().reshape((rows, 1)), bit.contiguous()
+    return last
+
+
+def _running_counts(key: T, last: T) -> tuple[T, T]:
+    """Of the keys up to each position: the number less than `last` of the row, and the number equal to it."""
+    dtype, half = (dtypes.int32, 16) if key.shape[1] < SHORT_COUNTS else (dtypes.int64, 32)
+    both = ((key < last).cast(dtype) + (key.eq(last).cast(dtype) << half)).cumsum(1)
+    return (both & ((1 << half) - 1)).cast(dtypes.default_int), (both >> half).cast(dtypes.default_int)

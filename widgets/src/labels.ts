@@ -1,0 +1,72 @@
+// Places for the labels of a chart: none over another one, nor over a point. As tracefile/pictures/labels.py does.
+
+/** A place of a label's middle, and its angle in degrees. */
+export type LabelPlace = readonly [x: number, y: number, angle: number];
+
+type Spot = readonly [x: number, y: number];
+
+/** Of a ceiling of the roofline: where its label may stand, best first. */
+export const FLAT_SHARES = [0, 1, 0.5, 0.25, 0.75];
+export const SLOPE_SHARES = [0.42, 0.58, 0.28, 0.72, 0.15, 0.86];
+
+const HALF = 6.5; // of a line's height, with its edge
+export const LETTER = 6.3; // the width of a letter, on the average
+
+/** What labels keep away from. */
+export interface Taken {
+  points?: readonly Spot[];
+  radius?: number;
+  /** From one end to the other. */
+  lines?: readonly (readonly [Spot, Spot])[];
+  /** No label stands above. */
+  top?: number;
+}
+
+/** For each label the first of its places that is free; where none is, the one that covers least. */
+export function apart(
+  labels: readonly (readonly [text: string, places: readonly LabelPlace[]])[],
+  { points = [], radius = 10, lines = [], top = Number.NEGATIVE_INFINITY }: Taken = {},
+): LabelPlace[] {
+  const covered: (readonly [x: number, y: number, radius: number])[] = points.map(([x, y]) => [x, y, radius]);
+  for (const [[x0, y0], [x1, y1]] of lines) {
+    const steps = Math.max(1, Math.ceil(Math.hypot(x1 - x0, y1 - y0) / 6));
+    for (let i = 0; i <= steps; i += 1) covered.push([x0 + ((x1 - x0) * i) / steps, y0 + ((y1 - y0) * i) / steps, 1]);
+  }
+  return labels.map(([text, places]) => {
+    const scored = places.map((place) => {
+      const spots = alongLabel(text, place);
+      const hits = spots.filter(
+        ([x, y]) => y < top || covered.some(([a, b, far]) => Math.hypot(x - a, y - b) < HALF + far),
+      );
+      return { place, spots, hits: hits.length };
+    });
+    const best = scored.reduce((a, b) => (b.hits < a.hits ? b : a));
+    for (const [x, y] of best.spots) covered.push([x, y, HALF]);
+    return best.place;
+  });
+}
+
+/** Points along a label's middle line. */
+function alongLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
+  const half = (text.length * LETTER) / 2;
+  const turn = (angle * Math.PI) / 180;
+  const steps = Math.max(1, Math.ceil(half / 4));
+  return Array.from({ length: 2 * steps + 1 }, (_, i): Spot => {
+    const t = ((i - steps) / steps) * half;
+    return [x + t * Math.cos(turn), y + t * Math.sin(turn)];
+  });
+}
+
+/** Above and below a line from one point to another, at these shares of it; what leaves the line's ends is left out. */
+export function placesOn(text: string, [x0, y0]: Spot, [x1, y1]: Spot, shares: readonly number[]): LabelPlace[] {
+  const length = Math.hypot(x1 - x0, y1 - y0) || 1;
+  const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
+  const half = Math.min(0.5, (text.length * LETTER) / 2 / length);
+  const [across, down] = [(y1 - y0) / length, -(x1 - x0) / length];
+  return [9, -10].flatMap((far) =>
+    shares.map((share): LabelPlace => {
+      const t = Math.max(half, Math.min(1 - half, share));
+      return [x0 + (x1 - x0) * t + across * far, y0 + (y1 - y0) * t + down * far, angle];
+    }),
+  );
+}

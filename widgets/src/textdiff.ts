@@ -1,0 +1,100 @@
+// Two texts side by side: equal lines in one row, a block that was replaced beside what replaced it.
+
+/** A row: places in the two texts, null where one has no line. */
+export interface DiffRow {
+  before: number | null;
+  after: number | null;
+  same: boolean;
+}
+
+const MOST_CELLS = 4_000_000; // of the table; a larger part counts as replaced
+
+/** The rows of two texts. Equal lines are matched by a longest common subsequence. */
+export function diffRows(before: readonly string[], after: readonly string[]): DiffRow[] {
+  const least = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < least && before[start] === after[start]) start += 1;
+  let rest = 0;
+  while (rest < least - start && before[before.length - 1 - rest] === after[after.length - 1 - rest]) rest += 1;
+  const [low, high] = [before.length - rest, after.length - rest];
+  const rows: DiffRow[] = [];
+  for (let i = 0; i < start; i += 1) rows.push({ before: i, after: i, same: true });
+  rows.push(...inner(before, after, start, low, high));
+  for (let i = 0; i < rest; i += 1) rows.push({ before: low + i, after: high + i, same: true });
+  return rows;
+}
+
+/** The rows between what both texts begin with and what both end with. */
+function inner(
+  before: readonly string[],
+  after: readonly string[],
+  start: number,
+  low: number,
+  high: number,
+): DiffRow[] {
+  const [m, n] = [low - start, high - start];
+  const rows: DiffRow[] = [];
+  let [i, j] = [0, 0];
+  let [gone, come]: [number[], number[]] = [[], []];
+  const flush = (): void => {
+    for (let k = 0; k < Math.max(gone.length, come.length); k += 1)
+      rows.push({ before: gone[k] ?? null, after: come[k] ?? null, same: false });
+    [gone, come] = [[], []];
+  };
+  const width = n + 1;
+  const best = m * n > MOST_CELLS ? null : longest(before, after, start, m, n);
+  while (i < m || j < n) {
+    const isEqual = best !== null && i < m && j < n && before[start + i] === after[start + j];
+    if (isEqual) {
+      flush();
+      rows.push({ before: start + i++, after: start + j++, same: true });
+    } else if (j >= n || (i < m && (best === null || best[(i + 1) * width + j] >= best[i * width + j + 1])))
+      gone.push(start + i++);
+    else come.push(start + j++);
+  }
+  flush();
+  return rows;
+}
+
+/** Of every pair of places, how many lines the texts have in common from there on. */
+function longest(
+  before: readonly string[],
+  after: readonly string[],
+  start: number,
+  m: number,
+  n: number,
+): Uint16Array {
+  const width = n + 1;
+  const best = new Uint16Array((m + 1) * width);
+  for (let i = m - 1; i >= 0; i -= 1)
+    for (let j = n - 1; j >= 0; j -= 1)
+      best[i * width + j] =
+        before[start + i] === after[start + j]
+          ? best[(i + 1) * width + j + 1] + 1
+          : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+  return best;
+}
+
+/** Rows to draw: those near a change, and in place of the others how many are left out. */
+export function folded(rows: readonly DiffRow[], context: number): (DiffRow | { hidden: DiffRow[] })[] {
+  const near = new Uint8Array(rows.length);
+  rows.forEach(({ same }, at) => {
+    if (!same) near.fill(1, Math.max(0, at - context), at + context + 1);
+  });
+  const shown: (DiffRow | { hidden: DiffRow[] })[] = [];
+  let hidden: DiffRow[] = [];
+  const flush = (): void => {
+    if (hidden.length > 2) shown.push({ hidden });
+    else shown.push(...hidden);
+    hidden = [];
+  };
+  rows.forEach((row, at) => {
+    if (near[at] === 0) hidden.push(row);
+    else {
+      flush();
+      shown.push(row);
+    }
+  });
+  flush();
+  return shown;
+}

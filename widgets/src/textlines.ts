@@ -1,0 +1,76 @@
+// Lines of the texts of stages: which hold a word, and which lines led to a line.
+
+import type { StageText } from "./model";
+
+/** A line of a text: both count from 0. */
+export interface TextPlace {
+  text: number;
+  line: number;
+}
+
+/** Whether a line answers to a query: all its words, or its /regular expressions/, whatever their case. Null for an empty
+ * query; the reason where it is none. */
+export function lineMatcher(query: string): ((line: string) => boolean) | null | { error: string } {
+  const terms = query.trim().match(/\/(?:[^/\\]|\\.)+\/|\S+/g);
+  if (terms === null) return null;
+  try {
+    const tests = terms.map((term) => {
+      const expression = /^\/(.+)\/$/.exec(term);
+      const pattern = new RegExp(expression?.[1] ?? term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+      return (line: string): boolean => pattern.test(line);
+    });
+    return (line) => tests.every((test) => test(line));
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** The lines of all texts that answer, in their order. */
+export function placesIn(
+  texts: readonly (readonly { text: string }[])[],
+  matcher: (line: string) => boolean,
+): TextPlace[] {
+  return texts.flatMap((lines, text) =>
+    lines.flatMap((one, line): TextPlace[] => (matcher(one.text) ? [{ text, line }] : [])),
+  );
+}
+
+/** The first place after (1) or before (-1) a place, around the ends; undefined where there is none. */
+export function nextPlace(places: readonly TextPlace[], at: TextPlace, direction: 1 | -1): TextPlace | undefined {
+  const isAfter = (one: TextPlace): boolean => one.text > at.text || (one.text === at.text && one.line > at.line);
+  const isBefore = (one: TextPlace): boolean => one.text < at.text || (one.text === at.text && one.line < at.line);
+  return direction === 1 ? (places.find(isAfter) ?? places[0]) : (places.findLast(isBefore) ?? places.at(-1));
+}
+
+type Text = Pick<StageText, "id" | "language" | "before" | "lines">;
+
+/** The lines that led to a line, the first one first and itself last; as `line_history` of stagetexts.py. */
+export function lineHistory({ stage_texts: texts }: { stage_texts: readonly Text[] }, place: TextPlace): TextPlace[] {
+  const found: TextPlace[] = [];
+  for (let at: TextPlace | null = place; at !== null; at = originOf(texts, at)) {
+    const last = found.at(-1);
+    const isSame =
+      last !== undefined &&
+      texts[last.text].language === texts[at.text].language &&
+      lineAt(texts, last).text === lineAt(texts, at).text;
+    if (isSame) found.pop(); // it got its words earlier
+    found.push(at);
+  }
+  return found.reverse();
+}
+
+const lineAt = (texts: readonly Text[], { text, line }: TextPlace): StageText["lines"][number] =>
+  texts[text].lines[line];
+
+function originOf(texts: readonly Text[], place: TextPlace): TextPlace | null {
+  const { before, language } = texts[place.text];
+  const { origin, nodes } = lineAt(texts, place);
+  if (before !== null && origin !== null) return { text: before, line: origin };
+  const others = texts.slice(0, place.text).reverse();
+  const earlier = others.filter((one) => one.language !== language);
+  for (const one of before === null ? earlier : [texts[before], ...earlier]) {
+    const line = one.lines.findIndex((other) => other.nodes.some((node) => nodes.includes(node)));
+    if (line >= 0) return { text: one.id, line };
+  }
+  return null;
+}

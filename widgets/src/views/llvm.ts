@@ -1,0 +1,649 @@
+// LLVM's passes on a kernel: what each made of its text, with the time it took and what LLVM says of it; and what another
+// pipeline makes of the same kernel, beside this one. Requested from Python; a page shows what it stores.
+
+import { Answering, note, programKernel } from "../answering";
+import { textsOf as unpackedTexts } from "../columns";
+import { button, h, replaceChildren, tab, tabList } from "../dom";
+import { count, duration } from "../format";
+import { kernelTitle } from "../kernels";
+import type {
+  PassData,
+  PassesData,
+  PassesOfLLVMRequest,
+  PipelineTimes,
+  Spill,
+  TimesOfPipelineRequest,
+} from "../requests";
+import type { Change, Store, View } from "../store";
+import { type TextPlace, lineHistory } from "../textlines";
+import { type DiffLine, TextDiffView } from "./textdiff";
+import { TextFinder } from "./textfinder";
+
+const MOST_SPILLED = 4; // UOps
+const LANGUAGE: Record<string, string> = { IR: "llvm", "machine IR": "mir", assembly: "asm" };
+const OWN = "as compiled";
+
+type PassLine = DiffLine & { uop: number | null };
+
+interface Pipeline {
+  level: string;
+  without: readonly string[];
+  cpu: string;
+}
+
+/** The sum of all differences up to each. */
+function running(differences: readonly number[]): number[] {
+  let sum = 0;
+  return differences.map((difference) => {
+    sum += difference;
+    return sum;
+  });
+}
+
+/** The texts of all passes, made of the edits of each. */
+export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
+  const nodesOf = new Map<number, number[]>();
+  const uopAt = running(uops.map(([step]) => step));
+  const nodeAt = running(uops.flatMap(([, ...own]) => own));
+  let used = 0;
+  uops.forEach(([, ...own], i) => {
+    nodesOf.set(uopAt[i], nodeAt.slice(used, used + own.length));
+    used += own.length;
+  });
+  const uopOf = running(line_uops);
+  const made = (unpackedTexts(lines) ?? []).map((text, at): PassLine => {
+    const uop = uopOf[at] < 0 ? null : uopOf[at];
+    return { text: String(text), uop, nodes: uop === null ? [] : (nodesOf.get(uop) ?? []) };
+  });
+  let now: PassLine[] = [];
+  return passes.map(({ edits }) => {
+    if (edits.length === 0) return now;
+    const next: PassLine[] = [];
+    let at = 0;
+    for (const [first, removed, ...added] of edits) {
+      next.push(...now.slice(at, first), ...running(added).map((line) => made[line]));
+      at = first + removed;
+    }
+    next.push(...now.slice(at));
+    now = next;
+    return now;
+  });
+}
+
+const DEFINED = /^\s*(?:renamable )?([%$@][\w.$-]+)(?::\w+)*(?:\([^)]*\))? = |^\s*([\w.%$-]+):(?:\s|$)/;
+
+/** The texts of the passes that changed something, each line with the line before that it came from: an unchanged one
+ * by its place, another one by the name that it defines. */
+export function linkedTexts(
+  { passes }: PassesData,
+  texts: readonly PassLine[][],
+): {
+  id: number;
+  language: string;
+  before: number | null;
+  lines: { text: string; nodes: number[]; origin: number | null }[];
+}[] {
+  let last: number | null = null;
+  return passes.map(({ number, stage, changed, begins, edits }) => {
+    const before = begins ? null : last;
+    if (!changed) return { id: number, language: LANGUAGE[stage], before, lines: [] };
+    last = number;
+    const origins: (number | null)[] = [];
+    let at = 0;
+    const keep = (end: number): void => {
+      for (; at < end; at += 1) origins.push(at);
+    };
+    for (const [first, removed, ...added] of edits) {
+      keep(first);
+      for (const _ of added) origins.push(null);
+      at = first + removed;
+    }
+    const old = before === null ? [] : texts[before];
+    keep(old.length);
+    const names = new Map<string, number>();
+    old.forEach(({ text }, line) => {
+      const name = nameIn(text);
+      if (name !== null && !names.has(name)) names.set(name, line);
+    });
+    const lines = texts[number].map(({ text, uop }, line) => ({
+      text,
+      nodes: uop === null ? [] : [uop],
+      origin: before === null ? null : (origins[line] ?? names.get(nameIn(text) ?? "") ?? null),
+    }));
+    return { id: number, language: LANGUAGE[stage], before, lines };
+  });
+}
+
+function nameIn(text: string): string | null {
+  const match = DEFINED.exec(text);
+  return match === null ? null : (match[1] ?? match[2]);
+}
+
+export class LLVMPassesView implements View {
+  readonly element = h("div", { class: "llvm" });
+  private readonly head = h("div", { class: "steps" });
+  private readonly list = h("div", {
+    class: "passes scroll",
+    role: "listbox",
+    tabindex: 0,
+    "aria-label": "LLVM's passes",
+  });
+  private readonly hide = h("div", { class: "hide" });
+  private readonly bar = h("div", { class: "bar" });
+  private readonly diff: TextDiffView;
+  private readonly body = h("div", { class: "body" });
+  private readonly answering: Answering;
+  private readonly comparing: Answering;
+  private kernel: number | null = null;
+  private pipeline: Pipeline = { level: "", without: [], cpu: "" };
+  private found: PassesData | null = null;
+  private texts: PassLine[][] = [];
+  private other: { level: string; found: PassesData; texts: PassLine[][] } | null = null;
+  private chosen = 0;
+  private readonly finder: TextFinder;
+  private readonly timing: Answering;
+  private times: PipelineTimes | null = null;
+  private line: TextPlace | null = null; // that was chosen last
+  private showsAll = false;
+  private isWhole = false;
+
+  constructor(private readonly store: Store) {
+    this.answering = new Answering(store, this.element);
+    this.comparing = new Answering(store, this.element);
+    this.timing = new Answering(store, this.head);
+    this.diff = new TextDiffView(store);
+    this.diff.onChoose = (side, line) => {
+      const before = this.found!.passes.findLast(({ changed, number }) => changed && number < this.chosen)?.number ?? 0;
+      this.line = { text: side === "after" ? this.chosen : before, line };
+      this.diff.caret(side, line);
+      this.drawBar();
+    };
+    this.finder = new TextFinder({
+      texts: () => this.found?.passes.map(({ changed, number }) => (changed ? this.texts[number] : [])) ?? [],
+      at: () => (this.line?.text === this.chosen ? this.line : { text: this.chosen, line: -1 }),
+      show: (place) => this.goTo(place),
+      mark: () => this.diff.find((line) => this.finder.hits(line)),
+    });
+    this.body.append(
+      h("div", { class: "side" }, this.hide, this.list),
+      h("div", { class: "stagetext" }, this.bar, this.diff.element),
+    );
+    this.list.addEventListener("keydown", (event) => this.walk(event));
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+    this.diff.update(change);
+  }
+
+  private draw(): void {
+    const { cursor } = this.store;
+    const kernel = programKernel(this.store);
+    if (cursor.panel !== "llvm" || kernel === this.kernel) return;
+    this.kernel = kernel;
+    this.chosen = 0;
+    this.pipeline = { level: "", without: [], cpu: "" };
+    this.other = null;
+    this.request();
+  }
+
+  private question(level: string, pipeline = this.pipeline): PassesOfLLVMRequest {
+    const { without, cpu } = pipeline;
+    return { ask: "passes", kernel: this.kernel ?? 0, level, without: [...without], cpu };
+  }
+
+  private request(): void {
+    const kernel = this.kernel ?? 0;
+    this.line = null;
+    this.times = this.store.responses.get(this.timeQuestion()) ?? null;
+    void this.answering.request({
+      question: this.question(this.pipeline.level),
+      meanwhile: "LLVM compiles the kernel, and prints it after each pass …",
+      nobody: [
+        "LLVM did not run on this kernel before the page was written. In a notebook this panel runs it, and so does ",
+        `view.kernels[${kernel}].passes()`,
+      ],
+      show: (found) => this.show(found),
+      say: (text, code) => this.say(text, code),
+      refused: () => (this.kernel = this.found === null ? null : kernel),
+    });
+  }
+
+  private timeQuestion(): TimesOfPipelineRequest {
+    return { ...this.question(this.pipeline.level), ask: "pipeline times" };
+  }
+
+  /** Runs the kernel as this pipeline compiles it. */
+  private time(): void {
+    const say = (reason: string): void => {
+      this.times = { reason } as PipelineTimes;
+      this.drawHead();
+    };
+    const question = this.timeQuestion();
+    void this.timing.request({
+      question,
+      meanwhile: "",
+      nobody: ["A page cannot run the kernel. In a notebook it is timed.", ""],
+      show: (times) => {
+        if (JSON.stringify(question) !== JSON.stringify(this.timeQuestion())) return; // another pipeline was chosen
+        this.times = times;
+        this.drawHead();
+      },
+      say,
+      refused: () => undefined,
+    });
+    this.head.querySelector(".run-time")!.textContent = "running …";
+  }
+
+  private runTime(): HTMLElement {
+    const { times } = this;
+    const status = h("span", { class: "run-time", role: "status" });
+    if (times === null) return status;
+    const { reason = "", results = "", verdict = "unknown" } = times;
+    const [own, base] = [times.median_us ?? null, times.base_median_us ?? null];
+    if (reason !== "" || own === null || base === null) {
+      status.textContent = `not timed: ${reason || "there are no samples"}`;
+      return status;
+    }
+    const spread = (low: number | null | undefined, high: number | null | undefined): string =>
+      low == null || high == null ? "" : ` (${duration(low)} to ${duration(high)})`;
+    const says: Record<string, string> = { noise: "no difference beyond noise", unknown: "too few samples" };
+    status.title = `${count(times.times_us?.length ?? 0, "sample")} of each, interleaved. Results: ${results || "not compared"}.`;
+    status.append(
+      h("b", {}, `runs in ${duration(own)}`),
+      `${spread(times.low_us, times.high_us)} · as compiled ${duration(base)}${spread(times.base_low_us, times.base_high_us)}: `,
+      h("b", { class: verdict }, says[verdict] ?? verdict),
+    );
+    return status;
+  }
+
+  private say(text: string, code = ""): void {
+    this.found = null;
+    replaceChildren(this.element, this.head, note(text, code));
+    this.drawHead();
+  }
+
+  private show(found: PassesData): void {
+    const before = this.found?.passes[this.chosen];
+    this.found = found;
+    this.texts = textsOf(found);
+    const same = before && found.passes.find(({ name, changed }) => changed && name === before.name);
+    const first = found.passes.find(({ changed, begins }) => changed && !begins);
+    this.chosen = same?.number ?? first?.number ?? 0;
+    replaceChildren(this.element, this.head, this.body);
+    this.drawAll();
+  }
+
+  private drawAll(): void {
+    this.drawHead();
+    this.drawList();
+    this.drawText();
+  }
+
+  // *** what LLVM is asked to do ***
+
+  private drawHead(): void {
+    const { found, store } = this;
+    const { level, without, cpu } = this.pipeline;
+    const levels = this.offered();
+    const isOne = levels.length < 2;
+    const choice = (
+      label: string,
+      value: string,
+      names: [string, string][],
+      change: (value: string) => void,
+    ): Element => {
+      const options = names.map(([key, text]) => h("option", { value: key, selected: key === value }, text));
+      const select = h(
+        "select",
+        { "aria-label": label, onchange: (event: Event) => change((event.target as HTMLSelectElement).value) },
+        ...options,
+      );
+      return h("label", {}, h("span", { class: "faint" }, label), " ", select);
+    };
+    const named = levels.map((one): [string, string] => [one, one === "" ? OWN : `-${one}`]);
+    const cpus = [["", "that of the capture"], ...(found?.cpus ?? []).map((one) => [one, one])] as [string, string][];
+    if (cpu !== "" && !cpus.some(([one]) => one === cpu)) cpus.push([cpu, cpu]);
+    const chips = without.map((name) =>
+      button(
+        `${name} ✕`,
+        `Let ${name} run again`,
+        () => this.ask({ without: without.filter((one) => one !== name) }),
+        "chip-off",
+      ),
+    );
+    replaceChildren(
+      this.head,
+      h("b", {}, kernelTitle(store.index.trace, this.kernel ?? 0)),
+      isOne ? null : choice("pipeline", level, named, (value) => this.ask({ level: value })),
+      store.ask === null ? null : choice("CPU", cpu, cpus, (value) => this.ask({ cpu: value })),
+      found === null || isOne
+        ? null
+        : choice(
+            "beside",
+            this.other?.level ?? "none",
+            [["none", "nothing"], ...named.filter(([one]) => one !== level)],
+            (value) => this.compare(value),
+          ),
+      chips.length > 0 ? h("span", { class: "faint" }, "without") : null,
+      ...chips,
+      found === null || store.ask === null
+        ? null
+        : button(
+            "run and time",
+            "Run the kernel as this pipeline compiles it, alternately with the kernel as compiled",
+            () => this.time(),
+          ),
+      h("span", { class: "space" }),
+      found === null ? null : h("span", { class: "faint", role: "status" }, summaryOf(found)),
+      found === null ? null : this.runTime(),
+    );
+  }
+
+  /** The pipelines that can be shown: in a page those that it stores. */
+  private offered(): string[] {
+    const { ask, responses } = this.store;
+    const levels = ["", ...(this.found?.levels ?? ["O0", "O1", "O2", "O3"])];
+    if (ask !== null) return levels;
+    const stored = responses
+      .of("passes")
+      .filter(
+        ([{ kernel = 0, without = [], cpu = "" }]) => kernel === this.kernel && without.length === 0 && cpu === "",
+      );
+    return levels.filter((one) => stored.some(([{ level = "" }]) => level === one));
+  }
+
+  private ask(change: Partial<Pipeline>): void {
+    this.pipeline = { ...this.pipeline, ...change };
+    this.other = null;
+    this.request();
+  }
+
+  /** Puts what another pipeline makes of the kernel beside this one. */
+  private compare(level: string): void {
+    if (level === "none") {
+      this.other = null;
+      return this.drawAll();
+    }
+    void this.comparing.request({
+      question: this.question(level, { ...this.pipeline, without: [] }),
+      meanwhile: "",
+      nobody: [
+        "This page does not store that pipeline. A notebook runs it: ",
+        `view.kernels[${this.kernel}].passes("${level}")`,
+      ],
+      show: (found) => {
+        this.other = { level, found, texts: textsOf(found) };
+        this.chosen = this.found!.passes.length - 1;
+        this.drawAll();
+      },
+      say: (text, code) => {
+        this.other = null;
+        this.drawAll();
+        this.diff.element.prepend(note(text, code));
+      },
+      refused: () => undefined,
+    });
+  }
+
+  // *** the passes ***
+
+  private shown(): PassData[] {
+    return this.found!.passes.filter(({ changed, number }) => changed || this.showsAll || number === this.chosen);
+  }
+
+  private drawList(): void {
+    const passes = this.shown();
+    const idle = this.found!.passes.filter(({ changed }) => !changed).length;
+    const most = Math.max(...this.found!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
+    const toggle = h("input", { type: "checkbox", checked: !this.showsAll });
+    toggle.addEventListener("change", () => {
+      this.showsAll = !toggle.checked;
+      this.drawList();
+    });
+    let stage = "";
+    const rows = passes.flatMap((one): HTMLElement[] => {
+      const heads = one.stage === stage ? [] : [h("div", { class: "stage", role: "presentation" }, one.stage)];
+      stage = one.stage;
+      return [...heads, this.row(one, most)];
+    });
+    const hide = h("label", { title: `${count(idle, "pass", "passes")} changed nothing` }, toggle, "hide unchanged");
+    const scrolled = this.list.scrollTop;
+    this.list.classList.toggle(
+      "is-timed",
+      passes.some(({ seconds }) => seconds !== null),
+    );
+    replaceChildren(this.hide, hide);
+    replaceChildren(this.list, ...rows);
+    this.list.scrollTop = scrolled;
+    const at = this.list.querySelector<HTMLElement>('[aria-selected="true"]');
+    if (at !== null) {
+      const low = at.offsetTop - this.list.offsetTop;
+      if (low < this.list.scrollTop + 24) this.list.scrollTop = low - 24;
+      else if (low + at.offsetHeight > this.list.scrollTop + this.list.clientHeight)
+        this.list.scrollTop = low + at.offsetHeight - this.list.clientHeight;
+    }
+  }
+
+  private row(one: PassData, most: number): HTMLElement {
+    const { number, name, argument, change, seconds, changed, remarks } = one;
+    const isChosen = number === this.chosen;
+    const time = seconds === null ? "" : duration(seconds * 1e6);
+    const bar =
+      seconds === null ? null : h("span", { class: "meter" }, h("span", { style: `width:${(100 * seconds) / most}%` }));
+    const says = [
+      `${name}${argument === "" ? "" : ` (${argument})`}: ${change}`,
+      time && `${time} of CPU time`,
+      ...remarks.map(({ text }) => text),
+    ];
+    return h(
+      "div",
+      {
+        class: `pass${changed ? "" : " dim"}`,
+        role: "option",
+        "aria-selected": String(isChosen),
+        title: says.filter(Boolean).join("\n"),
+        "data-pass": number,
+        onclick: () => this.choose(number),
+      },
+      h("span", { class: "num" }, String(number)),
+      h("span", { class: "name" }, name),
+      remarks.length > 0
+        ? h("span", { class: "said", title: remarks.map(({ text }) => text).join("\n") }, String(remarks.length))
+        : null,
+      h("span", { class: "change" }, change),
+      bar,
+      h("span", { class: "took" }, time),
+    );
+  }
+
+  /** Goes to a line of the text after a pass, and chooses it. */
+  private goTo({ text, line }: TextPlace): void {
+    this.other = null;
+    this.line = { text, line };
+    this.choose(text);
+    this.store.select(this.texts[text][line].nodes);
+    this.diff.caret("after", line, true);
+  }
+
+  /** The lines that led to the chosen one, in the place of the text. */
+  private showHistory(): void {
+    const { found, line: place, texts } = this;
+    if (place === null) return;
+    const rows = lineHistory({ stage_texts: linkedTexts(found!, texts) }, place).map((one) => {
+      const { name, stage } = found!.passes[one.text];
+      return h(
+        "button",
+        { type: "button", class: "event of-line", onclick: () => this.goTo(one) },
+        h("span", { class: "faint" }, `${stage}, line ${one.line + 1}`),
+        h("b", {}, name),
+        h("code", {}, texts[one.text][one.line].text.trim()),
+      );
+    });
+    const words = `${count(rows.length - 1, "earlier line")} led to line ${place.line + 1} after ${found!.passes[place.text].name}:`;
+    this.diff.element.classList.add("is-one");
+    replaceChildren(this.diff.element, h("div", { class: "history" }, h("p", { class: "note" }, words), ...rows));
+    this.diff.element.querySelector<HTMLElement>(".of-line")?.focus({ preventScroll: true });
+  }
+
+  private choose(number: number): void {
+    this.chosen = number;
+    this.drawList();
+    this.drawText();
+  }
+
+  private walk(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0 || this.found === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const passes = this.shown();
+    const next = passes[passes.findIndex(({ number }) => number === this.chosen) + step];
+    if (next !== undefined) this.choose(next.number);
+  }
+
+  // *** the text ***
+
+  private drawText(): void {
+    const { found, texts, chosen } = this;
+    const pass = found!.passes[chosen];
+    const language = LANGUAGE[pass.stage];
+    if (this.other !== null) return this.drawComparison(pass, language);
+    const before = pass.begins || chosen === 0 ? null : texts[chosen - 1];
+    this.drawBar();
+    this.diff.show({ before, after: withRemarks(texts[chosen], chosen === 0 ? found!.passes : [pass]), language });
+    this.diff.find((line) => this.finder.hits(line));
+    const loose = pass.remarks.filter(({ uop }) => uop === null).map(({ text }) => text);
+    const spilled = pass.name === found!.spilled_by ? spilledTexts(found!.spills) : [];
+    if (loose.length + spilled.length > 0)
+      this.diff.element.prepend(
+        h(
+          "div",
+          { class: "said-of" },
+          ...[...loose, ...spilled].map((text) => h("p", { class: "note", title: text }, text)),
+        ),
+      );
+  }
+
+  /** What stands over the text of a pass. */
+  private drawBar(): void {
+    const pass = this.found!.passes[this.chosen];
+    const isFirst = pass.begins || this.chosen === 0;
+    const whole = button(
+      "whole text",
+      "Show the equal lines, too",
+      () => {
+        this.isWhole = !this.isWhole;
+        this.diff.whole(this.isWhole);
+        whole.setAttribute("aria-pressed", String(this.isWhole));
+      },
+      "quiet",
+    );
+    whole.setAttribute("aria-pressed", String(this.isWhole));
+    const says = isFirst ? `${pass.stage}, whole` : `${pass.stage}: before | after`;
+    const hasFocus = this.finder.input.matches(":focus");
+    const { line } = this;
+    replaceChildren(
+      this.bar,
+      h("b", {}, pass.name),
+      h("span", { class: "faint" }, `${says} · ${pass.change}`),
+      h("span", { class: "space" }),
+      this.finder.status,
+      this.finder.input,
+      line === null
+        ? null
+        : button(
+            `history of line ${line.line + 1}`,
+            "The lines that led to the chosen line",
+            () => this.showHistory(),
+            "quiet",
+          ),
+      this.off(pass),
+      isFirst ? null : whole,
+    );
+    if (hasFocus) this.finder.input.focus();
+  }
+
+  /** Compiles the kernel again, without a pass; null without Python, or where the pass has to run. */
+  private off({ argument }: PassData): HTMLElement | null {
+    if (argument === "" || this.store.ask === null) return null;
+    const without = [...this.pipeline.without, argument];
+    return button("switch off", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
+  }
+
+  /** The texts of the two pipelines at the end of each language. */
+  private drawComparison(pass: PassData, language: string): void {
+    const { level, found, texts } = this.other!;
+    const ends = ["IR", "machine IR", "assembly"];
+    const tabs = ends.map((stage) =>
+      tab(stage, stage === "assembly" ? "assembly" : `${stage}, at the end`, stage === pass.stage, () => {
+        const last = this.found!.passes.findLast((one) => one.stage === stage);
+        if (last !== undefined) this.choose(last.number);
+      }),
+    );
+    const endOf = (data: PassesData): number => data.passes.findLastIndex(({ stage }) => stage === pass.stage);
+    const left = this.texts[endOf(this.found!)] ?? [];
+    const right = texts[endOf(found)] ?? [];
+    replaceChildren(
+      this.bar,
+      tabList("The texts that are compared", ...tabs),
+      h(
+        "span",
+        { class: "faint" },
+        `left: ${nameOf(this.pipeline.level)}, ${summaryOf(this.found!)} · right: ${nameOf(level)}, ${summaryOf(found)}`,
+      ),
+    );
+    this.diff.show({ before: left, after: right, language });
+  }
+}
+
+function nameOf(level: string): string {
+  return level === "" ? OWN : `-${level}`;
+}
+
+/** The spilled values of the UOps that have most; one UOp has several where its vector takes several registers. */
+function spilledTexts(spills: Spill[]): string[] {
+  if (spills.length === 0) return [];
+  const ofUop = new Map<string, Spill[]>();
+  for (const one of spills) ofUop.set(one.subject, [...(ofUop.get(one.subject) ?? []), one]);
+  const most = [...ofUop].sort(([, a], [, b]) => accesses(b) - accesses(a)).slice(0, MOST_SPILLED);
+  const more = ofUop.size > most.length ? `; the ${most.length} UOps of ${ofUop.size} that use the stack most` : "";
+  return [
+    `${count(spills.length, "value")} without a register, stored on the stack${more}:`,
+    ...most.map(([subject, values]) => {
+      const bytes = values.reduce((sum, one) => sum + one.bytes, 0);
+      const how = `${count(values.length, "value")}, ${bytes} bytes${rangeOf(values[0])}, ${accesses(values)} accesses`;
+      return `${how}: ${subject || "of no single UOp"}`;
+    }),
+  ];
+}
+
+function accesses(values: Spill[]): number {
+  return values.reduce((sum, { stores, loads }) => sum + stores + loads, 0);
+}
+
+/** The live range of a spilled value as text; pages of earlier versions have none. */
+function rangeOf({ blocks = [] }: Partial<Spill>): string {
+  if (blocks.length === 0) return "";
+  return blocks.length === 1 ? ` in ${blocks[0]}` : ` from ${blocks[0]} to ${blocks.at(-1)}`;
+}
+
+function summaryOf({ cpu, seconds, instructions, spills }: PassesData): string {
+  const took = seconds > 0 ? ` · passes of the IR ${duration(seconds * 1e6)}` : "";
+  const stack = spills.length > 0 ? `, ${count(spills.length, "value")} spilled` : "";
+  return `${cpu} · ${count(instructions, "instruction")}${stack}${took}`;
+}
+
+/** The text with what LLVM says, each at the first line of the UOp that it is about. */
+function withRemarks(text: readonly PassLine[], passes: readonly PassData[]): DiffLine[] {
+  const said = new Map<number, string[]>();
+  for (const { remarks } of passes)
+    for (const { uop, text: words } of remarks) if (uop !== null) said.set(uop, [...(said.get(uop) ?? []), words]);
+  return text.map((line) => {
+    const remarks = line.uop === null ? undefined : said.get(line.uop);
+    if (remarks === undefined) return line;
+    said.delete(line.uop!);
+    return { ...line, remarks: [...new Set(remarks)] };
+  });
+}

@@ -1,0 +1,74 @@
+// The search field over texts: what it finds is marked in the text in view, Enter walks the matches through all texts.
+
+import { h } from "../dom";
+import { count } from "../format";
+import { type TextPlace, lineMatcher, nextPlace, placesIn } from "../textlines";
+
+interface Owner {
+  /** The lines of each text; none of a text that is the one before it. */
+  texts: () => readonly (readonly { text: string }[])[];
+  /** Where the reader is: the text in view, and the line that was chosen last, -1 for none. */
+  at: () => TextPlace;
+  show: (place: TextPlace) => void;
+  mark: () => void;
+}
+
+export class TextFinder {
+  readonly input: HTMLInputElement;
+  readonly status = h("span", { class: "faint found", role: "status" });
+  private places: TextPlace[] = [];
+  private matcher: ((line: string) => boolean) | null = null;
+
+  constructor(private readonly owner: Owner) {
+    this.input = h("input", {
+      type: "search",
+      class: "search",
+      placeholder: "find in all texts",
+      "aria-label": "Search the lines of all texts: words, /regular expressions/",
+      title: "Words, /regular expressions/; Enter goes to the next match, Shift+Enter to the one before",
+    });
+    this.input.addEventListener("input", () => this.run());
+    this.input.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Searches for `query`, and shows the first match. */
+  look(query: string): void {
+    this.input.value = query;
+    this.run();
+    const [first] = this.places;
+    if (first !== undefined) this.owner.show(first);
+  }
+
+  /** Whether a line answers to what is searched. */
+  hits(line: string): boolean {
+    return this.matcher?.(line) ?? false;
+  }
+
+  private run(): void {
+    const matcher = lineMatcher(this.input.value);
+    const isQuery = typeof matcher === "function";
+    this.matcher = isQuery ? matcher : null;
+    this.places = isQuery ? placesIn(this.owner.texts(), matcher) : [];
+    this.input.classList.toggle("bad", matcher !== null && !isQuery);
+    const texts = new Set(this.places.map(({ text }) => text)).size;
+    this.status.textContent =
+      matcher === null
+        ? ""
+        : isQuery
+          ? `${count(this.places.length, "line")} of ${count(texts, "text")}`
+          : matcher.error;
+    this.owner.mark();
+  }
+
+  private key(event: KeyboardEvent): void {
+    event.stopPropagation();
+    if (event.key === "Escape") {
+      this.input.value = "";
+      this.run();
+      this.input.blur();
+    }
+    if (event.key !== "Enter") return;
+    const next = nextPlace(this.places, this.owner.at(), event.shiftKey ? -1 : 1);
+    if (next !== undefined) this.owner.show(next);
+  }
+}
