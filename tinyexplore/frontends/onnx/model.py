@@ -30,7 +30,6 @@ from tinyexplore.frontends.onnx.values import (
 from tinyexplore.jit import TinyJit
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import active_recorder
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -290,12 +289,12 @@ def _input(item: ValueInfoProto) -> ModelInput:
 def _in_own_memory(output: Tensor) -> Tensor:
     """A copy of an output of a replay: the next replay writes into the same memory.
 
-    On a CPU, where nothing is recorded, the copy takes a few microseconds. A kernel that copies takes about 50.
+    On a CPU the copy takes a few microseconds. A kernel that copies takes about 50.
     """
     node = output.lazydata
     buffer = node.buffer
     on_cpu = buffer is not None and not Device[buffer.device].target.has_local
-    if buffer is None or not on_cpu or active_recorder() is not None or buffer.size != node.size:
+    if buffer is None or not on_cpu or buffer.size != node.size:
         return output.clone()
     own = Buffer(buffer.device, buffer.size, buffer.dtype).copyin(buffer.memoryview())
     return Tensor(LazyBuffer.from_buffer(own, node.shape))
