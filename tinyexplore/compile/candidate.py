@@ -235,11 +235,11 @@ class Workbench:
 
     def results(self, runner: Runner) -> list[Any]:
         """The results of one run, whose output memory starts with every bit set."""
-        places = sorted(runner.spec.writes)
-        for place in places:
-            self.buffers[place].copyin(b"\xff" * self.buffers[place].nbytes)
+        slots = sorted(runner.spec.writes)
+        for slot in slots:
+            self.buffers[slot].copyin(b"\xff" * self.buffers[slot].nbytes)
         self.run_of(runner)()
-        return [sampled(self.buffers[place]) for place in places]
+        return [sampled(self.buffers[slot]) for slot in slots]
 
     def check(self, runner: Runner, reference: Runner) -> None:
         """Raises if the results of `runner` differ from `reference`."""
@@ -251,9 +251,9 @@ class Workbench:
             return
         with alone():
             results = self.results(runner)
-        for place, (mine, right) in zip(sorted(runner.spec.writes), zip(results, expected)):
-            if differ(mine, right, self.buffers[place].dtype):
-                raise CandidateFailed(f"its results are wrong (buffer {place})")
+        for slot, (mine, right) in zip(sorted(runner.spec.writes), zip(results, expected)):
+            if differ(mine, right, self.buffers[slot].dtype):
+                raise CandidateFailed(f"its results are wrong (buffer {slot})")
 
     def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
         """The best run. `limit`: the seconds of the best candidate so far, if any."""
@@ -328,9 +328,9 @@ def in_turns(
         limit_s = SAMPLING_S * len(runs) if turn >= FEWEST else PATIENCE_S
         if turn and clock() - began + sum(first) > limit_s:
             break
-        places = range(len(runs))
-        for place in reversed(places) if turn % 2 else places:
-            times[place].append(seconds_of(runs[place], calls[place])[0])
+        numbers = range(len(runs))
+        for number in reversed(numbers) if turn % 2 else numbers:
+            times[number].append(seconds_of(runs[number], calls[number])[0])
     return times
 
 

@@ -68,8 +68,8 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
     for key, finish in waiting.items():
         cached[key] = finish()
         scope.kernels.keep(key, cached[key])
-    for one, key in zip(ready, keys):
-        one.runner = cached[key] if key is not None else None
+    for exec_item, key in zip(ready, keys):
+        exec_item.runner = cached[key] if key is not None else None
     return ready
 
 

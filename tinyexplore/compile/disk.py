@@ -154,16 +154,16 @@ def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
     if not os.path.isdir(folder):  # the package is in an archive
         stack = [resources.files("tinyexplore").joinpath(floor)]
         while stack:
-            one = stack.pop()
-            if one.is_dir():
-                stack.extend(one.iterdir())
-            elif one.name.endswith(".py"):
-                yield one.name, one.read_bytes()
+            entry = stack.pop()
+            if entry.is_dir():
+                stack.extend(entry.iterdir())
+            elif entry.name.endswith(".py"):
+                yield entry.name, entry.read_bytes()
         return
-    for place, _, names in os.walk(folder):  # `resources` takes twice as long
+    for directory, _, names in os.walk(folder):  # `resources` takes twice as long
         for name in names:
             if name.endswith(".py"):
-                with open(os.path.join(place, name), "rb", buffering=0) as file:
+                with open(os.path.join(directory, name), "rb", buffering=0) as file:
                     yield name, file.read()
 
 

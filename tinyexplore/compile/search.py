@@ -206,8 +206,8 @@ class CandidateTimer:
         reply = self.reply(self.submit("duel", first, limit, second), limit)
         if "lost" in reply:
             return self.time_of(first), self.time_of(second)
-        one, other = reply["seconds"]
-        return float(one), float(other)
+        first_seconds, other = reply["seconds"]
+        return float(first_seconds), float(other)
 
     # *** its implementation ***
 

@@ -247,7 +247,7 @@ class DeviceRegistry:
         if not isinstance(name, (str, list, tuple)):
             raise TypeError(f"device {name!r} ({type(name).__name__}): need a name, such as 'LLVM'")
         if not isinstance(name, str):
-            return self.group([self.canonicalize(one) for one in name])
+            return self.group([self.canonicalize(part) for part in name])
         if name in self._factories:
             return name
         head, colon, rest = name.partition(":")

@@ -132,7 +132,7 @@ class Kernel:
         if widest not in self.target.storage_only:
             return widest
         computed = [node for node in self.nodes if node.op in COMPUTED]
-        types = {one.dtype for node in computed for one in (node, *node.src)}
+        types = {operand.dtype for node in computed for operand in (node, *node.src)}
         return dtypes.float32 if widest in types else widest  # a value that is only copied keeps its dtype
 
     @cached_property

@@ -168,8 +168,8 @@ def neighbours(kernel: Kernel) -> list[Kernel]:
     """The kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
     with recording(None):
         results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
-        for place, old in enumerate(kernel.applied):
-            before, after = kernel.applied[:place], kernel.applied[place + 1 :]
+        for number, old in enumerate(kernel.applied):
+            before, after = kernel.applied[:number], kernel.applied[number + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
             others = [amount for amount in KINDS[old.op].amounts if amount != old.amount]
             changes += [(Opt(old.op, old.axis, amount),) for amount in others]

@@ -13,13 +13,13 @@ RING_FROM = 1 << 18  # elements: with fewer, every device adds up everything its
 
 def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
     """The (start, stop) of each of several consecutive parts."""
-    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     return [(end - size, end) for end, size in zip(ends, sizes)]
 
 
 def along(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
     """The bounds of a shrink of one axis."""
-    return [bounds if one == axis else (0, size) for one, size in enumerate(shape)]
+    return [bounds if number == axis else (0, size) for number, size in enumerate(shape)]
 
 
 def as_bits(value: LazyBuffer) -> LazyBuffer:
@@ -37,7 +37,7 @@ def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     bounds = bounds_of([part.shape[axis] for part in parts])
     padded = []
     for part, (start, stop) in zip(parts, bounds):
-        amounts = [(start, bounds[-1][1] - stop) if one == axis else (0, 0) for one in range(len(part.shape))]
+        amounts = [(start, bounds[-1][1] - stop) if number == axis else (0, 0) for number in range(len(part.shape))]
         padded.append(as_bits(part).pad(amounts))
     total = _combined(Ops.ADD, padded)
     return total if total.dtype is parts[0].dtype else total.bitcast(parts[0].dtype)

@@ -88,7 +88,7 @@ class ShardedBuffer(LazyBuffer):
         """`whole` in parts on the devices of the group `device`: of the sizes `splits`, or as equal as possible."""
         devices = Device.members(device)
         if axis is None:
-            return ShardedBuffer([whole.copy_to_device(one) for one in devices], None, Ops.COPY, (whole,))
+            return ShardedBuffer([whole.copy_to_device(target) for target in devices], None, Ops.COPY, (whole,))
         size = whole.shape[axis]
         sizes = _even_sizes(size, len(devices)) if splits is None else list(splits)
         if len(sizes) != len(devices) or sum(sizes) != size or min(sizes) < 1:
@@ -98,7 +98,9 @@ class ShardedBuffer(LazyBuffer):
                 f"need {len(devices)} parts of 1 at least that add up to {size}"
             )
         cuts = [whole.shrink(along(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
-        return ShardedBuffer([part.copy_to_device(one) for part, one in zip(cuts, devices)], axis, Ops.COPY, (whole,))
+        return ShardedBuffer(
+            [part.copy_to_device(target) for part, target in zip(cuts, devices)], axis, Ops.COPY, (whole,)
+        )
 
     def forget(self) -> None:
         """Drops the sources of a computed value, as its parts have done."""
@@ -159,7 +161,7 @@ class ShardedBuffer(LazyBuffer):
             return self
         axis, bounds = model.axis, model.bounds
         if self.axis == axis:
-            parts = [self._range_on(one, pair) for one, pair in zip(self.devices, bounds)]
+            parts = [self._range_on(device, pair) for device, pair in zip(self.devices, bounds)]
             return ShardedBuffer(parts, axis, Ops.COPY, (self,))
         whole = self.whole()
         cuts = [part.shrink(along(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
@@ -190,10 +192,12 @@ class ShardedBuffer(LazyBuffer):
         src = self._with(op.name, others)
         for other in src:
             if other.shape != self.shape:
-                raise ShapeError(f"{op.name} of shapes {', '.join(str(one.shape) for one in src)}: they must be equal")
-        model = next((one for one in src if one.axis is not None), self)
+                raise ShapeError(
+                    f"{op.name} of shapes {', '.join(str(operand.shape) for operand in src)}: they must be equal"
+                )
+        model = next((operand for operand in src if operand.axis is not None), self)
         aligned = [source.divided_like(model) for source in src]
-        parts = [first.alu(op, *rest) for first, *rest in zip(*(one.parts for one in aligned))]
+        parts = [first.alu(op, *rest) for first, *rest in zip(*(operand.parts for operand in aligned))]
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
     def _with(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
@@ -238,36 +242,38 @@ class ShardedBuffer(LazyBuffer):
             return ShardedBuffer(own, self.axis, Ops.SCAN_AXIS, (self,), (op, axis))
         totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
         scanned = own[:1]
-        for place in range(1, len(own)):
-            before = [total.copy_to_device(own[place].device) for total in totals[:place]]
+        for number in range(1, len(own)):
+            before = [total.copy_to_device(own[number].device) for total in totals[:number]]
             for total in before[1:]:
                 before[0] = before[0].alu(op, total)
-            scanned.append(before[0].expand(own[place].shape).alu(op, own[place]))
+            scanned.append(before[0].expand(own[number].shape).alu(op, own[number]))
         return ShardedBuffer(scanned, axis, Ops.SCAN_AXIS, (self,), (op, axis))
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
-        x, factors = (one.whole() if one.axis == axis else one for one in self._with("recurrence", (factor,)))
+        x, factors = (
+            operand.whole() if operand.axis == axis else operand for operand in self._with("recurrence", (factor,))
+        )
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
         parts = [part.recurrence(by, axis) for part, by in pairs]
         return ShardedBuffer(parts, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        (places,) = self._with("gather", (index,))[1:]
+        (indices,) = self._with("gather", (index,))[1:]
         in_parts = self.axis == len(self.shape) - 1
-        gathered = self._gathered_in_parts(places) if in_parts else self._gathered_part_by_part(places)
+        gathered = self._gathered_in_parts(indices) if in_parts else self._gathered_part_by_part(indices)
         return ShardedBuffer(gathered.parts, gathered.axis, Ops.GATHER, (self, index))
 
-    def _gathered_part_by_part(self, places: ShardedBuffer) -> ShardedBuffer:
-        model = self if self.axis is not None else places
-        pairs = zip(self.divided_like(model).parts, places.divided_like(model).parts)
-        return ShardedBuffer([part.gather(place) for part, place in pairs], model.axis)
+    def _gathered_part_by_part(self, indices: ShardedBuffer) -> ShardedBuffer:
+        model = self if self.axis is not None else indices
+        pairs = zip(self.divided_like(model).parts, indices.divided_like(model).parts)
+        return ShardedBuffer([part.gather(index_part) for part, index_part in pairs], model.axis)
 
-    def _gathered_in_parts(self, places: ShardedBuffer) -> ShardedBuffer:
+    def _gathered_in_parts(self, indices: ShardedBuffer) -> ShardedBuffer:
         """Gathers on each device from its part (zeros elsewhere) and adds the results; or copies the table."""
-        if sum(part.base.size for part in self.parts) <= places.size * len(self.parts):
-            return self.whole()._gathered_part_by_part(places)
-        wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
+        if sum(part.base.size for part in self.parts) <= indices.size * len(self.parts):
+            return self.whole()._gathered_part_by_part(indices)
+        wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
         parts = []
         for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
             first = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
@@ -278,28 +284,28 @@ class ShardedBuffer(LazyBuffer):
         """Scatters part by part if an axis other than `axis` is divided. If `axis` is divided, each device scatters the
         values for its part. If the values are divided, each device scatters its own values, and the results are
         combined."""
-        _, places, updates = self._with("scatter", (index, values))
-        parts = self._scattered(op, axis, places, updates)
+        _, indices, updates = self._with("scatter", (index, values))
+        parts = self._scattered(op, axis, indices, updates)
         return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
 
-    def _scattered(self, op: Ops | None, axis: int, places: ShardedBuffer, updates: ShardedBuffer) -> ShardedBuffer:
+    def _scattered(self, op: Ops | None, axis: int, indices: ShardedBuffer, updates: ShardedBuffer) -> ShardedBuffer:
         if self.axis == axis:
-            wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
+            wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
             scattered = []
             rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, updates.whole().parts, self.bounds)
             for part, named, own, (start, _) in rows:
                 first = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
                 scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
             return ShardedBuffer(scattered, axis)
-        steps = updates if updates.axis == axis else places
+        steps = updates if updates.axis == axis else indices
         if op is not None and self.axis is None and steps.axis == axis:
             start = reduce_identity(op, self.dtype).arg
             empty = [LazyBuffer.const(start, self.dtype, part.device, part.shape) for part in self.parts[1:]]
-            triples = zip((self.parts[0], *empty), places.divided_like(steps).parts, updates.divided_like(steps).parts)
+            triples = zip((self.parts[0], *empty), indices.divided_like(steps).parts, updates.divided_like(steps).parts)
             partial = [part.scatter(op, axis, named, own) for part, named, own in triples]
             return ShardedBuffer(all_reduce(op, partial), None)
-        operands = [one.whole() if one.axis == axis else one for one in (self, places, updates)]
-        model = next((one for one in operands if one.axis is not None), self)
+        operands = [operand.whole() if operand.axis == axis else operand for operand in (self, indices, updates)]
+        model = next((operand for operand in operands if operand.axis is not None), self)
         parts = zip(*(operand.divided_like(model).parts for operand in operands))
         return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
 
@@ -337,7 +343,9 @@ class ShardedBuffer(LazyBuffer):
         if axis is None or self.shape[axis] != shape[axis]:
             return self._moved(Ops.EXPAND, shape, [part.expand(shape) for part in self.whole().parts], None)
         own = [(*shape[:axis], part.shape[axis], *shape[axis + 1 :]) for part in self.parts]
-        return self._moved(Ops.EXPAND, shape, [part.expand(one) for part, one in zip(self.parts, own)], axis)
+        return self._moved(
+            Ops.EXPAND, shape, [part.expand(part_shape) for part, part_shape in zip(self.parts, own)], axis
+        )
 
     def permute(self, order: Sequence[int]) -> LazyBuffer:
         order = tuple(order)
@@ -351,11 +359,11 @@ class ShardedBuffer(LazyBuffer):
         if all(pair == (0, 0) for pair in pairs):
             return self
         parts = []
-        for place, part in enumerate(self.parts):
+        for number, part in enumerate(self.parts):
             own = list(pairs)
             if self.axis is not None:
                 before, after = pairs[self.axis]
-                own[self.axis] = (before if place == 0 else 0, after if place == len(self.parts) - 1 else 0)
+                own[self.axis] = (before if number == 0 else 0, after if number == len(self.parts) - 1 else 0)
             parts.append(part.pad(cast(Any, own)))
         return self._moved(Ops.PAD, tuple(pairs), parts, self.axis)
 
@@ -390,7 +398,7 @@ class ShardedBuffer(LazyBuffer):
             return self
         parts = [part.flip(axes) for part in self.parts]
         if self.axis in axes:
-            parts = [part.contiguous().copy_to_device(one) for part, one in zip(reversed(parts), self.devices)]
+            parts = [part.contiguous().copy_to_device(device) for part, device in zip(reversed(parts), self.devices)]
         return self._moved(Ops.FLIP, axes, parts, self.axis)
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
@@ -441,7 +449,7 @@ def _even_sizes(size: int, count: int) -> list[int]:
     step = -(-size // count)
     if step * (count - 1) < size:
         return [step] * (count - 1) + [size - step * (count - 1)]
-    return [size // count + (place < size % count) for place in range(count)]
+    return [size // count + (number < size % count) for number in range(count)]
 
 
 def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:

@@ -63,10 +63,10 @@ class AstBuilder:
             self.note(node, value, "computes" if node.op not in OpGroups.MOVEMENT else "moves")
         stores = []
         for node, target in zip(plan.stores, targets):
-            place, *after = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
-            store = UOp(Ops.STORE, dtypes.void, (place, computed[node], *after))
+            index, *after = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
+            store = UOp(Ops.STORE, dtypes.void, (index, computed[node], *after))
             self.note(node, store, "stores")
-            for part in (target, place, *(r for r in plan.loops)):
+            for part in (target, index, *(r for r in plan.loops)):
                 self.note(node, part, "indexes")
             stores.append(store)
         ast = UOp.sink(*stores, *self.changes)
@@ -155,9 +155,9 @@ class AstBuilder:
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
         barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
-        place = scratch.index(flat_index(shape, tuple(visit.idxs[axis] for axis in row.axes)))
-        value = UOp(Ops.LOAD, node.dtype, (place, barrier))
-        for part, how in ((store, "keeps"), (barrier, "keeps"), (place, "indexes"), (value, "is read")):
+        index = scratch.index(flat_index(shape, tuple(visit.idxs[axis] for axis in row.axes)))
+        value = UOp(Ops.LOAD, node.dtype, (index, barrier))
+        for part, how in ((store, "keeps"), (barrier, "keeps"), (index, "indexes"), (value, "is read")):
             self.note(node, part, how)
         return value
 
@@ -171,12 +171,12 @@ class AstBuilder:
         else:
             pointer = self.pointer(node)
             self.memory_read[node] = None
-            place = pointer.index(flat_index(node.shape, visit.idxs), all_of(visit.conditions))
-            value = UOp(Ops.LOAD, node.dtype, (place,))
+            index = pointer.index(flat_index(node.shape, visit.idxs), all_of(visit.conditions))
+            value = UOp(Ops.LOAD, node.dtype, (index,))
             self.note(node, pointer, "is read from")
             for idx in visit.idxs:
                 self.note(node, idx, "indexes")
-            self.note(node, place, "indexes")
+            self.note(node, index, "indexes")
         self.note(node, value, "is read")
         return value
 
@@ -188,8 +188,8 @@ class AstBuilder:
         if node.op is Ops.IOTA:
             return visit.idxs[0].cast(node.dtype)
         if node.op is Ops.WRITE:
-            places, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
-            self.steps[node] = (self.written(node, places),)
+            indices, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
+            self.steps[node] = (self.written(node, indices),)
             return value
         src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
         if node.op is Ops.CONTIGUOUS:
@@ -223,10 +223,10 @@ class AstBuilder:
     def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
         """The table's element if the index is in range, else 0. Memory is never accessed outside the table."""
         assert visit.picked is not None
-        place = index.cast(dtypes.index)
+        position = index.cast(dtypes.index)
         last = visit.picked.src[0]
-        self.gathered[visit.picked] = place.maximum(0).minimum(last)
-        inside = (place >= 0) & (place <= last)
+        self.gathered[visit.picked] = position.maximum(0).minimum(last)
+        inside = (position >= 0) & (position <= last)
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
@@ -237,10 +237,10 @@ class AstBuilder:
         inner = visit.sources[0]
         store = UOp(Ops.STORE, dtypes.void, (target.index(flat_index(node.shape, inner.idxs)), copied))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
-        place = index.cast(dtypes.index)
+        position = index.cast(dtypes.index)
         last = as_size(simplified(node.shape[axis] - 1))
-        inside = (place >= 0) & (place <= last)
-        there = (*visit.idxs[:axis], place, *visit.idxs[axis + 1 :])
+        inside = (position >= 0) & (position <= last)
+        there = (*visit.idxs[:axis], position, *visit.idxs[axis + 1 :])
         step = visit.idxs[axis]
         stored_at = target.index(flat_index(node.shape, there), inside)
         access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
@@ -262,8 +262,8 @@ class AstBuilder:
         self.plan.rows += 1
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(visit.ranges[0]), copied))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
-        place = index.cast(dtypes.index)
-        there = scratch.index(place, (place >= 0) & (place < as_size(bins)))
+        position = index.cast(dtypes.index)
+        there = scratch.index(position, (position >= 0) & (position < as_size(bins)))
         step = visit.idxs[-1]
         before = UOp(Ops.LOAD, node.dtype, (there, filled, *((step,) if step.op is Ops.RANGE else ())))
         change = UOp(Ops.STORE, dtypes.void, (there, before + 1))
@@ -272,13 +272,13 @@ class AstBuilder:
             self.note(node, part, how)
         return before
 
-    def written(self, node: LazyBuffer, place: UOp) -> UOp:
+    def written(self, node: LazyBuffer, position: UOp) -> UOp:
         """The address of a WRITE. A loaded index is a position of its buffer, or none."""
         pointer = self.pointer(node)
-        if not place.find(Ops.LOAD):
-            return pointer.index(place)
-        place = place.cast(dtypes.index)
-        return pointer.index(place, (place >= 0) & (place < as_size(simplified(product(node.shape)))))
+        if not position.find(Ops.LOAD):
+            return pointer.index(position)
+        position = position.cast(dtypes.index)
+        return pointer.index(position, (position >= 0) & (position < as_size(simplified(product(node.shape)))))
 
     def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
         op = node.arg[0]

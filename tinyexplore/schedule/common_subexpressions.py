@@ -57,11 +57,11 @@ def merge_equal(
         src = node.src if node.buffer is not None else tuple([rebuilt[source] for source in node.src])
         rebuilt[node] = new = node if src == node.src else node.over(src)
         equal = members.get(node, [node])
-        requested_nodes = [one for one in equal if one in requested]
-        original[new] = requested_nodes[0] if requested_nodes else min(equal, key=lambda one: one.number)
-        for one in requested_nodes[1:]:
-            copies[one] = copy = _copy_of(new)
-            original[copy] = one
+        requested_nodes = [member for member in equal if member in requested]
+        original[new] = requested_nodes[0] if requested_nodes else min(equal, key=lambda member: member.number)
+        for duplicate in requested_nodes[1:]:
+            copies[duplicate] = copy = _copy_of(new)
+            original[copy] = duplicate
     instead = {**rebuilt, **copies}
     rewritten = [instead[node] for node in outputs]
     computed_with = _computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))

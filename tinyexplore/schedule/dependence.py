@@ -101,13 +101,13 @@ def merged(digits: Iterable[Digit]) -> Digits:
 def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
     """The finest sizes of digits, outermost first, that make up the digits of several descriptions of one axis; None if
     there are none."""
-    sizes = {tuple([size for size, _ in one]) for one in digits}
+    sizes = {tuple([size for size, _ in value_digits]) for value_digits in digits}
     if len(sizes) == 1:
         return sizes.pop()
     bounds: set[int] = set()
-    for one in sizes:
+    for value_sizes in sizes:
         bound = 1
-        for size in reversed(one):
+        for size in reversed(value_sizes):
             if not isinstance(size, int):
                 return None
             bound *= size
@@ -137,7 +137,7 @@ def _together(size: sint, digits: Sequence[Digits]) -> Digits:
     sizes = refined(digits)
     if sizes is None:
         return ((size, any(map(depends, digits))),)
-    columns = zip(*[flags(one, sizes) for one in digits])
+    columns = zip(*[flags(value_digits, sizes) for value_digits in digits])
     return merged(zip(sizes, map(any, columns)))
 
 

@@ -191,7 +191,7 @@ class Fusion:
 
     def place_write(self, node: LazyBuffer) -> None:
         """Makes a kernel for a WRITE: it loops over the value and stores nothing else."""
-        target, places, _ = node.src
+        target, indices, _ = node.src
         self.realized.add(node)
         why = self.writes.why.get(node, "")
         must = "a write is to memory"
@@ -204,7 +204,7 @@ class Fusion:
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
             self.visit_sources(copy, make_visit(plan, plan.idxs, (), plan.loops))
-        plan = KernelPlan.over(places.contiguous())  # in any order, independent of how the indices are computed
+        plan = KernelPlan.over(indices.contiguous())  # in any order, independent of how the indices are computed
         plan.stores = [node]
         self.plans.append(plan)
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
@@ -476,8 +476,8 @@ class Fusion:
         """Computes `node` once for each row, into a row buffer that every visit then reads."""
         plan = visits[0].plan
         ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
-        place = dict(zip(row.axes, ranges))
-        idxs = tuple(place.get(axis, idx) for axis, idx in enumerate(visits[0].idxs))
+        range_of = dict(zip(row.axes, ranges))
+        idxs = tuple(range_of.get(axis, idx) for axis, idx in enumerate(visits[0].idxs))
         loops = row.loops + ranges
         filled = Visit(plan, idxs, (), loops, prod(loop.size for loop in loops))
         row_buffer = KeptRow(plan.rows, filled, row.axes, ranges)

@@ -110,7 +110,7 @@ def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer],
         return
     before = set(graph_order(sources))
     recorder.record(Decided(node, "hoist", reason))
-    for new in toposort([result], lambda one: [src for src in one.src if src not in before]):
+    for new in toposort([result], lambda new_node: [src for src in new_node.src if src not in before]):
         if new not in before and new is not result:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "hoist")))
@@ -134,16 +134,19 @@ class _Reduction:
             sizes = refined(digits)
             if sizes is None:
                 sizes = (source.shape[axis],)
-                for one, list_of in zip(digits, depending):
-                    list_of.append(depends(one))
+                for value_digits, list_of in zip(digits, depending):
+                    list_of.append(depends(value_digits))
             else:
-                for one, list_of in zip(digits, depending):
-                    list_of += flags(one, sizes)
+                for value_digits, list_of in zip(digits, depending):
+                    list_of += flags(value_digits, sizes)
             if axis in self.axes:
                 self.reduced.update(range(len(self.sizes), len(self.sizes) + len(sizes)))
             self.cut.append(sizes)
             self.sizes += sizes
-        self.depending = [frozenset([place for place, varies in enumerate(one) if varies]) for one in depending]
+        self.depending = [
+            frozenset([number for number, varies in enumerate(varies_by_digit) if varies])
+            for varies_by_digit in depending
+        ]
 
     def _factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
         """The factors of `source` (for an extreme of floats: the addends), and whether each is a divisor."""
@@ -218,7 +221,7 @@ class _Reduction:
                     grouped.append((self.steps(inner), using, inner, digits))
             if not grouped:
                 break
-            _, using, inner, digits = min(grouped, key=lambda one: one[:2])
+            _, using, inner, digits = min(grouped, key=lambda group: group[:2])
             groups.append((using, inner, digits))
             terms[len(self.factors) + len(groups) - 1] = inner - digits
             for number in using:
@@ -256,7 +259,7 @@ class _Reduction:
         layout: list[tuple[Digit, ...]] = []
         first = 0
         for sizes in self.cut:
-            layout.append(tuple([(size, first + place in digits) for place, size in enumerate(sizes)]))
+            layout.append(tuple([(size, first + number in digits) for number, size in enumerate(sizes)]))
             first += len(sizes)
         return tuple(layout)
 
@@ -303,12 +306,12 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
         ]
         return inner.reshape(tuple(thin)).expand(flat)
     if node.op is Ops.PERMUTE:
-        place = {axis: number for number, axis in enumerate(node.arg)}
-        inner = taken(node.src[0], tuple([layout[place[axis]] for axis in range(len(layout))]), in_memory, depth)
+        source_axis = {axis: number for number, axis in enumerate(node.arg)}
+        inner = taken(node.src[0], tuple([layout[source_axis[axis]] for axis in range(len(layout))]), in_memory, depth)
         first = [0]
         for axis in range(len(layout)):
-            first.append(first[-1] + len(layout[place[axis]]))
-        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[place[axis]]))])
+            first.append(first[-1] + len(layout[source_axis[axis]]))
+        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[source_axis[axis]]))])
     if node.op is Ops.RESHAPE:
         own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
         if own_layout is not None:

@@ -142,6 +142,6 @@ def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tup
     needed = tuple([c for c in conditions if c.ranges & used or not variables(c).isdisjoint(variables(*idxs))])
     for condition in needed:
         used |= condition.ranges
-    depth = max((place + 1 for place, loop in enumerate(loops) if loop in used), default=0)
+    depth = max((number + 1 for number, loop in enumerate(loops) if loop in used), default=0)
     inner = loops[:depth]
     return Visit(plan, idxs, needed, inner, prod(loop.size for loop in inner))

@@ -39,7 +39,7 @@ class Rewritten:
         once."""
         if not self.equal:
             return tuple(dict.fromkeys(nodes))
-        return tuple(dict.fromkeys([one for node in nodes for one in (node, *self.equal.get(node, ()))]))
+        return tuple(dict.fromkeys([member for node in nodes for member in (node, *self.equal.get(node, ()))]))
 
     def then(self, later: Rewritten) -> Rewritten:
         """The composition of this rewrite with `later`, a rewrite of its result."""

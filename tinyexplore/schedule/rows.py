@@ -45,11 +45,11 @@ def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], 
     axes: list[int] = []
     outside: set[UOp] = set()
     for axis, size in enumerate(node.shape):
-        places = {visit.idxs[axis] for visit in visits}
-        (place, *others) = places
-        if not others and all(loop in plan.loops for loop in place.ranges):
-            outside |= place.ranges
-        elif all(place.op is Ops.RANGE and simplified(place.src[0]) == size for place in places):
+        indices = {visit.idxs[axis] for visit in visits}
+        (index, *others) = indices
+        if not others and all(loop in plan.loops for loop in index.ranges):
+            outside |= index.ranges
+        elif all(index.op is Ops.RANGE and simplified(index.src[0]) == size for index in indices):
             axes.append(axis)
         else:
             return None

@@ -120,7 +120,7 @@ def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reas
     if recorder is None:
         return
     recorder.record(Decided(node, "split", reason))
-    for new in toposort(_computed(result, node).src, lambda one: () if one is source else one.src):
+    for new in toposort(_computed(result, node).src, lambda new_node: () if new_node is source else new_node.src):
         if new is not source:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "split")))

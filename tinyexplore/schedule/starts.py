@@ -29,46 +29,51 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
     first run.
     """
     alike: dict[Any, list[int]] = {}
-    for place, item in enumerate(items):
+    for number, item in enumerate(items):
         if item.ast is not None:
-            alike.setdefault(_resemblance(item), []).append(place)
+            alike.setdefault(_resemblance(item), []).append(number)
     result = list(items)
-    for places in alike.values():
-        if len(places) < 2:
+    for numbers in alike.values():
+        if len(numbers) < 2:
             continue
         equal: dict[UOp, list[tuple[int, Places, Starts]]] = {}
-        for place in places:
-            indices = _known_places(items[place])
+        for number in numbers:
+            indices = _known_places(items[number])
             starts: Starts = {}
             for index, (_, constant) in indices.items():
                 starts[index.src[0]] = min(constant, starts.get(index.src[0], constant))
-            equal.setdefault(_moved(items[place], indices, starts, {}), []).append((place, indices, starts))
+            equal.setdefault(_moved(items[number], indices, starts, {}), []).append((number, indices, starts))
         for group in equal.values():
             steps = _steps([starts for _, _, starts in group])
             if steps:
-                for place, indices, starts in group:
-                    result[place] = _with_arguments(items[place], indices, starts, steps)
+                for number, indices, starts in group:
+                    result[number] = _with_arguments(items[number], indices, starts, steps)
     return result
 
 
 def _resemblance(item: ScheduleItem) -> Any:
     """A quick key, equal for items that may differ only in constants."""
-    return item.device, len(item.members), item.variables, tuple([(one.dtype, one.size) for one in item.buffers])
+    return (
+        item.device,
+        len(item.members),
+        item.variables,
+        tuple([(buffer.dtype, buffer.size) for buffer in item.buffers]),
+    )
 
 
 def _known_places(item: ScheduleItem) -> Places:
     """The indices of reads in buffers that the kernel does not write, if they do not depend on loaded values."""
     assert item.ast is not None
     written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
-    places: Places = {}
+    terms_of: Places = {}
     for index in item.ast.find(Ops.INDEX):
-        buffer, place = index.src[:2]
+        buffer, position = index.src[:2]
         if buffer.op is Ops.DEFINE_GLOBAL and buffer not in written:
-            if place.mask & COMPUTED:
+            if position.mask & COMPUTED:
                 written.add(buffer)
             else:
-                places[index] = linear_terms(place)
-    return {index: terms for index, terms in places.items() if index.src[0] not in written}
+                terms_of[index] = linear_terms(position)
+    return {index: terms for index, terms in terms_of.items() if index.src[0] not in written}
 
 
 def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
@@ -76,10 +81,10 @@ def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
     counts."""
     steps = {}
     for buffer in starts[0]:
-        places = [one[buffer] for one in starts]
-        if len(set(places)) > 1 and min(places) >= 0:
-            step = gcd(*places)
-            steps[buffer] = Variable(f"start{buffer.arg}", 0, max(places) // step), step
+        offsets = [item_starts[buffer] for item_starts in starts]
+        if len(set(offsets)) > 1 and min(offsets) >= 0:
+            step = gcd(*offsets)
+            steps[buffer] = Variable(f"start{buffer.arg}", 0, max(offsets) // step), step
     return steps
 
 
@@ -94,8 +99,8 @@ def _moved(
         if steps and buffer not in steps:
             continue
         argument = dict([steps[buffer]]) if steps else {}
-        place = from_terms({**argument, **terms}, constant - starts[buffer])
-        changes[index] = index.replace(src=(buffer, place, *index.src[2:]))
+        position = from_terms({**argument, **terms}, constant - starts[buffer])
+        changes[index] = index.replace(src=(buffer, position, *index.src[2:]))
     return item.ast.substitute(changes, how)
 
 

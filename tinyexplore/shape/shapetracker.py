@@ -158,14 +158,14 @@ class ShapeTracker:
 
     def index(self, coords: Sequence[int]) -> int | None:
         """The place in memory of the element at `coords`, None in the padding. This is what a ShapeTracker means."""
-        place = None
+        offset = None
         for view in self._top_down():
-            if place is not None:
-                coords = _coordinates(place, view.shape)
-            place = view.locate(coords)
-            if place is None:
+            if offset is not None:
+                coords = _coordinates(offset, view.shape)
+            offset = view.locate(coords)
+            if offset is None:
                 return None
-        return place
+        return offset
 
 
 def _tracker(below: ShapeTracker | None, view: View) -> ShapeTracker:

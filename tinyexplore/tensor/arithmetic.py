@@ -271,7 +271,7 @@ class Arithmetic(Base):
             second, first = y._matched(x, "where")
         else:
             numbers: Any = x, y
-            kinds = [dtypes.default_int if isinstance(one, UOp) else dtypes.from_py(one) for one in numbers]
+            kinds = [dtypes.default_int if isinstance(number, UOp) else dtypes.from_py(number) for number in numbers]
             first, second = [condition._number(number, least_upper_dtype(*kinds)) for number in numbers]
         if condition.device != first.device:
             raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")

@@ -180,14 +180,14 @@ class Base(Findable):
         if not isinstance(axis, int) and not isinstance(axis, Sequence):
             raise TypeError(f"axis {axis!r} ({type(axis).__name__}): need an int, several ints, or None for all")
         requested = (axis,) if isinstance(axis, int) else tuple(axis)
-        for one in requested:
-            if not isinstance(one, int):
-                raise TypeError(f"axis {one!r} ({type(one).__name__}) in {axis!r}: need ints")
+        for axis_number in requested:
+            if not isinstance(axis_number, int):
+                raise TypeError(f"axis {axis_number!r} ({type(axis_number).__name__}) in {axis!r}: need ints")
         if rank == 0:
-            for one in requested:
-                self._axis(one)
+            for axis_number in requested:
+                self._axis(axis_number)
             return ()
-        axes = sorted(self._axis(one) for one in requested)
+        axes = sorted(self._axis(axis_number) for axis_number in requested)
         if len(set(axes)) != len(axes):
             raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: one stands there twice")
         return tuple(axes)
@@ -204,13 +204,13 @@ class Base(Findable):
                 if not dtypes.is_float(lazydata.dtype):
                     return result
                 result.requires_grad = True
-                result._ctx = TapeEntry(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg)
+                result._ctx = TapeEntry(rule, inputs, tuple([source.lazydata for source in inputs]), lazydata, arg)
                 return result
         return result
 
     def _by_own_rule(self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None) -> Self:
         """The tensor of `lazydata`, newly made, with the gradient of `rule` instead of that of its operations."""
-        lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg).on(lazydata)
+        lazydata.note = OwnRule(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
     def _unary(self, op: Ops) -> Self:
@@ -385,13 +385,13 @@ class Base(Findable):
             raise RuntimeError(
                 f"can't shard a multi-device tensor: it lies on {', '.join(self.device)}; move it to one device first"
             )
-        place = None if axis is None else self._axis(axis)
-        if place is not None and (self.shape[place] < len(devices) if splits is None else 0 in splits):
-            parts_add_up = splits is None or (len(splits) == len(devices) and sum(splits) == self.shape[place])
-            place, splits = (None, None) if parts_add_up else (place, splits)
+        axis_number = None if axis is None else self._axis(axis)
+        if axis_number is not None and (self.shape[axis_number] < len(devices) if splits is None else 0 in splits):
+            parts_add_up = splits is None or (len(splits) == len(devices) and sum(splits) == self.shape[axis_number])
+            axis_number, splits = (None, None) if parts_add_up else (axis_number, splits)
         if len(devices) == 1:
             return self.lazydata.copy_to_device(Device.canonicalize(devices[0]))
-        return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), place, splits)
+        return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), axis_number, splits)
 
     def llvm(self) -> Self:
         return self.to("LLVM")

@@ -176,9 +176,12 @@ class Creation(Ordering):
             count = greatest(self.shape[0])
             kind = next(
                 (
-                    one
-                    for one in (kind, dtypes.int64)
-                    if all(dtypes.min(one) <= end <= dtypes.max(one) for end in (start, step, start + count * step))
+                    candidate
+                    for candidate in (kind, dtypes.int64)
+                    if all(
+                        dtypes.min(candidate) <= end <= dtypes.max(candidate)
+                        for end in (start, step, start + count * step)
+                    )
                 ),
                 wide_float(target),
             )

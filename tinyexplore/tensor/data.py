@@ -92,30 +92,30 @@ def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     return LazyBuffer.from_buffer(Buffer(device, len(values), target).copyin(packed(values, target)), tuple(shape))
 
 
-def _flatten_into(values: list[Any], data: Any, shape: Shape, place: Shape) -> None:
+def _flatten_into(values: list[Any], data: Any, shape: Shape, indices: Shape) -> None:
     if not shape:
         if isinstance(data, (list, tuple)):
             raise ValueError(
-                f"ragged list: a number is expected at {_subscript(place)}, where a {type(data).__name__} is"
+                f"ragged list: a number is expected at {_subscript(indices)}, where a {type(data).__name__} is"
             )
         values.append(data)
         return
     if not isinstance(data, (list, tuple)):
-        raise ValueError(f"ragged list: {_subscript(place)} is {data!r}, where a list of {shape[0]} is expected")
+        raise ValueError(f"ragged list: {_subscript(indices)} is {data!r}, where a list of {shape[0]} is expected")
     if len(data) != shape[0]:
         raise ValueError(
-            f"ragged list: {_subscript(place)} has {len(data)} elements, {_subscript((*place[:-1], 0))} has {shape[0]}"
-            "; all lists of one level need equal lengths"
+            f"ragged list: {_subscript(indices)} has {len(data)} elements, "
+            f"{_subscript((*indices[:-1], 0))} has {shape[0]}; all lists of one level need equal lengths"
         )
-    if len(shape) == 1 and not any(isinstance(one, (list, tuple)) for one in data):
+    if len(shape) == 1 and not any(isinstance(element, (list, tuple)) for element in data):
         values.extend(data)
         return
     for number, part in enumerate(data):
-        _flatten_into(values, part, shape[1:], (*place, number))
+        _flatten_into(values, part, shape[1:], (*indices, number))
 
 
-def _subscript(place: Shape) -> str:
-    return "data" + "".join(f"[{number}]" for number in place)
+def _subscript(indices: Shape) -> str:
+    return "data" + "".join(f"[{number}]" for number in indices)
 
 
 def packed(values: list[Any], dtype: DType) -> bytes:

@@ -75,7 +75,7 @@ class Functions(Operators):
     def logaddexp(self, other: Operand) -> Self:
         """ln(eᵃ + eᵇ) without overflow."""
         taped = self._matched_floats(other, "logaddexp")
-        a, b = (one._value() for one in taped)
+        a, b = (operand._value() for operand in taped)
         gap = (a == b).where(0.0, a - b)  # inf - inf would be NaN
         value = a.maximum(b) + gap.abs().neg().exp()._log1p()
         return taped[0]._by_own_rule(value.lazydata, logaddexp_gradient, taped, (type(self),))

@@ -22,7 +22,7 @@ def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> Gradient
         kind = step.arg[0]
         if isinstance(g, LazyBuffer):
             gradients = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
-            return tuple([None if one is None else one.lazydata for one in gradients])
+            return tuple([None if gradient is None else gradient.lazydata for gradient in gradients])
         with kind.inference_mode(False):  # the values are on the tape, and so are the results computed from them
             gradients = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
         return tuple(

@@ -56,7 +56,7 @@ class Indexing(Reduction):
     def __iter__(self) -> Iterator[Self]:
         if self.ndim == 0:
             raise TypeError("a tensor without axes cannot be iterated over: use .item()")
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     def _named(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
         """The view that ints, slices and None make; the indices that the other items give, with their axes; and the
@@ -69,7 +69,7 @@ class Indexing(Reduction):
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
         # an index without axes removes its axis, as an int does
         taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
-        left = [axis - sum([one < axis for one in taken]) for axis, number in zip(axes, numbers) if number.ndim]
+        left = [axis - sum([other < axis for other in taken]) for axis, number in zip(axes, numbers) if number.ndim]
         together = left == list(range(left[0], left[-1] + 1)) if left else False
         return view, numbers, axes, left[0] if together else 0  # apart from one another: in front
 
@@ -121,10 +121,10 @@ class Indexing(Reduction):
             if isinstance(item, UOp) or isinstance(size, UOp):
                 bounds.append(_place(item, size))
                 continue
-            place = int(item)
-            if not -size <= place < size:
-                raise IndexError(f"index {place} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
-            bounds.append((place % size, place % size + 1))
+            index = int(item)
+            if not -size <= index < size:
+                raise IndexError(f"index {index} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
+            bounds.append((index % size, index % size + 1))
         view = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
         if flipped:
             view = view._moved(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
@@ -148,13 +148,13 @@ class Indexing(Reduction):
             return self._wrap(item.places.lazydata).to(self.device)
         places = _nested_ints(item)
         now = value_of(size) if isinstance(size, UOp) else size
-        if bad := [place for place in _flattened(places) if not -now <= place < now]:
+        if bad := [index for index in _flattened(places) if not -now <= index < now]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
         kind = type(self)
         if isinstance(size, UOp):
             index = kind(places, device=self.device, dtype=dtypes.default_int)
             return (index < 0).where(index + size, index) if min(_flattened(places), default=0) < 0 else index
-        counted = _mapped(places, lambda place: place % size if size else place)
+        counted = _mapped(places, lambda index: index % size if size else index)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
     def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
@@ -166,28 +166,28 @@ class Indexing(Reduction):
         except ShapeError as error:
             raise IndexShapeError(str(error)) from None
         dtype = dtypes.int64 if greatest(product(sizes)) > dtypes.max(dtypes.int32) else dtypes.default_int
-        place: Self | None = None
+        flat_index: Self | None = None
         inside: Self | None = None
         for number, size in zip(numbers, sizes):
             if len(numbers) > 1:
                 fits = (number >= 0) & (number < size)  # a coordinate out of range must not become another row's
                 inside = fits if inside is None else inside & fits
             number = number.cast(least_upper_dtype(number.dtype, dtype))
-            place = number if place is None else place * size + number
-        assert place is not None
+            flat_index = number if flat_index is None else flat_index * size + number
+        assert flat_index is not None
         if inside is not None:
-            place = inside.where(place, -1)
-        return place._broadcast_to(shape)
+            flat_index = inside.where(flat_index, -1)
+        return flat_index._broadcast_to(shape)
 
     def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], at: int) -> Self:
         """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes are at `at`."""
-        place = self._numbered(numbers, axes)
-        shape, total = place.shape, product([self.shape[axis] for axis in axes])
+        flat_index = self._numbered(numbers, axes)
+        shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]
         table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
-        chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
+        chosen = flat_index.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
         return table.reshape(spread)._picked(chosen)
 
     def _picked(self, places: Self) -> Self:
@@ -292,13 +292,13 @@ class Indexing(Reduction):
         items."""
         view, numbers, axes, at = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
-        place = view._numbered(numbers, axes)
-        first, rank = [view.shape[axis] for axis in others], place.ndim
-        source = _fitted(value, (*first[:at], *place.shape, *first[at:]))
+        flat_index = view._numbered(numbers, axes)
+        first, rank = [view.shape[axis] for axis in others], flat_index.ndim
+        source = _fitted(value, (*first[:at], *flat_index.shape, *first[at:]))
         order = [*range(at, at + rank), *range(at), *range(at + rank, source.ndim)]
-        source = source.permute(order).reshape((place.numel(), *first))
+        source = source.permute(order).reshape((flat_index.numel(), *first))
         rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
-        index = place.reshape((place.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
+        index = flat_index.reshape((flat_index.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
         written = rows._scattered_in(None, 0, index, source)
         written = written.reshape((*(view.shape[axis] for axis in axes), *first))
         back = [*axes, *others]
@@ -435,14 +435,14 @@ def _extents(rows: Any, rank: int) -> list[int]:
     return extents
 
 
-def _true_places(rows: Any, prefix: Shape, places: Sequence[list[int]]) -> None:
+def _true_places(rows: Any, prefix: Shape, coordinates: Sequence[list[int]]) -> None:
     if not isinstance(rows, (list, tuple)):
         if rows:
-            for axis, place in enumerate(prefix):
-                places[axis].append(place)
+            for axis, index in enumerate(prefix):
+                coordinates[axis].append(index)
         return
     for number, row in enumerate(rows):
-        _true_places(row, (*prefix, number), places)
+        _true_places(row, (*prefix, number), coordinates)
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
@@ -453,16 +453,16 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
             raise TypeError(f"slice {item}: its parts must be ints")
     if UOp in (type(item.start), type(item.stop), type(size)):
         return _symbolic_slice(item, size)
-    places = range(*item.indices(size))
-    if not places:
-        return 0, 0, places.step
-    return min(places[0], places[-1]), max(places[0], places[-1]) + 1, places.step
+    positions = range(*item.indices(size))
+    if not positions:
+        return 0, 0, positions.step
+    return min(positions[0], positions[-1]), max(positions[0], positions[-1]) + 1, positions.step
 
 
 def _place(item: Any, size: Any) -> tuple[Any, Any]:
     """The bounds of one element if its index or the size is symbolic; an int may count from the end."""
-    place = simplified(size + item) if isinstance(item, int) and item < 0 else item
-    return place, place + 1
+    start = simplified(size + item) if isinstance(item, int) and item < 0 else item
+    return start, start + 1
 
 
 def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
@@ -486,7 +486,7 @@ def _nested_ints(item: Any) -> Any:
 def _flattened(item: Any) -> list[int]:
     if not isinstance(item, list):
         return [item]
-    return [place for part in item for place in _flattened(part)]
+    return [index for part in item for index in _flattened(part)]
 
 
 def _mapped(item: Any, change: Any) -> Any:

@@ -38,7 +38,7 @@ class KeptViews:
         description = _held(views)
         while views:
             view, is_held = views.pop(), description.pop()
-            if not isinstance(view, type(whole)) or not is_held or any([view is one for one in own]):
+            if not isinstance(view, type(whole)) or not is_held or any([view is known_view for known_view in own]):
                 continue
             if _overlap(written, view.lazydata, whole.lazydata):
                 cls.searches = 0
@@ -59,9 +59,9 @@ def _held(objects: list[Any]) -> list[bool]:
     return [count - inside > ASKING for count, inside in zip(counts, tuples)]
 
 
-def _overlap(one: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
+def _overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
     """Whether two views of `root` may share an element, according to the bounds of their first slices."""
-    first, second = _bounds(one, root), _bounds(other, root)
+    first, second = _bounds(first_view, root), _bounds(other, root)
     if first is None or second is None:
         return False
     return all([start < end and begin < stop for (start, stop), (begin, end) in zip(first, second)])
@@ -76,7 +76,7 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
             return None
         first, view = view, view.src[0]
     window = first.arg if first is not root and first.op is Ops.SHRINK else tuple([(0, size) for size in root.shape])
-    return None if is_symbolic([place for bounds in window for place in bounds]) else window
+    return None if is_symbolic([bound for bounds in window for bound in bounds]) else window
 
 
 def _calls_to_the_user() -> int:

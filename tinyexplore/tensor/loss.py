@@ -64,7 +64,7 @@ class Loss(Creation):
         """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p; each logarithm is -100 at least, as in PyTorch"""
         need_tensor(y, "binary cross entropy: y")
         taped = self._float()._matched(y._float(), "binary cross entropy")
-        p, y = (one._value() for one in taped)
+        p, y = (operand._value() for operand in taped)
         losses = y.neg() * p.log().clip(LEAST_LOG) - (1 - y) * p.neg()._log1p().clip(LEAST_LOG)
         losses = taped[0]._by_own_rule(losses.lazydata, binary_crossentropy_gradient, taped, (type(self),))
         return losses._averaged(reduction)
@@ -82,7 +82,7 @@ class Loss(Creation):
         if pos_weight is not None:
             x, weight = taped[0]._matched(pos_weight, "binary cross entropy: pos_weight")
             taped = [*x._matched(taped[1], "binary cross entropy"), weight]
-        x, y, *weights = (one._value() for one in taped)
+        x, y, *weights = (operand._value() for operand in taped)
         tail = x.abs().neg().exp()._log1p()
         if not weights:
             share = (x > 0).where(1 - y, y)

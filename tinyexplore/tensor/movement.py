@@ -38,9 +38,9 @@ def flat_sizes(first: Any, rest: tuple[Any, ...], trailing: Shape | int = ()) ->
 def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
     """What is no plain int in a shape must be a kind of int, symbolic, or None where that has a meaning."""
     checked = []
-    for place, size in enumerate(sizes):
-        if size is None and (isinstance(default, int) or place < len(default)):
-            size = default if isinstance(default, int) else default[place]
+    for axis, size in enumerate(sizes):
+        if size is None and (isinstance(default, int) or axis < len(default)):
+            size = default if isinstance(default, int) else default[axis]
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
             kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) is written in two ways
             raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
@@ -308,7 +308,7 @@ class Movement(Operators):
 
         tinygrad programs call it by this name.
         """
-        bounds = [(0, size) if one is None else one for size, one in zip(self.shape, arg)]
+        bounds = [(0, size) if bound is None else bound for size, bound in zip(self.shape, arg)]
         if len(arg) != self.ndim:
             raise ShapeError(f"_slice of {self.shape} by {tuple(arg)}: need (start, stop) or None for each axis")
         return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
@@ -458,7 +458,7 @@ class Movement(Operators):
         if len(parts) == 1:
             return parts[0]
         if all([part is self for part in parts]):
-            return self.repeat(*[len(parts) if place == axis else 1 for place in range(self.ndim)])
+            return self.repeat(*[len(parts) if number == axis else 1 for number in range(self.ndim)])
         dtype = least_upper_dtype(*(part.dtype for part in parts))
         operands = [part.cast(dtype) for part in parts]
         some = [part for part in operands if part.shape[axis] != 0] or operands[:1]

@@ -57,28 +57,28 @@ class Ordering(Indexing):
         if x.numel() == 0:
             return self._const(0, dtypes.default_int)
         if x._is_long(x.ndim - 1):
-            places = sorted_indices(x.reshape((x.numel() // length, length)), descending)
-            return places.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
+            indices = sorted_indices(x.reshape((x.numel() // length, length)), descending)
+            return indices.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
-        places = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
-        ordered = ranks._const(0, places.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, places)
+        indices = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
+        ordered = ranks._const(0, indices.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, indices)
         return ordered.transpose(axis, -1)
 
     def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
         """The elements in order along `dim`, and their places. Either is computed without the other: who asks for no
         places has less to sort."""
-        places = self.argsort(dim, descending)
+        indices = self.argsort(dim, descending)
         if self.ndim == 0:
-            return self, places
+            return self, indices
         axis = self._axis(dim)
         if not self.numel() or not self._is_long(axis):
-            return self.gather(dim, places), places
+            return self.gather(dim, indices), indices
         x = self.transpose(axis, -1)
         rows = x.reshape((-1, x.shape[-1]))
-        numbers = places.transpose(axis, -1).reshape(rows.shape).lazydata
+        numbers = indices.transpose(axis, -1).reshape(rows.shape).lazydata
         ordered = in_order(rows._value(), descending)
         values = rows._by_own_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
-        return values.reshape(x.shape).transpose(axis, -1), places
+        return values.reshape(x.shape).transpose(axis, -1), indices
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""

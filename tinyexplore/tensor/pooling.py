@@ -66,8 +66,8 @@ class Pooling(Scattering):
         """(…, *spatial) → (…, *places, *kernel)"""
         result = self
         first = self.ndim - len(kernel)
-        for one in (*kernel, *stride, *dilation):
-            need_int(one, "windows: a size, stride or dilation")
+        for length in (*kernel, *stride, *dilation):
+            need_int(length, "windows: a size, stride or dilation")
         if min((*kernel, *stride, *dilation), default=1) < 1:
             raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
         for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):

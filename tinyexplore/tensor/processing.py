@@ -64,34 +64,34 @@ class Processing(Convolvable, Loss):
                     f"convolution with weights {weight.shape} (out, in / groups, *kernel) and a bias of shape "
                     f"{bias.shape}: need one number for each of {weight.shape[0]} output channels"
                 )
-        places = weight.ndim - 2
+        axis_count = weight.ndim - 2
         self._check_convolution(weight, groups)
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         kernel = weight.shape[2:]
-        steps, gaps = per_axis(stride, places, "stride"), per_axis(dilation, places, "dilation")
+        steps, gaps = per_axis(stride, axis_count, "stride"), per_axis(dilation, axis_count, "dilation")
         if isinstance(padding, str):
             pairs = named_padding(padding, kernel, steps, gaps)
         else:
-            pairs = padding_pairs(padding, places)
+            pairs = padding_pairs(padding, axis_count)
         padded = self.cast(wide)._padded_for_windows(pairs, groups)
         if self._is_winograd(padded, weight, groups, steps, gaps):
             result = minimal_filters(padded, weight.cast(wide), groups)
-            return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
+            return result._biased(bias, axis_count, result_dtype if acc_dtype is None else wide)
         filters = weight.cast(wide)
         result = padded._value()._convolved(filters._value(), groups, steps, gaps)
         how = (type(self), groups, steps, gaps)
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
-        return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
+        return result._biased(bias, axis_count, result_dtype if acc_dtype is None else wide)
 
-    def _biased(self, bias: Self | None, places: int, target: DType) -> Self:
+    def _biased(self, bias: Self | None, axis_count: int, target: DType) -> Self:
         """The sums of a convolution plus `bias`, one number per channel, rounded to `target` (or to the promoted dtype
         of sums and bias) afterwards."""
         if bias is None:
             return self.cast(target)
         target = least_upper_dtype(target, bias.dtype)
         x = self if dtypes.is_float(target) else self.cast(target)
-        return (x + bias.reshape((1, -1, *(1,) * places))).cast(target)
+        return (x + bias.reshape((1, -1, *(1,) * axis_count))).cast(target)
 
     @staticmethod
     def _is_winograd(padded: Base, weight: Base, groups: int, steps: Shape, gaps: Shape) -> bool:
@@ -116,20 +116,20 @@ class Processing(Convolvable, Loss):
 
     def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
         """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
-        places = len(kernel)
+        axis_count = len(kernel)
         windows = self._windows(kernel, steps, gaps)
         split = windows.reshape((windows.shape[0], groups, 1, windows.shape[1] // groups, *windows.shape[2:]))
-        spatial, taps = tuple(range(4, 4 + places)), tuple(range(4 + places, 4 + 2 * places))
+        spatial, taps = tuple(range(4, 4 + axis_count)), tuple(range(4 + axis_count, 4 + 2 * axis_count))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
     def _convolved(self, filters: Self, groups: int, steps: Shape, gaps: Shape) -> Self:
         """A convolution without padding or bias, in one dtype."""
         batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
-        places = len(kernel)
+        axis_count = len(kernel)
         columns = self._unfolded(kernel, groups, steps, gaps)
-        size = columns.shape[3 : 3 + places]
-        each = filters.reshape((1, groups, out // groups, *(1,) * places, per_group, *kernel))
-        summed = tuple(range(-1 - places, 0))
+        size = columns.shape[3 : 3 + axis_count]
+        each = filters.reshape((1, groups, out // groups, *(1,) * axis_count, per_group, *kernel))
+        summed = tuple(range(-1 - axis_count, 0))
         return (columns * each).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
 
     def image_conv2d(
@@ -174,34 +174,34 @@ class Processing(Convolvable, Loss):
         between are multiplied: see `_spread_and_convolved`.
         """
         need_tensor(weight, "transposed convolution: the weight")
-        places = weight.ndim - 2
-        fits = places >= 1 and self.ndim == weight.ndim and self.shape[1] == weight.shape[0]
+        axis_count = weight.ndim - 2
+        fits = axis_count >= 1 and self.ndim == weight.ndim and self.shape[1] == weight.shape[0]
         if not fits or groups < 1 or weight.shape[0] % groups:
             raise ShapeError(
                 f"transposed convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
                 f"(in, out / groups, *kernel), groups={groups}: need equal input channels that divide by groups"
             )
-        step = per_axis(stride, places, "stride")
-        gap = per_axis(dilation, places, "dilation")
-        extra = per_axis(output_padding, places, "output_padding")
+        step = per_axis(stride, axis_count, "stride")
+        gap = per_axis(dilation, axis_count, "dilation")
+        extra = per_axis(output_padding, axis_count, "output_padding")
         kernel = weight.shape[2:]
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
             dtype = least_upper_dtype(self.dtype, weight.dtype)
-            operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, places)
+            operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, axis_count)
             result = operands[0]._value()._spread_and_convolved(operands[1]._value(), groups, step)
             result = result._cut_to_steps(step, pairs, [n + more for n, more in zip(kernel, extra)], self.shape[2:])
             how = (type(self), groups, step, pairs)
             result = operands[0]._by_own_rule(result.lazydata, transposed_gradient, operands, how)
-            return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+            return result if bias is None else result + bias.reshape((1, -1, *(1,) * axis_count))
         spread = self
         for number, apart in enumerate(step):
             spread = spread._spread(2 + number, apart)
         amounts = [(0, 0), (0, 0)]
-        for size, dist, (before, after), more in zip(kernel, gap, padding_pairs(padding, places), extra):
+        for size, dist, (before, after), more in zip(kernel, gap, padding_pairs(padding, axis_count), extra):
             reach = (size - 1) * dist
             amounts.append((reach - before, reach - after + more))
         turned = weight.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
-        turned = turned.flip(tuple(range(2, 2 + places)))
+        turned = turned.flip(tuple(range(2, 2 + axis_count)))
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
 
     def _spread_and_convolved(self, weight: Self, groups: int, step: Shape) -> Self:
@@ -210,7 +210,7 @@ class Processing(Convolvable, Loss):
         Results at the same distance after a multiple of `step` use the same part of the kernel, every `step`-th weight.
         Phases with the same number of weights form one convolution, whose filters are those of each phase.
         """
-        places = len(step)
+        axis_count = len(step)
         taps = [-(-size // apart) for size, apart in zip(weight.shape[2:], step)]
         filled = [(0, count * apart - size) for count, apart, size in zip(taps, step, weight.shape[2:])]
         parts = [part for pair in zip(taps, step) for part in pair]
@@ -218,9 +218,9 @@ class Processing(Convolvable, Loss):
         runs = [_phases(size, apart) for size, apart in zip(weight.shape[2:], step)]
         size = tuple(have + count - 1 for have, count in zip(self.shape[2:], taps))
         around = [side for n in reversed(taps) for side in (n - 1, n - 1)]
-        padded = self._padded_for_windows(padding_pairs(around, places), groups)
+        padded = self._padded_for_windows(padding_pairs(around, axis_count), groups)
         apart = padded._phases_joined(split, groups, runs, size)
-        order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
+        order = [axis for number in range(axis_count) for axis in (2 + axis_count + number, 2 + number)]
         whole = apart.permute((0, 1, *order))
         return whole.reshape((*whole.shape[:2], *(n * by for n, by in zip(size, step))))
 
@@ -339,8 +339,8 @@ class Processing(Convolvable, Loss):
         xs: list[Self] = list(given_xs)
         if not isinstance(formula, str):
             raise TypeError(f"einsum: the formula is {shown(formula)}: need text, such as 'ij,jk->ik'")
-        for place, operand in enumerate(xs):
-            need_tensor(operand, f"einsum {formula!r}: operand {place}")
+        for number, operand in enumerate(xs):
+            need_tensor(operand, f"einsum {formula!r}: operand {number}")
         text, xs = _with_letters_for_dots(formula.replace(" ", ""), xs)
         left, arrow, right = text.partition("->")
         inputs = left.split(",")

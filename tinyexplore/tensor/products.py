@@ -91,9 +91,9 @@ class Products(Reduction):
         x = self
         if not isinstance(ll, Iterable):
             raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
-        for place, layer in enumerate(ll):
+        for number, layer in enumerate(ll):
             if not callable(layer):
-                raise TypeError(f"sequential: step {place} is {shown(layer)}: need functions or layers")
+                raise TypeError(f"sequential: step {number} is {shown(layer)}: need functions or layers")
             x = layer(x)
         return x
 

@@ -106,9 +106,9 @@ def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
 
 def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
     """The two words of each counter (c + count, c + count + half); `key` has the seed and c."""
-    place = kind._wrap(count)
-    seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(place.shape) for i in range(KEY_WORDS))
-    first = place._alu(Ops.ADD, drawn)
+    counter = kind._wrap(count)
+    seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(counter.shape) for i in range(KEY_WORDS))
+    first = counter._alu(Ops.ADD, drawn)
     return threefry(first, first._alu(Ops.ADD, first._const(half)), seed, seed._const(0))
 
 
@@ -127,9 +127,9 @@ def random_bits(kind: type[T], size: int, device: str) -> T:
         return random_pairs(kind, size, device)[0]
     key = kind._wrap(generator.next_key(size, device))
     half = (size + 1) // 2
-    place = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
-    is_first = place._alu(Ops.CMPLT, place._const(half))
-    count = is_first._alu(Ops.WHERE, place, place._alu(Ops.ADD, place._const((1 << 32) - half)))
+    counter = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
+    is_first = counter._alu(Ops.CMPLT, counter._const(half))
+    count = is_first._alu(Ops.WHERE, counter, counter._alu(Ops.ADD, counter._const((1 << 32) - half)))
     return is_first._alu(Ops.WHERE, *_words(kind, count.lazydata, half, key))
 
 

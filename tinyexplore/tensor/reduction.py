@@ -253,7 +253,7 @@ class Reduction(Movement, Functions):
         if not _first_zero or not self.ndim:
             return total
         at = self._axis(axis)
-        return total.pad(tuple((1, -1) if place == at else None for place in range(self.ndim)))
+        return total.pad(tuple((1, -1) if number == at else None for number in range(self.ndim)))
 
     def _scanned(self, op: Ops, axis: int) -> Self:
         """The running result of `op` along `axis`."""
@@ -304,7 +304,7 @@ class Reduction(Movement, Functions):
     ) -> Self:
         """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
         axes = self._axes(axis)
-        count = product([self.shape[one] for one in axes])
+        count = product([self.shape[reduced_axis] for reduced_axis in axes])
         parameter: Self | None
         for name, parameter in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):
             if parameter is None and name in ("weight", "bias"):

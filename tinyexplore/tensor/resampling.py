@@ -74,8 +74,8 @@ class Resampling(Indexing):
             raise ValueError(f"interpolate with align_corners and mode {mode!r}: only linear and cubic modes have it")
         if not isinstance(size, (list, tuple)):
             raise TypeError(f"interpolate {self.shape} to {shown(size)}: need one size for each of the last axes")
-        for one in size:
-            need_int(one, "interpolate: a size")
+        for length in size:
+            need_int(length, "interpolate: a size")
         output_size = tuple(size)
         if len(output_size) > self.ndim or min(output_size, default=1) < 1:
             raise ShapeError(f"interpolate {self.shape} to {output_size}: need 1 to {self.ndim} sizes, each 1 at least")
@@ -105,15 +105,15 @@ class Resampling(Indexing):
     def _sampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         """`_resampled`, without a gradient."""
         have = self.shape[axis]
-        place = self._counted(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
+        position = self._counted(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
         if mode == "nearest":
-            return self._taken(axis, place * have // count)
+            return self._taken(axis, position * have // count)
         if mode == "nearest-exact":
-            return self._taken(axis, (2 * place + 1) * have // (2 * count))
+            return self._taken(axis, (2 * position + 1) * have // (2 * count))
         if mode == "area":
-            return self._averaged_runs(axis, place, count)
+            return self._averaged_runs(axis, position, count)
         times, plus, divisor = _line(have, count, align_corners)
-        numerator = place * times + plus
+        numerator = position * times + plus
         low = numerator // divisor
         share = (numerator - low * divisor).cast(self.dtype) / divisor
         if mode == "bicubic":
@@ -176,10 +176,10 @@ class Resampling(Indexing):
         assert result is not None
         return result
 
-    def _averaged_runs(self, axis: int, place: Self, count: int) -> Self:
+    def _averaged_runs(self, axis: int, position: Self, count: int) -> Self:
         """The mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each index i."""
         have = self.shape[axis]
-        start, stop = place * have // count, ((place + 1) * have + count - 1) // count
+        start, stop = position * have // count, ((position + 1) * have + count - 1) // count
         total: Self | None = None
         for step in range(-(-have // count) + 1):
             inside = self._along(axis, start + step < stop)

@@ -66,11 +66,11 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
 
     False beyond two axes, for which they would be products with matrices of 216 columns.
     """
-    places = len(size)
-    if places > 2 or any(not isinstance(count, int) for count in (batch, *size)):
+    axis_count = len(size)
+    if axis_count > 2 or any(not isinstance(count, int) for count in (batch, *size)):
         return False
     tiles = batch * prod(-(-count // RESULTS) for count in size)
-    tile, results, taps = TILE**places, RESULTS**places, TAPS**places
+    tile, results, taps = TILE**axis_count, RESULTS**axis_count, TAPS**axis_count
     pairs = ins // groups * outs
     transforms = tiles * (tile * tile * ins + results * tile * outs) + tile * taps * pairs
     return bool(TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs)
@@ -78,47 +78,47 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
 
 def minimal_filters(x: T, weight: T, groups: int) -> T:
     """The convolution, by single steps, of a padded (batch, in, *spatial) with (out, in / groups, 3, 3, …)."""
-    places = weight.ndim - 2
+    axis_count = weight.ndim - 2
     size = tuple(have - TAPS + 1 for have in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
     whole = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
-    windows = whole._windows((TILE,) * places, (RESULTS,) * places, (1,) * places)
+    windows = whole._windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
     batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
-    tile, count = TILE**places, batch * prod(tiles)
+    tile, count = TILE**axis_count, batch * prod(tiles)
     # for each position of a tile: (group, position, in, tiles of all images)
     data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
     data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()  # a product reads it repeatedly
-    data = _transformed(data, INPUT, places)
+    data = _transformed(data, INPUT, axis_count)
     data = data.reshape((groups, tile, ins // groups, count)).contiguous()
-    filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**places)).permute((0, 3, 1, 2))
-    filters = _transformed(filters.reshape((groups, TAPS**places, -1)), FILTER, places)
+    filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**axis_count)).permute((0, 3, 1, 2))
+    filters = _transformed(filters.reshape((groups, TAPS**axis_count, -1)), FILTER, axis_count)
     filters = filters.reshape((groups, tile, outs // groups, ins // groups)).contiguous()
     products = filters.dot(data).contiguous()  # (group, position, out, tiles of all images)
-    result = _transformed(products.reshape((groups, tile, -1)), OUTPUT, places)
-    result = result.reshape((groups, *(RESULTS,) * places, outs // groups, batch, *tiles))
-    order = [1 + places + 1, 0, 1 + places]
-    for axis in range(places):
-        order += [3 + places + axis, 1 + axis]
+    result = _transformed(products.reshape((groups, tile, -1)), OUTPUT, axis_count)
+    result = result.reshape((groups, *(RESULTS,) * axis_count, outs // groups, batch, *tiles))
+    order = [1 + axis_count + 1, 0, 1 + axis_count]
+    for axis in range(axis_count):
+        order += [3 + axis_count + axis, 1 + axis]
     joined = result.permute(tuple(order)).reshape((batch, outs, *(t * RESULTS for t in tiles)))
     return joined.shrink([None, None, *((0, count) for count in size)])
 
 
-def _transformed(x: T, matrix: Matrix, places: int) -> T:
+def _transformed(x: T, matrix: Matrix, axis_count: int) -> T:
     """(group, positions of a tile, …), with all axes of the tile multiplied by the matrix."""
-    return _power(x, matrix, places).dot(x)
+    return _power(x, matrix, axis_count).dot(x)
 
 
-def _power(x: T, matrix: Matrix, places: int) -> T:
+def _power(x: T, matrix: Matrix, axis_count: int) -> T:
     """The Kronecker power of a matrix, with the dtype and on the device of `x`."""
-    rows, columns = len(matrix) ** places, len(matrix[0]) ** places
+    rows, columns = len(matrix) ** axis_count, len(matrix[0]) ** axis_count
     device = x.lazydata.device
-    buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, places, x.dtype))
+    buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, axis_count, x.dtype))
     return x._wrap(LazyBuffer.from_buffer(buffer, (rows, columns)).copy_to_device(device))
 
 
 @lru_cache(16)
-def _elements(matrix: Matrix, places: int, dtype: DType) -> bytes:
+def _elements(matrix: Matrix, axis_count: int, dtype: DType) -> bytes:
     """The elements in row-major order."""
-    elements = [prod(factors) for row in product(matrix, repeat=places) for factors in product(*row)]
+    elements = [prod(factors) for row in product(matrix, repeat=axis_count) for factors in product(*row)]
     rounded = [evaluate(Ops.CAST, dtype, float(element), src_dtypes=(dtypes.float64,)) for element in elements]
-    return b"".join([to_bits(one, dtype).to_bytes(dtype.itemsize, "little") for one in rounded])
+    return b"".join([to_bits(number, dtype).to_bytes(dtype.itemsize, "little") for number in rounded])

@@ -208,15 +208,15 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
     """
     order = sorted(terms, key=lambda node: abs(terms[node]))
     unit = divisor
-    for place in range(len(order) - 1, 0, -1):
-        unit = gcd(unit, terms[order[place]])
+    for number in range(len(order) - 1, 0, -1):
+        unit = gcd(unit, terms[order[number]])
         if unit == 1:
             return None
-        low = {node: terms[node] for node in order[:place]}
+        low = {node: terms[node] for node in order[:number]}
         least, greatest = _bounds_of(low, constant % unit)
         if least < 0 or greatest >= unit:
             continue
-        high = {node: terms[node] // unit for node in order[place:]}
+        high = {node: terms[node] // unit for node in order[number:]}
         if _bounds_of(high, constant // unit)[0] < 0:
             return None
         return from_terms(high, constant // unit), from_terms(low, constant % unit), unit

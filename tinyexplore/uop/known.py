@@ -165,7 +165,7 @@ def _expression(source: tuple[Any, ...]) -> UOp:
     if kind is None:
         return UOp.const(dtype, source[3])
     if isinstance(kind, Ops):
-        return UOp(kind, dtype, tuple([_expression(one) for one in source[2]]))
+        return UOp(kind, dtype, tuple([_expression(operand) for operand in source[2]]))
     least, greatest = (0, 0) if dtypes.is_float(dtype) else (int(dtypes.min(dtype)), int(dtypes.max(dtype)))
     return UOp(Ops.DEFINE_VAR, dtype, (), (str(kind), least, greatest))
 

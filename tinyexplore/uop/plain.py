@@ -24,9 +24,9 @@ def to_plain(roots: Sequence[UOp]) -> list[Any]:
     order: dict[UOp, None] = {}
     for root in roots:
         order.update(dict.fromkeys(root.toposort()))
-    place = {node: number for number, node in enumerate(order)}
-    nodes = [[node.op.name, _dtype(node.dtype), [place[src] for src in node.src], _arg(node.arg)] for node in order]
-    return [nodes, [place[root] for root in roots]]
+    number_of = {node: number for number, node in enumerate(order)}
+    nodes = [[node.op.name, _dtype(node.dtype), [number_of[src] for src in node.src], _arg(node.arg)] for node in order]
+    return [nodes, [number_of[root] for root in roots]]
 
 
 def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:

@@ -141,14 +141,14 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
         if node.settled is matcher:
             return node
         sources: list[UOp] | None = None
-        for place, source in enumerate(node.src):
+        for number, source in enumerate(node.src):
             if source.settled is not matcher and source.mask & mask:
                 if not depth:
                     return _rewrite(node, matcher, None, None)
                 below = settled_by(source, matcher, depth - 1)
                 if below is not source:
                     sources = list(node.src) if sources is None else sources
-                    sources[place] = below
+                    sources[number] = below
         if sources is not None:
             node = make_uop(node.op, node.dtype, tuple(sources), node.arg)
             continue

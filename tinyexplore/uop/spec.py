@@ -87,14 +87,14 @@ def _comes_after(what: tuple[UOp, ...]) -> bool:
 
 
 def _store(node: UOp) -> bool:
-    place, value, *after = node.src
-    if not _comes_after(tuple(after)) or place.op is not Ops.INDEX or not isinstance(place.dtype, PtrDType):
+    index, value, *after = node.src
+    if not _comes_after(tuple(after)) or index.op is not Ops.INDEX or not isinstance(index.dtype, PtrDType):
         return False
-    return value.dtype.scalar is place.dtype.base and _mask_fits(place, value.dtype.count)
+    return value.dtype.scalar is index.dtype.base and _mask_fits(index, value.dtype.count)
 
 
-def _mask_fits(place: UOp, count: int) -> bool:
-    return len(place.src) == 2 or place.src[2].dtype.count in (1, count)
+def _mask_fits(index: UOp, count: int) -> bool:
+    return len(index.src) == 2 or index.src[2].dtype.count in (1, count)
 
 
 def _range(node: UOp) -> bool:
@@ -133,8 +133,8 @@ def _element(node: UOp) -> bool:
     """A lane by its number; or an element of a tile, by its row and its column."""
     if len(node.src) == 1:
         return _gep(node)
-    tile, *place = node.src
-    return node.arg is None and len(place) == 2 and node.dtype is tile.dtype.scalar
+    tile, *position = node.src
+    return node.arg is None and len(position) == 2 and node.dtype is tile.dtype.scalar
 
 
 def _pointer(node: UOp) -> bool:
@@ -210,10 +210,10 @@ def _reduction_of_one_lane(node: UOp) -> bool:
 
 def _store_of_lanes(node: UOp) -> bool:
     """A store of `arg` lanes, of one lane, or to an address in each lane."""
-    place, value, *after = node.src
-    if not _comes_after(tuple(after)) or place.op not in (Ops.INDEX, Ops.VECTORIZE):
+    index, value, *after = node.src
+    if not _comes_after(tuple(after)) or index.op not in (Ops.INDEX, Ops.VECTORIZE):
         return False
-    pointer = (place if place.op is Ops.INDEX else place.src[0]).dtype
+    pointer = (index if index.op is Ops.INDEX else index.src[0]).dtype
     return isinstance(pointer, PtrDType) and value.dtype.scalar is pointer.base
 
 

@@ -342,12 +342,14 @@ def read_value(size: UOp) -> int:
 
 
 @lru_cache(1 << 10)
-def _comparison(code: CodeType, place: int) -> tuple[str, int] | None:
-    """`== 0` if `code` reads an attribute at `place` and only compares it with the number 0."""
+def _comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
+    """`== 0` if `code` reads an attribute at `offset` and only compares it with the number 0."""
     every = list(dis.get_instructions(code))
-    first = sum([one.offset <= place for one in every]) - 1  # caches lie behind an instruction, and `place` in them
+    first = (
+        sum([instruction.offset <= offset for instruction in every]) - 1
+    )  # caches lie behind an instruction, and `place` in them
     window = every[first : first + 3]
-    if [one.opname for one in window] not in _COMPARED or type(window[1].argval) is not int:
+    if [instruction.opname for instruction in window] not in _COMPARED or type(window[1].argval) is not int:
         return None
     return window[2].argval, window[1].argval
 

@@ -418,8 +418,8 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
     value = odd.where(as_float(as_bits(value) | _sign_bit(x)), value)
     undefined = (x < 0.0) & (x > -math.inf) & opposite(whole)
     value = undefined.where(math.nan, value)
-    one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
-    return one.where(1.0, value)
+    is_one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
+    return is_one.where(1.0, value)
 
 
 def _log2_long(magnitude: UOp) -> UOp:

@@ -46,7 +46,7 @@ def parts_of_word(op: Ops, word: UOp) -> list[UOp]:
         high = word & UOp.const(word.dtype, 0xFFFF0000)
         low = word.alu(Ops.SHL, UOp.const(word.dtype, 16))
         return [part.bitcast(dtypes.float32.vec(word.dtype.count)) for part in (low, high)]
-    shifts = [word.alu(Ops.SHL, UOp.const(word.dtype, 24 - 8 * place)) if place < 3 else word for place in range(4)]
+    shifts = [word.alu(Ops.SHL, UOp.const(word.dtype, 24 - 8 * number)) if number < 3 else word for number in range(4)]
     signed = dtypes.int32.vec(word.dtype.count)
     return [part.bitcast(signed).alu(Ops.SHR, UOp.const(signed, 24)) for part in shifts]
 

@@ -29,9 +29,9 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     @cache
     def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
         """For each step of `own`, the number of the step of `inner`, which are some of the same axes."""
-        number = {step: place for place, step in enumerate(steps_of(inner))}
+        number = {step: number_of for number_of, step in enumerate(steps_of(inner))}
         positions = [own.index(axis) for axis in inner]
-        return [number[tuple([step[place] for place in positions])] for step in steps_of(own)]
+        return [number[tuple([step[position] for position in positions])] for step in steps_of(own)]
 
     open_axes = frozenset(axes)
     if open_axes.isdisjoint(node.ranges):
@@ -60,7 +60,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
                 columns.append(theirs[1])
             else:
                 values = theirs[1]
-                columns.append([values[place] for place in picked(own, theirs[0])])
+                columns.append([values[position] for position in picked(own, theirs[0])])
         op, dtype, arg = part.op, part.dtype, part.arg
         new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
@@ -68,7 +68,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
                 recorder.record(derived((part, copy, how)))
         copied[part] = own, new_nodes
     own, new_nodes = copied[node]
-    return [new_nodes[place] for place in picked(tuple(axes), own)]
+    return [new_nodes[position] for position in picked(tuple(axes), own)]
 
 
 def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
@@ -78,8 +78,8 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
         return [wrapped_index(first.arg + offset) for offset in offsets]
     if first.op is Ops.ADD and first.src[1].op is Ops.CONST:
         first, constant = first.src[0], first.src[1].arg
-    places = [constant + offset for offset in offsets]
-    return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(place))) if place else first for place in places]
+    sums = [constant + offset for offset in offsets]
+    return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(offset))) if offset else first for offset in sums]
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:

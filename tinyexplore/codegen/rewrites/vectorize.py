@@ -40,48 +40,48 @@ def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
     return copies(node, [axis], how="one lane")
 
 
-def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:
+def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
     """The address in each lane."""
     if stride is None:
-        return lanes_of(place, axis)
-    pointer, idx, *valid = place.src
+        return lanes_of(index, axis)
+    pointer, idx, *valid = index.src
     indices = moved_by(first_lane(idx, axis), [step * stride for step in range(axis.size)])
     parts = [indices, *(lanes_of(part, axis) for part in valid)]
-    return [UOp(Ops.INDEX, place.dtype, (pointer, *lane)) for lane in zip(*parts)]
+    return [UOp(Ops.INDEX, index.dtype, (pointer, *lane)) for lane in zip(*parts)]
 
 
-@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load", more_src=True))
-def vector_load(load: UOp, place: UOp) -> UOp | None:
+@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="index"), name="load", more_src=True))
+def vector_load(load: UOp, index: UOp) -> UOp | None:
     """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one.
 
     A masked load is tested here for whether it is ever valid: one that never is needs no loop.
     """
-    if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
+    if load.dtype.count > 1 or (axis := vector_axis(index)) is None:
         return None
     dtype, after = load.dtype.vec(axis.size), load.src[1:]
-    stride = stride_along(place.src[1], axis)
+    stride = stride_along(index.src[1], axis)
     if stride == 1:
-        pointer, idx, *valid = place.src
-        start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
+        pointer, idx, *valid = index.src
+        start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
         return UOp(Ops.LOAD, dtype, (start, *after))
     waits = [lanes_of(wait, axis) for wait in after]
-    lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(places_of(place, axis, stride), *waits)]
-    return UOp(Ops.VECTORIZE, dtype, tuple(map(simplified, lanes) if len(place.src) > 2 else lanes))
+    lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(places_of(index, axis, stride), *waits)]
+    return UOp(Ops.VECTORIZE, dtype, tuple(map(simplified, lanes) if len(index.src) > 2 else lanes))
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store", more_src=True))
-def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="index"), var("value"), name="store", more_src=True))
+def vector_store(store: UOp, index: UOp, value: UOp) -> UOp | None:
     """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
-    axis = vector_axis(place)
+    axis = vector_axis(index)
     if axis is None or store.arg is not None:  # vectorized already: only its condition has lanes
         return None
-    stride = stride_along(place.src[1], axis)
+    stride = stride_along(index.src[1], axis)
     if stride == 1:
-        pointer, idx, *valid = place.src
-        start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
+        pointer, idx, *valid = index.src
+        start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
         return store.replace(src=(start, value, *store.src[2:]), arg=axis.size)
-    places = tuple(places_of(place, axis, stride))
-    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value, *store.src[2:]))
+    indices = tuple(places_of(index, axis, stride))
+    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, indices), value, *store.src[2:]))
 
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
@@ -158,23 +158,23 @@ def barrier_without_lanes(barrier: UOp) -> UOp | None:
     return None if len(sources) == len(barrier.src) else barrier.replace(src=sources)
 
 
-@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store", more_src=True))
-def store_lanes(store: UOp, place: UOp, value: UOp) -> UOp | None:
+@rule(UPat.of(Ops.STORE, var("index"), var("value"), name="store", more_src=True))
+def store_lanes(store: UOp, index: UOp, value: UOp) -> UOp | None:
     """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
-    if store.arg is None or place.op is not Ops.INDEX:
+    if store.arg is None or index.op is not Ops.INDEX:
         return None
-    return store.replace(src=(place, value.broadcast(store.arg), *store.src[2:]), arg=None)
+    return store.replace(src=(index, value.broadcast(store.arg), *store.src[2:]), arg=None)
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value"), name="store", more_src=True))
-def scatter(store: UOp, places: UOp, value: UOp) -> UOp:
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="indices"), var("value"), name="store", more_src=True))
+def scatter(store: UOp, indices: UOp, value: UOp) -> UOp:
     """A store to scattered places is one store for each lane."""
     stores = []
-    for lane, place in enumerate(places.src):
+    for lane, index in enumerate(indices.src):
         element = value
         if value.dtype.count > 1:
             element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)
-        stores.append(UOp(Ops.STORE, dtypes.void, (place, element, *store.src[2:])))
+        stores.append(UOp(Ops.STORE, dtypes.void, (index, element, *store.src[2:])))
     return UOp.sink(*stores)
 
 

@@ -45,11 +45,11 @@ def index_found(
 ) -> UOp:
     """The index that is kept along with its extreme, or the value for no index if another extreme is the extreme of
     all."""
-    _, place, none = sought.place.src[0].src
-    first = place.substitute(dict.fromkeys(sought.loops, index_const(0)))
-    at = UOp(Ops.DEFINE_ACC, place.dtype, (first,), next(lowering.numbers))
+    _, at_step, none = sought.place.src[0].src
+    first = at_step.substitute(dict.fromkeys(sought.loops, index_const(0)))
+    at = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
     beyond = extremes[sought.extreme][1].src[0]
-    index = changed_in(sought.extreme, at, beyond.where(place.substitute(sought.loops), at))
+    index = changed_in(sought.extreme, at, beyond.where(at_step.substitute(sought.loops), at))
     extreme = changes[sought.extreme]
     counts = extreme.eq(sought.whole.substitute(changes))
     if sought.or_nan:

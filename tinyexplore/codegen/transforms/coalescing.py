@@ -101,29 +101,29 @@ def vector_at(load: UOp, distance: int, count: int) -> UOp:
     """`count` neighbours, starting `distance` elements after the address of `load`."""
     pointer, idx = load.src[0].src
     assert isinstance(load.dtype, DType)
-    place = pointer.index(idx + index_const(distance)) if distance else load.src[0]
-    return UOp(Ops.LOAD, load.dtype.vec(count), (place, *load.src[1:]))
+    index = pointer.index(idx + index_const(distance)) if distance else load.src[0]
+    return UOp(Ops.LOAD, load.dtype.vec(count), (index, *load.src[1:]))
 
 
 def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
     """Lanes of vectors of `count` neighbours that replace the loads at these offsets, with as few vectors as
     possible."""
     changes: dict[UOp, UOp] = {}
-    places = sorted(loads)
-    if not places or places[-1] - places[0] < count - 1:
+    offsets = sorted(loads)
+    if not offsets or offsets[-1] - offsets[0] < count - 1:
         return changes
-    first = loads[places[0]]
+    first = loads[offsets[0]]
     pointer, idx = first.src[0].src
-    left = places
+    left = offsets
     while left:
-        start = min(left[0], places[-1] - count + 1)
-        inside = [place for place in left if place < start + count]
+        start = min(left[0], offsets[-1] - count + 1)
+        inside = [offset for offset in left if offset < start + count]
         left = left[len(inside) :]
         if len(inside) < WORTH_A_VECTOR:
             continue
-        vector = vector_at(first, start - places[0], count)
-        for place in inside:
-            changes[loads[place]] = UOp(Ops.GEP, first.dtype, (vector,), place - start)
+        vector = vector_at(first, start - offsets[0], count)
+        for offset in inside:
+            changes[loads[offset]] = UOp(Ops.GEP, first.dtype, (vector,), offset - start)
     return changes
 
 
@@ -151,17 +151,17 @@ def store_neighbours_together(sink: UOp) -> UOp:
 def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
     """Runs of neighbours in memory, in order, each as long as a vector or a smaller power of two."""
     runs: list[list[UOp]] = []
-    places = sorted(stores)
-    while places:
-        size = min(stores[places[0]].src[1].src[0].dtype.count, neighbours_from(places))
-        runs.append([stores[place] for place in places[:size]])
-        places = places[size:]
+    offsets = sorted(stores)
+    while offsets:
+        size = min(stores[offsets[0]].src[1].src[0].dtype.count, neighbours_from(offsets))
+        runs.append([stores[offset] for offset in offsets[:size]])
+        offsets = offsets[size:]
     return runs
 
 
-def neighbours_from(places: list[int]) -> int:
+def neighbours_from(offsets: list[int]) -> int:
     """The greatest power of two of these offsets, from the first on, that are neighbours in order."""
-    count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
+    count = next((n for n, offset in enumerate(offsets) if offset != offsets[0] + n), len(offsets))
     return 1 << count.bit_length() - 1
 
 

@@ -40,7 +40,7 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
         assigned = UOp(Ops.ASSIGN, load.dtype, (register, later))
         before.update(dict.fromkeys(register.toposort()))
         ahead.update(dict.fromkeys(assigned.toposort()))
-        record_derived([(load, one) for one in (first, later, register, assigned)], "a block ahead")
+        record_derived([(load, new) for new in (first, later, register, assigned)], "a block ahead")
     before.update(dict.fromkeys([node for node in ahead if loop not in node.ranges]))
     for node in (*filling, *computing):
         now.setdefault(node, node.replace(src=tuple([now.get(src, src) for src in node.src])))
@@ -52,10 +52,10 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
 def last_barrier(program: Sequence[UOp]) -> int:
     """The position of the last barrier of a group directly in the loop that `program` starts with."""
     depth = last = 0
-    for place, node in enumerate(program):
+    for number, node in enumerate(program):
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
         if depth == 1 and is_of_group(node):
-            last = place
+            last = number
         if depth == 0:
             break
     return last
@@ -72,10 +72,10 @@ def is_from_memory(node: UOp) -> bool:
 def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
     """The value of `load` in another step of `loop`, if `condition` holds."""
     pointer, *rest = load.src[0].src
-    place, *valid = [simplified(node.substitute({loop: step})) for node in rest]
+    index, *valid = [simplified(node.substitute({loop: step})) for node in rest]
     if condition is not None:
         valid = [valid[0] & condition if valid else condition]
-    return load.replace(src=(pointer.index(place, *valid),))
+    return load.replace(src=(pointer.index(index, *valid),))
 
 
 def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:

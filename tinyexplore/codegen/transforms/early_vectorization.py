@@ -57,11 +57,11 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
 
 def in_lanes(node: UOp, axis: UOp) -> UOp:
     """A LOAD or STORE for all steps of `axis` at once."""
-    place, *rest = node.src
-    pointer, idx, *valid = place.src
+    index, *rest = node.src
+    pointer, idx, *valid = index.src
     if node.op is Ops.LOAD and stride_along(idx, axis) != 1:
         return columns(node, axis)
-    start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
+    start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
     if node.op is Ops.LOAD:
         assert isinstance(node.dtype, DType)
         return UOp(Ops.LOAD, node.dtype.vec(axis.size), (start, *rest))
@@ -71,21 +71,21 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
 
 def columns(load: UOp, axis: UOp) -> UOp:
     """A vector with one lane from each row: the lane that the axis along the rows selects."""
-    place = load.src[0]
-    along = next(other for other in place.ranges if has_unit_stride_rows(place, axis, other))
+    index = load.src[0]
+    along = next(other for other in index.ranges if has_unit_stride_rows(index, axis, other))
     assert isinstance(load.dtype, DType)
     row_dtype = load.dtype.vec(along.size)
-    start = place.replace(src=(place.src[0], first_lane(place.src[1], along)))
-    rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in places_of(start, axis, stride_along(place.src[1], axis))]
+    start = index.replace(src=(index.src[0], first_lane(index.src[1], along)))
+    rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in places_of(start, axis, stride_along(index.src[1], axis))]
     lanes = tuple([UOp(Ops.GEP, load.dtype, (row, along)) for row in rows])
     return UOp(Ops.VECTORIZE, load.dtype.vec(axis.size), lanes)
 
 
-def has_unit_stride_rows(place: UOp, axis: UOp, other: UOp) -> bool:
+def has_unit_stride_rows(index: UOp, axis: UOp, other: UOp) -> bool:
     """Whether `other` walks neighbors in memory: one for each lane of `axis`, or a whole tile to transpose."""
-    if other.arg.kind is not AxisKind.UPCAST or stride_along(place.src[1], other) != 1:
+    if other.arg.kind is not AxisKind.UPCAST or stride_along(index.src[1], other) != 1:
         return False
-    itemsize = place.src[0].dtype.base.itemsize
+    itemsize = index.src[0].dtype.base.itemsize
     return other.size == axis.size or other.size == columns_at_a_time(axis.size, itemsize)
 
 
@@ -104,14 +104,14 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
                 numbers.add(node)
             continue
         concerned = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
-        for place, source in enumerate(node.src) if concerned else ():
-            if source in across and not (op is Ops.STORE and place == 1 and has_unit_stride(node, across[source])):
+        for number, source in enumerate(node.src) if concerned else ():
+            if source in across and not (op is Ops.STORE and number == 1 and has_unit_stride(node, across[source])):
                 walks.discard(across[source])
             if source not in numbers:
                 continue
             if op in OpGroups.ALU:
                 numbers.add(node)
-            elif not is_plain_use(node, place):
+            elif not is_plain_use(node, number):
                 if op is not Ops.INDEX and source.op is not Ops.RANGE:
                     return set()
                 walks.difference_update(source.ranges)
@@ -133,32 +133,32 @@ def sort_access(access: UOp, walks: set[UOp], across: dict[UOp, UOp]) -> None:
         walks.discard(axis)
 
 
-def is_plain_use(node: UOp, place: int) -> bool:
+def is_plain_use(node: UOp, number: int) -> bool:
     """Whether the index of a tile, a source of `node`, is part of an address, or `node` closes its loop."""
-    source = node.src[place]
+    source = node.src[number]
     if node.op is Ops.INDEX:
-        return place == 1 or vector_axis(source) is None
+        return number == 1 or vector_axis(source) is None
     if node.op is Ops.BARRIER:
         return True
-    return node.op is Ops.REDUCE and place > 0 and source.arg.kind is not AxisKind.VECTOR
+    return node.op is Ops.REDUCE and number > 0 and source.arg.kind is not AxisKind.VECTOR
 
 
 def has_unit_stride(node: UOp, axis: UOp) -> bool:
     """Whether an access has neighbours in memory in neighbouring lanes, and waits for nothing that depends on these
     lanes."""
-    place, *rest = node.src
-    if stride_along(place.src[1], axis) != 1 or len(rest) > 1:
+    index, *rest = node.src
+    if stride_along(index.src[1], axis) != 1 or len(rest) > 1:
         return False
     return node.op is Ops.STORE or all(axis not in wait.ranges for wait in rest)
 
 
 def is_across(load: UOp, axis: UOp) -> bool:
     """Whether the lanes of a load are in different rows of memory, which a tile reads along."""
-    place = load.src[0]
-    stride = stride_along(place.src[1], axis)
-    if stride is None or abs(stride) < axis.size or len(place.src) == 3 or len(load.src) > 1:
+    index = load.src[0]
+    stride = stride_along(index.src[1], axis)
+    if stride is None or abs(stride) < axis.size or len(index.src) == 3 or len(load.src) > 1:
         return False
-    return any(has_unit_stride_rows(place, axis, other) for other in place.ranges)
+    return any(has_unit_stride_rows(index, axis, other) for other in index.ranges)
 
 
 __all__ = ["vectorize_early"]

@@ -33,10 +33,10 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     joined: dict[UOp, UOp | None] = {}
     ends: dict[UOp, UOp] = {}
     for stores in reductions.values():
-        places = sorted(stores)
-        while places:
-            size = neighbours_from(places)
-            rows, places = [stores[place] for place in places[:size]], places[size:]
+        offsets = sorted(stores)
+        while offsets:
+            size = neighbours_from(offsets)
+            rows, offsets = [stores[offset] for offset in offsets[:size]], offsets[size:]
             of_these: dict[UOp, UOp] = {}
             value = _lifted([store.src[1] for store in rows], sums, of_these) if len(rows) > 1 else None
             if value is not None and of_these:

@@ -39,8 +39,8 @@ def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
 
 def common_prefix(first: Path, second: Path) -> Path:
     length = 0
-    for one, other in zip(first, second):
-        if one is not other:
+    for loop, other in zip(first, second):
+        if loop is not other:
             break
         length += 1
     return first[:length]
@@ -248,15 +248,15 @@ class _Blocks:
 
     def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
         """The nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
-        place, key = self.place, self.key
+        position, key = self.place, self.key
         late = self.not_before(path, loops, plain)
         behind = len(self.order)
         units: list[tuple[int, UOp | Path]] = [
-            (place[node] + behind if node in late else place[node], node) for node in plain
+            (position[node] + behind if node in late else position[node], node) for node in plain
         ]
         units += [(key[loop], loop) for loop in loops]
         if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
-            units += [(place[node], self.asked_for(node)) for node in plain if node in late and self.is_far(node)]
+            units += [(position[node], self.asked_for(node)) for node in plain if node in late and self.is_far(node)]
         units.sort(key=itemgetter(0))
         return units
 

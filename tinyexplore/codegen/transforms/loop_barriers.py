@@ -26,7 +26,7 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
         return program
     barriers: list[UOp] = []
     waiting: list[bool] = []  # for each open loop, whether its body has a barrier
-    for place, node in enumerate(program):
+    for number, node in enumerate(program):
         if node.op is Ops.RANGE:
             waiting.append(False)
         elif is_of_group(node) and waiting:
@@ -35,15 +35,15 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
         if ends is not None and not ends.src[0].arg.ahead:
             barriers.append(ends)
         barriers.append(node)
-        if ends is not None and ends.src[0].arg.ahead and (waiting or fills_again(program, place)):
+        if ends is not None and ends.src[0].arg.ahead and (waiting or fills_again(program, number)):
             barriers.append(ends)
     return without_early_ones(barriers)
 
 
-def fills_again(program: Sequence[UOp], place: int) -> bool:
-    """Whether shared memory that is stored to before `place` is stored to again after it."""
+def fills_again(program: Sequence[UOp], number: int) -> bool:
+    """Whether shared memory that is stored to before `number` is stored to again after it."""
     filled = [node.src[0].src[0] if node.op is Ops.STORE else None for node in program]
-    return any(memory is not None and is_shared(memory) and memory in filled[:place] for memory in filled[place:])
+    return any(memory is not None and is_shared(memory) and memory in filled[:number] for memory in filled[number:])
 
 
 def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
@@ -54,7 +54,7 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
     early: list[UOp] = []  # removed barriers before the next one
     touched: set[UOp] = set()  # memory accessed since the last barrier
     outside: list[set[UOp]] = []  # the same before each open loop, which may have no step
-    for place, node in enumerate(program):
+    for number, node in enumerate(program):
         if node.op is Ops.RANGE:
             outside.append(set(touched))
         elif node.op is Ops.ENDRANGE:
@@ -62,7 +62,7 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
         elif node.op in (Ops.LOAD, Ops.STORE):
             touched.add(node.src[0].src[0])
         elif is_of_group(node):
-            stored = stored_until_next(node, program[place + 1 :])
+            stored = stored_until_next(node, program[number + 1 :])
             if stored is not None and stored.isdisjoint(touched):
                 early.append(node)
                 continue

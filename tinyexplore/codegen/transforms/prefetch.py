@@ -41,8 +41,8 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         if line in prefetched:
             continue
         prefetched.add(line)
-        place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
-        changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
+        index = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
+        changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (index,))))
     return sink.substitute(changes, how="requested ahead")
 
 
@@ -58,8 +58,8 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
         for load in loads:
             if is_plain(load) and (axis := prefetching_loop(load)) is not None:
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
-                place = pointer.index(simplified(idx.substitute({axis: later})))
-                ahead[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
+                index = pointer.index(simplified(idx.substitute({axis: later})))
+                ahead[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (index,))))
     return ahead
 
 

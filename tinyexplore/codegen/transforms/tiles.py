@@ -87,16 +87,16 @@ def loaded(tile: UOp, numbers: count[int]) -> UOp:
     """A tile of words as one load: from memory that is in tile order, or from scratch memory that is filled first."""
     value, rows, columns = tile.src
     if value.op is Ops.LOAD and len(value.src[0].src) == 2:
-        place = value.src[0]
-        terms, _ = linear_terms(place.src[1])
+        index = value.src[0]
+        terms, _ = linear_terms(index.src[1])
         if terms.get(columns) == 1 and terms.get(rows) == columns.size:
-            first = place.substitute({rows: index_const(0), columns: index_const(0)}, how="the first word of a tile")
+            first = index.substitute({rows: index_const(0), columns: index_const(0)}, how="the first word of a tile")
             return UOp(Ops.LOAD, tile.dtype, (first, *value.src[1:]))
     scratch, start = scratch_for(tile, numbers), start_of(tile)
     row = rows.replace(arg=Axis(rows.arg.id, AxisKind.COPY))
     value = value.substitute({rows: row}, how="a row of a tile")
-    place = scratch.index(start + row * index_const(columns.size) + columns)
-    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (place, value)), row, columns))
+    index = scratch.index(start + row * index_const(columns.size) + columns)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (index, value)), row, columns))
     return UOp(Ops.LOAD, tile.dtype, (scratch.index(start), filled))
 
 
@@ -106,8 +106,8 @@ def element(node: UOp, scratch: UOp) -> UOp:
     start = start_of(tile)
     store = UOp(Ops.STORE, dtypes.void, (scratch.index(start), tile))
     columns = TENSOR_CORES[product_of(tile).arg].c.shape[1]
-    place = scratch.index(start + row * index_const(columns) + column)
-    return UOp(Ops.LOAD, node.dtype, (place, UOp(Ops.BARRIER, dtypes.void, (store,))))
+    index = scratch.index(start + row * index_const(columns) + column)
+    return UOp(Ops.LOAD, node.dtype, (index, UOp(Ops.BARRIER, dtypes.void, (store,))))
 
 
 def product_of(tile: UOp) -> UOp:

@@ -67,7 +67,7 @@ def put_together(lanes: list[UOp]) -> UOp:
     dtype, first = lanes[0].dtype, lanes[0]
     assert isinstance(dtype, DType)
     if first.op is Ops.GEP and first.src[0].dtype.count == len(lanes):
-        if all(lane is UOp(Ops.GEP, dtype, first.src, place) for place, lane in enumerate(lanes)):
+        if all(lane is UOp(Ops.GEP, dtype, first.src, number) for number, lane in enumerate(lanes)):
             return first.src[0]
     return UOp(Ops.VECTORIZE, dtype.vec(len(lanes)), tuple(lanes))
 
@@ -86,9 +86,9 @@ def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
         width = most // element_of(next(iter(by_place.values()))).itemsize
         while width > 1:
             for start in list(by_place) if common_factor % width == 0 else ():
-                places = range(start, start + width)
-                if start % width == 0 and all(place in by_place for place in places):
-                    yield [by_place.pop(place) for place in places]
+                numbers = range(start, start + width)
+                if start % width == 0 and all(number in by_place for number in numbers):
+                    yield [by_place.pop(number) for number in numbers]
             width //= 2
 
 

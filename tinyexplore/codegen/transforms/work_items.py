@@ -92,8 +92,8 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
     """`store`, executed only if `condition` holds."""
     if condition is None:
         return store
-    place, *rest = store.src
-    pointer, idx, *valid = place.src
+    index, *rest = store.src
+    pointer, idx, *valid = index.src
     return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *rest))
 
 
@@ -147,12 +147,12 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     every = [*local, *tile, axis]
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in every), "shared"), (), name)
     fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
-    place = row_major(every)
-    at = space.index(place.substitute({axis: item, **fresh}))
+    position = row_major(every)
+    at = space.index(position.substitute({axis: item, **fresh}))
     store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, how="a tile's parts"))), condition)
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
     other = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
-    read = UOp(Ops.LOAD, reduce.dtype, (space.index(place.substitute({axis: other})), filled))
+    read = UOp(Ops.LOAD, reduce.dtype, (space.index(position.substitute({axis: other})), filled))
     return UOp(Ops.REDUCE, reduce.dtype, (read, other), reduce.arg)
 
 

@@ -48,9 +48,9 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
     for reduce in remaining:
         if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
             continue
-        holds, place, none = reduce.src[0].src
+        holds, position, none = reduce.src[0].src
         sides, own = compared(holds), reduce.src[1:]
-        if sides is None or bounds(place)[1] > bounds(none)[0] or not grows(place, own):
+        if sides is None or bounds(position)[1] > bounds(none)[0] or not grows(position, own):
             continue
         value, whole = sides
         if not value.ranges.issuperset(in_time(own)):
@@ -60,7 +60,12 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
             if loops is None or others == own:
                 continue
             extreme = next(
-                (one for one in by_value.get(value.substitute(loops), ()) if is_among(one, whole, value)), None
+                (
+                    candidate
+                    for candidate in by_value.get(value.substitute(loops), ())
+                    if is_among(candidate, whole, value)
+                ),
+                None,
             )
             if extreme is not None and extreme.dtype.count == reduce.dtype.count:
                 yield ArgExtreme(reduce, extreme, loops, whole, holds.op is Ops.OR)
@@ -81,7 +86,7 @@ def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | 
     if len(loops) != len(others):
         return None
     pairs = dict(zip(loops, others))
-    alike = all(one.src == other.src and one.arg.kind is other.arg.kind for one, other in pairs.items())
+    alike = all(loop.src == other.src and loop.arg.kind is other.arg.kind for loop, other in pairs.items())
     return pairs if alike else None
 
 
@@ -109,9 +114,9 @@ def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
     return False
 
 
-def grows(place: UOp, loops: Sequence[UOp]) -> bool:
-    """Whether every later step of `loops` has a greater index `place`."""
-    factors = factors_of(place, frozenset(loops))
+def grows(position: UOp, loops: Sequence[UOp]) -> bool:
+    """Whether every later step of `loops` has a greater index `position`."""
+    factors = factors_of(position, frozenset(loops))
     if factors is None:
         return False
     span = 0
@@ -128,21 +133,23 @@ def in_time(loops: Iterable[UOp]) -> list[UOp]:
     return [loop for loop in loops if loop.arg.kind not in SIDE_BY_SIDE]
 
 
-def factors_of(place: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
-    """The factor of each of `loops` in the index `place`, with or without lanes; None if the index is not linear."""
-    if loops.isdisjoint(place.ranges):
+def factors_of(position: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
+    """The factor of each of `loops` in the index `position`, with or without lanes; None if the index is not linear."""
+    if loops.isdisjoint(position.ranges):
         return {}
-    if not is_exact(place):
+    if not is_exact(position):
         return None
-    if place.op is Ops.RANGE:
-        return {place: 1}
-    if place.op is Ops.CAST or (place.op is Ops.VECTORIZE and all(lane is place.src[0] for lane in place.src)):
-        return factors_of(place.src[0], loops)
-    if place.op is Ops.MUL and place.src[1].op is Ops.CONST:
-        inner = factors_of(place.src[0], loops)
-        return None if inner is None else {loop: factor * place.src[1].arg for loop, factor in inner.items()}
-    if place.op is Ops.ADD:
-        first, second = (factors_of(src, loops) for src in place.src)
+    if position.op is Ops.RANGE:
+        return {position: 1}
+    if position.op is Ops.CAST or (
+        position.op is Ops.VECTORIZE and all(lane is position.src[0] for lane in position.src)
+    ):
+        return factors_of(position.src[0], loops)
+    if position.op is Ops.MUL and position.src[1].op is Ops.CONST:
+        inner = factors_of(position.src[0], loops)
+        return None if inner is None else {loop: factor * position.src[1].arg for loop, factor in inner.items()}
+    if position.op is Ops.ADD:
+        first, second = (factors_of(src, loops) for src in position.src)
         if first is None or second is None:
             return None
         return {loop: first.get(loop, 0) + second.get(loop, 0) for loop in first.keys() | second.keys()}

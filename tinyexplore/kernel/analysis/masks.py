@@ -54,12 +54,12 @@ def causal_mask(node: UOp) -> CausalMask | None:
 
 def mask_of_kept_row(load: UOp) -> CausalMask | None:
     """The causal mask of a load from a row buffer: the mask of the value that filled the buffer."""
-    place, barrier = load.src
+    index, barrier = load.src
     filled_at, value = barrier.src[0].src
     mask = causal_mask(value)
-    if mask is None or filled_at.src[1] is not mask.column or place.src[1].op is not Ops.RANGE:
+    if mask is None or filled_at.src[1] is not mask.column or index.src[1].op is not Ops.RANGE:
         return None
-    return replace(mask, column=place.src[1])
+    return replace(mask, column=index.src[1])
 
 
 def mask_unless(condition: UOp, masked: float) -> CausalMask | None:

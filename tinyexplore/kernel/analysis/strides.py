@@ -45,10 +45,10 @@ def strides_of(idx: UOp) -> dict[UOp, int | None]:
     return strides
 
 
-def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
-    """The number of steps of `loop` that the INDEX `place` can access as one aligned vector of at most `most_bytes`; 1
+def vector_along(index: UOp, loop: UOp, most_bytes: int) -> int:
+    """The number of steps of `loop` that the INDEX `index` can access as one aligned vector of at most `most_bytes`; 1
     if no two steps can. A mask must hold for all of these steps or for none."""
-    pointer, idx, *valid = place.src
+    pointer, idx, *valid = index.src
     terms, constant = linear_terms(idx)
     strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)
     most: int = most_bytes // pointer.dtype.base.itemsize
@@ -59,7 +59,7 @@ def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
 
 def block_number(start: UOp) -> UOp | None:
     """The axis that counts the blocks, if `start` is min(axis * size, last); else None."""
-    place = start.src[0]
-    if place.op is Ops.MUL and place.src[0].op is Ops.RANGE and place.src[1].op is Ops.CONST:
-        return place.src[0]
+    offset = start.src[0]
+    if offset.op is Ops.MUL and offset.src[0].op is Ops.RANGE and offset.src[1].op is Ops.CONST:
+        return offset.src[0]
     return None

@@ -67,8 +67,8 @@ def prefetch(kernel: Kernel) -> Proposals:
 def prefetched_places(kernel: Kernel) -> Proposal | None:
     """PREFETCH for a loop that stores to loaded addresses: stores complete in order, and each would wait for its
     line."""
-    places = [store.src[0].src[1] for store in kernel.ast.src]
-    load_loops = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
+    indices = [store.src[0].src[1] for store in kernel.ast.src]
+    load_loops = [axis for index in indices if index.find(Ops.LOAD) for axis in index.ranges]
     inner = max(load_loops, key=loop_number, default=None)
     ahead = kernel.target.lines_in_flight
     if inner is None or not inner.is_static or inner.size <= ahead:

@@ -38,7 +38,7 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
     if exceeds("rows, columns and steps that do not fill a core", fit.left_over, 0) and not config().TC_OPT:
         return
     m, n, k = fit.core.dims
-    each = {f"{one.core.name} along {one.steps.arg.name}": one.work_done for one in fitting}
+    each = {f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in fitting}
     weigh("multiply-adds done over those wanted", each, f"{fit.core.name} along {fit.steps.arg.name}", least=True)
     reason = (
         f"{fit.core.name} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction of a warp"

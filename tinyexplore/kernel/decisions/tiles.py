@@ -74,8 +74,8 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
         for wide in range(1, min(fit.core.tiles, blocks[1]) + 1):
             if tall * wide + tall + wide <= fit.core.tiles:
                 waste = 1.0
-                for have, one in zip(blocks, (tall, wide)):
-                    waste *= -(-have // one) * one / have
+                for have, size in zip(blocks, (tall, wide)):
+                    waste *= -(-have // size) * size / have
                 name = f"{tall} × {wide}"
                 shapes[name], found[name] = waste * (1 + 1 / tall + 1 / wide), (tall, wide)
     best = min(shapes, key=lambda name: shapes[name])

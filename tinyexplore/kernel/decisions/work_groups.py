@@ -91,7 +91,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     if not reaches("work-items with a tile of results each", items, ENOUGH_ITEMS):
         return
     stores = [access for access in kernel.accesses if access.is_store]
-    outer, inner = sorted(axes, key=lambda axis: (all(one.stride(axis) == 1 for one in stores), axis.arg.id))
+    outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
         reason = f"a tile of {TILE} neighbours shares its loads, and loads are vectors"
@@ -150,7 +150,7 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
         return
     stores = [access for access in kernel.accesses if access.is_store]
-    inner = sorted(axes, key=lambda axis: (min(abs(one.stride(axis) or FAR) for one in stores), -axis.arg.id))
+    inner = sorted(axes, key=lambda axis: (min(abs(store.stride(axis) or FAR) for store in stores), -axis.arg.id))
     room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
     sides: list[tuple[UOp, int]] = []

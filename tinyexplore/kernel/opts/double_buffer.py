@@ -88,12 +88,12 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast in which each tile has two halves, blocks alternate between them, and the loop loads one step ahead."""
     spaces = spaces_of(tiles_filled(kernel, axis))
     changes = {axis: axis.replace(arg=replace(axis.arg, ahead=1))}
-    for place in kernel.find(Ops.INDEX):
-        if (space := place.src[0]) in spaces:
+    for index in kernel.find(Ops.INDEX):
+        if (space := index.src[0]) in spaces:
             size = space.dtype.size
             halves = space.replace(dtype=PtrDType(space.dtype.base, BUFFERS * size, "shared"))
             half = changes[axis].alu(Ops.MOD, index_const(BUFFERS)) * index_const(size)
-            changes[place] = halves.index(half + place.src[1], *place.src[2:])
+            changes[index] = halves.index(half + index.src[1], *index.src[2:])
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 

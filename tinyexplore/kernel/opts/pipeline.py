@@ -112,9 +112,9 @@ def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> s
 
 def is_masked_or_indirect(store: UOp, kernel: Kernel) -> bool:
     """Whether `store` has a mask, an address computed from memory, or a buffer that the kernel also reads."""
-    place = store.src[0]
+    index = store.src[0]
     loaded = {node.src[0].src[0] for node in kernel.find(Ops.LOAD)}
-    return len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or bool(place.mask & READS)
+    return len(store.src) > 2 or len(index.src) > 2 or index.src[0] in loaded or bool(index.mask & READS)
 
 
 def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
@@ -165,8 +165,8 @@ def by_factor(terms: dict[UOp, int]) -> list[tuple[UOp, int]]:
 def is_harmless(node: UOp) -> bool:
     """Whether `node` is safe on any value: the first step of a block reads a row buffer that holds no row yet."""
     if node.op is Ops.LOAD:
-        place = node.src[0]
-        return len(node.src) == 1 and place.src[0].op is Ops.DEFINE_GLOBAL and not place.mask & READS
+        index = node.src[0]
+        return len(node.src) == 1 and index.src[0].op is Ops.DEFINE_GLOBAL and not index.mask & READS
     if node.op is Ops.RANGE or not node.mask & READS:
         return True
     is_arithmetic = node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST)

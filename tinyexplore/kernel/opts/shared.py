@@ -88,13 +88,13 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast with the reduction in blocks; loads that work-items have in common read shared memory."""
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.REDUCE))
     blocks = axis.size // opt.amount
-    place = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
+    position = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
     ast = split_reduce(kernel, axis, opt, AxisKind.REDUCE)
     first = 1 + max(loop.arg.id for loop in ast.find(Ops.RANGE))
     number = len(kernel.find(Ops.DEFINE_LOCAL))
     changes: dict[UOp, UOp] = {}
     for count, load in enumerate(shared_reads(kernel, axis), number):
-        in_block = load.substitute({axis: place})
+        in_block = load.substitute({axis: position})
         changes[in_block] = from_shared(kernel, in_block, tile_axes(in_block, axis), count, first, str(opt))
         first += len(load.ranges) + 1
     return substitute_recorded(ast, changes, str(opt))
@@ -107,11 +107,11 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
     copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
     terms, size = layout(kernel, in_order, load)
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")
-    place = from_terms(terms, 0)
+    position = from_terms(terms, 0)
     value = load.substitute(copies, how=how)
-    store = UOp(Ops.STORE, dtypes.void, (space.index(place.substitute(copies)), value))
+    store = UOp(Ops.STORE, dtypes.void, (space.index(position.substitute(copies)), value))
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *copies.values()))
-    return UOp(Ops.LOAD, load.dtype, (space.index(place), filled))
+    return UOp(Ops.LOAD, load.dtype, (space.index(position), filled))
 
 
 def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, int], int]:
@@ -125,7 +125,7 @@ def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, in
     vector = next((loop for loop in reversed(in_order) if is_vector(loop, most // itemsize)), None)
     at_a_time = vector_along(load.src[0], in_order[-1], most)
     dimensions = [loop for dimension in group_dimensions(kernel.ast) for loop in dimension]
-    rank = {loop: place for place, loop in enumerate(dimensions)}
+    rank = {loop: number for number, loop in enumerate(dimensions)}
     kinds = (AxisKind.UPCAST, AxisKind.REDUCE, AxisKind.UNROLL)
 
     def order(loop: UOp) -> tuple[bool, bool, int, int]:

@@ -96,14 +96,16 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")
-        places = copy_places(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_places(kernel))
-        loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
+        positions = copy_places(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_places(kernel))
+        loops = sorted(
+            {loop for position in positions.values() for loop in position.ranges}, key=lambda loop: loop.arg.id
+        )
         next_id += len(loops)
-        place = row_major(axes)
-        value = load.substitute(places, how=f"STAGE({axis.arg.id})")
-        store = UOp(Ops.STORE, dtypes.void, (scratch.index(place.substitute(places)), value))
+        position = row_major(axes)
+        value = load.substitute(positions, how=f"STAGE({axis.arg.id})")
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(position.substitute(positions)), value))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
-        changes[load] = UOp(Ops.LOAD, load.dtype, (scratch.index(place), filled))
+        changes[load] = UOp(Ops.LOAD, load.dtype, (scratch.index(position), filled))
     return changes
 
 
@@ -123,9 +125,9 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
     the longest stride is walked several steps at a time, so that a pass of the inner loops writes more than one
     position.
     """
-    place = first_load(load).src[0]
-    strides = strides_of(place.src[1])
-    is_masked = len(place.src) == 3
+    index = first_load(load).src[0]
+    strides = strides_of(index.src[1])
+    is_masked = len(index.src) == 3
     lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
     ordered = sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id))
     places: dict[UOp, UOp] = {}

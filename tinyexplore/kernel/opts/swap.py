@@ -25,9 +25,9 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatters_in_order(kernel)) is not None:
         return reason
     other = kernel.axis(amount)
-    for one in (axis, other):
-        if one.arg.kind not in LOOP_KINDS:
-            return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
+    for loop in (axis, other):
+        if loop.arg.kind not in LOOP_KINDS:
+            return f"axis {loop.arg.id} is {loop.arg.kind.value}, and only output axes that are still loops do this"
     if axis is other:
         return "an axis cannot be exchanged with itself"
     if kernel.find(Ops.BARRIER):

@@ -104,9 +104,9 @@ def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
     axes, dtype = tile_axes(value), value.dtype
     assert isinstance(dtype, DType)
     scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)
-    place = row_major(axes)
-    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(place), value)), *axes))
-    return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
+    position = row_major(axes)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(position), value)), *axes))
+    return UOp(Ops.LOAD, dtype, (scratch.index(position.substitute(copies)), filled))
 
 
 KIND = OptKind((LAW,), legality_error, apply, machine="cpu")

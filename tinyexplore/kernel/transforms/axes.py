@@ -34,9 +34,9 @@ def with_split_axes(kernel: Kernel) -> Kernel:
             for loop, step in rest:
                 number = number + (loop if step == 1 else loop * index_const(step))
             changes[axis] = number
-            for place, loop in enumerate(staying_inside(kernel, axis)):
+            for position, loop in enumerate(staying_inside(kernel, axis)):
                 # ids order the loops
-                changes[loop] = UOp.range(loop.src[0], Axis(kernel.next_id() + count + place, loop.arg.kind))
+                changes[loop] = UOp.range(loop.src[0], Axis(kernel.next_id() + count + position, loop.arg.kind))
         for reduce in kernel.reduces:
             if not digits.keys().isdisjoint(reduce.src[1:]):
                 body = substitute_recorded(reduce.src[0], changes, how)
@@ -57,12 +57,12 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
     count = 0
     for axis, by in divided:
         axis_digits = digits.setdefault(axis, [(axis, 1)])
-        for place, (loop, step) in enumerate(axis_digits):
+        for number, (loop, step) in enumerate(axis_digits):
             size = by // step
             if by % step == 0 and 1 < size < loop.size and simplified(loop.src[0] % size) == 0:
                 outer = UOp.range(simplified(loop.src[0] // size), loop.arg)
                 inner = UOp.range(size, Axis(kernel.next_id() + count, axis.arg.kind))
-                axis_digits[place : place + 1] = [(outer, by), (inner, step)]
+                axis_digits[number : number + 1] = [(outer, by), (inner, step)]
                 count += 1
                 break
     return digits, count

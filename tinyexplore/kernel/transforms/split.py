@@ -55,12 +55,12 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
         return {axis: inner}
     blocks = ragged_blocks(axis, kernel.nodes)
     if blocks is not None:
-        place, step, end = blocks
+        position, step, end = blocks
         wide = step * amount
         if end >= wide:
             outer = UOp.range(-(-end // wide), axis.arg)
             start = _clamped(outer * index_const(wide), outer.size * wide, end - wide)
-            return {place: start + inner * index_const(step)}
+            return {position: start + inner * index_const(step)}
     outer = UOp.range(-(-size // amount), axis.arg)
     return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
 
@@ -91,14 +91,14 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     blocks = simplified((axis.src[0] + (opt.amount - 1)) // opt.amount)
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.VECTOR))
     outer = UOp.range(blocks, axis.arg) if blocks != 1 else None
-    place = inner if outer is None else outer * index_const(opt.amount) + inner
+    position = inner if outer is None else outer * index_const(opt.amount) + inner
     ast = with_edge(kernel, axis, opt, AxisKind.VECTOR)
     (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
-    value = substitute_recorded(scan.src[0], {axis: place}, str(opt))
+    value = substitute_recorded(scan.src[0], {axis: position}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
     after = scan.replace(src=(value, *loops))
     record_derived([(scan, after)], str(opt))
-    return substitute_recorded(ast, {scan: after, axis: place}, str(opt))
+    return substitute_recorded(ast, {scan: after, axis: position}, str(opt))
 
 
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -137,17 +137,17 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
     blocks, left = simplified(end // amount), simplified(end % amount)
     if blocks == 1:
         loops: tuple[UOp, ...] = (inner,)
-        place = inner
+        position = inner
     else:
         outer = UOp.range(blocks, axis.arg)
         loops = (outer, inner)
-        place = inner * as_size(blocks) + outer if on_top else outer * index_const(amount) + inner
+        position = inner * as_size(blocks) + outer if on_top else outer * index_const(amount) + inner
     changes: dict[UOp, UOp] = {}
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
             continue
         others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
-        body = substitute_recorded(reduce.src[0], {**changes, axis: place}, str(opt))
+        body = substitute_recorded(reduce.src[0], {**changes, axis: position}, str(opt))
         if kind is AxisKind.GROUP and len(loops) == 2 and not kernel.target.has_local:
             part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
             after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
@@ -182,7 +182,7 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """
     changes = split_output(kernel, axis, opt, kind)
     ast = with_edge(kernel, axis, opt, kind)
-    fresh = {loop for place in changes.values() for loop in place.ranges}
+    fresh = {loop for position in changes.values() for loop in position.ranges}
     own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
         if axis in barrier.src[1:]:

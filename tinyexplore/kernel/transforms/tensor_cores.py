@@ -23,8 +23,8 @@ def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
-    for one, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, one, replace(opt, amount=amount), AxisKind.WARP))
+    for edge, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, edge, replace(opt, amount=amount), AxisKind.WARP))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -33,13 +33,13 @@ def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
-    starts = {one: block(one, amount) for one, amount in fit.axes}
-    record_derived([(one, start) for one, start in starts.items()], how)
+    starts = {edge: block(edge, amount) for edge, amount in fit.axes}
+    record_derived([(edge, start) for edge, start in starts.items()], how)
 
     def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
         """The indices of two axes for the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
-        return {one: starts[one] + coordinate(names, lane, register) for one, names in bits}
+        return {edge: starts[edge] + coordinate(names, lane, register) for edge, names in bits}
 
     def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """The elements of a factor in the registers of a lane."""
@@ -75,21 +75,21 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
     """The coordinate that `bits` of a lane and a register form (`target/tensor_cores.py`). Adjacent bits are one
     field."""
     total, constant = index_const(0), 0
-    place = 0
-    while place < len(bits):
-        first = int(bits[place][1:])
-        if bits[place][0] == "r":
-            constant += (register >> first & 1) << place
-            place += 1
+    bit = 0
+    while bit < len(bits):
+        first = int(bits[bit][1:])
+        if bits[bit][0] == "r":
+            constant += (register >> first & 1) << bit
+            bit += 1
             continue
         width = 1
-        while place + width < len(bits) and bits[place + width] == f"L{first + width}":
+        while bit + width < len(bits) and bits[bit + width] == f"L{first + width}":
             width += 1
         field = lane // (1 << first) if first else lane
         if 1 << (first + width) < lane.size:
             field = field % (1 << width)
-        total = total + (field * (1 << place) if place else field)
-        place += width
+        total = total + (field * (1 << bit) if bit else field)
+        bit += width
     return total + constant if constant else total
 
 

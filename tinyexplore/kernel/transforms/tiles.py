@@ -24,8 +24,8 @@ def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
-    for one, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, one, replace(opt, amount=amount), AxisKind.TILE))
+    for edge, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, edge, replace(opt, amount=amount), AxisKind.TILE))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -35,8 +35,8 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core, first = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
     deep = core.dims[2] // words
-    starts = {one: block(one, amount) for one, amount in fit.axes}
-    record_derived([(one, start) for one, start in starts.items()], how)
+    starts = {edge: block(edge, amount) for edge, amount in fit.axes}
+    record_derived([(edge, start) for edge, start in starts.items()], how)
     row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(deep, Axis(first + 1, AxisKind.VECTOR))
     down, column = UOp.range(deep, Axis(first + 2, AxisKind.TILE)), UOp.range(columns, Axis(first + 3, AxisKind.VECTOR))
     a = _tile(fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + along * index_const(words), how)
@@ -58,9 +58,9 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     return UOp.sink(*[store.substitute({fit.reduce: element, **places}, how=how) for store in kernel.ast.src])
 
 
-def _tile(fit: Fit, load: UOp, place: dict[UOp, UOp], start: UOp, how: str) -> UOp:
+def _tile(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
     """A word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
-    return word_of(load.substitute(place, how=how), fit.steps, start, fit.core.words)
+    return word_of(load.substitute(axis_starts, how=how), fit.steps, start, fit.core.words)
 
 
 def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
@@ -69,8 +69,8 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     unsigned = {1: dtypes.uint8, 2: dtypes.uint16}[load.dtype.itemsize]
     word: UOp | None = None
     for step in range(amount):
-        one = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
-        part = one.bitcast(unsigned).cast(dtypes.uint32)
+        part_of_word = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
+        part = part_of_word.bitcast(unsigned).cast(dtypes.uint32)
         part = part.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else part
         word = part if word is None else word | part
     assert word is not None
