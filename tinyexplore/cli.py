@@ -295,8 +295,8 @@ def run_lab(options: argparse.Namespace) -> int:
     is_checkout = folder.resolve() == source.resolve() and (folder.resolve().parent / DOCUMENTS).is_dir()
     root = folder.resolve().parent if is_checkout else folder  # JupyterLab opens nothing outside its root
     path = f"{folder.resolve().name}/README.md" if is_checkout else "README.md"
-    place = f"--LabApp.default_url=/lab/tree/{path}?factory=Markdown%20Preview"
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", f"--notebook-dir={root}", place])
+    option = f"--LabApp.default_url=/lab/tree/{path}?factory=Markdown%20Preview"
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", f"--notebook-dir={root}", option])
 
 
 def run_script(options: argparse.Namespace) -> int:
@@ -593,7 +593,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
 def run_bench(arguments: list[str]) -> int:
     """Replaces this process by `python -m bench`, which only a source checkout has."""
     places = (Path(__file__).resolve().parent.parent, Path.cwd())
-    root = next((place for place in places if (place / "bench" / "harness.py").is_file()), None)
+    root = next((folder for folder in places if (folder / "bench" / "harness.py").is_file()), None)
     if root is None:
         raise UsageError(
             f"the benchmarks are not part of the installed package, and there is no bench/ in {places[0]} or "
@@ -615,7 +615,7 @@ def run_front_ends(options: argparse.Namespace) -> int:
     """Each front end: the installed version, or how to get it."""
     reports = front_ends()
     if options.json:
-        print(json.dumps([one.as_data() for one in reports], indent=2, ensure_ascii=False))
+        print(json.dumps([item.as_data() for item in reports], indent=2, ensure_ascii=False))
         return OK
     for report in reports:
         print(report)

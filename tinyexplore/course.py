@@ -152,12 +152,12 @@ def _files_of_copy(source: Path) -> dict[str, bytes]:
             continue  # checkpoints of JupyterLab
         content = file.read_bytes()
         if name.endswith((".md", ".ipynb")) and not name.startswith(f"{DOCUMENTS}/"):
-            documents.update(one.decode() for one in re.findall(rb"\]\(\.\./docs/([^)#]+)", content))
+            documents.update(link.decode() for link in re.findall(rb"\]\(\.\./docs/([^)#]+)", content))
             content = content.replace(b"](../docs/", b"](docs/")
         files[name] = content
     for name in sorted(documents):
         places = (source / DOCUMENTS / name, source.parent / DOCUMENTS / name)
-        text = next(place.read_text("utf-8") for place in places if place.is_file())
+        text = next(path.read_text("utf-8") for path in places if path.is_file())
         files[f"{DOCUMENTS}/{name}"] = _without_local_links(text).encode()
     return files
 
@@ -388,7 +388,10 @@ def _sorted_gather(answer: Any) -> str:
         raise NotYet("The function returns a Tensor.")
     _require(np.array_equal(gathered.numpy(), table.numpy()[places]), "The result must be table[places], in order.")
     _require(read != [], "Read the table with table[…].")
-    _require(all((np.diff(one) >= 0).all() for one in read), "The result is right, but the table is not read in order.")
+    _require(
+        all((np.diff(indices) >= 0).all() for indices in read),
+        "The result is right, but the table is not read in order.",
+    )
     return "The table is read in order. The second gather stays within a smaller array."
 
 
@@ -465,9 +468,11 @@ def _eliminate(answer: Any) -> str:
     if after is ...:
         raise NotYet("The function returns a list of assignments.")
     expected = [("a", "*", "x", "y"), ("c", "+", "a", "z"), ("e", "*", "c", "c")]
-    _require([tuple(one) for one in after] == expected, f"{before} should become {expected}.")
+    _require([tuple(pair) for pair in after] == expected, f"{before} should become {expected}.")
     different = [("a", "*", "x", "y"), ("b", "+", "x", "y")]
-    _require([tuple(one) for one in answer(list(different))] == different, f"In {different} nothing is computed twice.")
+    _require(
+        [tuple(pair) for pair in answer(list(different))] == different, f"In {different} nothing is computed twice."
+    )
     return "Later uses of a removed name are renamed."
 
 
@@ -490,7 +495,7 @@ def _lane_and_register(answer: Any) -> str:
     from tinyexplore.explore import tensor_cores
 
     elements = tensor_cores("sm_80").elements("mma_m16n8k16_f16")
-    (element,) = [one for one in elements if (one.matrix, one.row, one.column) == ("A", 9, 4)]
+    (element,) = [entry for entry in elements if (entry.matrix, entry.row, entry.column) == ("A", 9, 4)]
     _require(tuple(answer) == (element.lanes[0], element.register), "Search `elements` for row 9 and column 4 of A.")
     return "The layout is arithmetic of the bits of row and column."
 
@@ -654,7 +659,7 @@ def _strip(answer: Any) -> str:
         if ... in order:
             raise NotYet("The function returns the index in 0 … n - 1.")
         _require(sorted(order) == list(range(n)), "Each element must be visited once.")
-        strips = [place for start in range(4) for place in range(start, n, 4)]
+        strips = [position for start in range(4) for position in range(start, n, 4)]
         _require(order == strips, f"It begins with {order[:3]}. The strip is the outer loop.")
     return "Legal, and slower: it jumps in memory."
 
@@ -692,8 +697,8 @@ def _maximum_line(answer: Any) -> str:
     match = re.fullmatch(r"total=fmaxf\((?:total,data1\[(.+)\]|data1\[(.+)\],total)\)", line)
     index = "" if match is None else match[1] or match[2]
     _require(re.fullmatch(r"(?:i0|r0|\d|[+*()])+", index) is not None, "total = fmaxf(total, …);")
-    place = compile(index, "index", "eval")
-    right = all(eval(place, {"i0": i, "r0": r}) == 5 * i + r for i in range(4) for r in range(5))
+    code = compile(index, "index", "eval")
+    right = all(eval(code, {"i0": i, "r0": r}) == 5 * i + r for i in range(4) for r in range(5))
     _require(right, f"Row i0 begins at 5 * i0: data1[{index}] is another element.")
     return "Sum and maximum differ by an operation and its neutral element."
 
@@ -724,6 +729,6 @@ def _combine(answer: Any) -> str:
         if combined is ...:
             raise NotYet("The function returns (largest, total, sums).")
         _require(len(combined) == 3, "The function returns (largest, total, sums).")
-        for one, expected in zip(combined, part(0, 10)):
-            _require(np.allclose(one, expected), f"Both halves together are {part(0, 10)}, and yours is {combined}.")
+        for state, expected in zip(combined, part(0, 10)):
+            _require(np.allclose(state, expected), f"Both halves together are {part(0, 10)}, and yours is {combined}.")
     return "The operation is associative, so any number of threads can share a row."

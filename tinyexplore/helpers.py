@@ -122,8 +122,8 @@ def partition(values: Iterable[T], belongs: Callable[[T], bool]) -> tuple[list[T
 def merge_dicts(dicts: Iterable[dict[K, T]]) -> dict[K, T]:
     """One dict of all; a key that two of them have must have one value."""
     merged: dict[K, T] = {}
-    for one in dicts:
-        for key, value in one.items():
+    for source in dicts:
+        for key, value in source.items():
             if merged.setdefault(key, value) != value:
                 raise ValueError(f"{key!r} is {merged[key]!r} in one of the dicts and {value!r} in another")
     return merged
@@ -175,7 +175,7 @@ def fully_flatten(values: Any) -> list[Any]:
     """One list of what is in nested lists and tuples."""
     if not isinstance(values, (list, tuple)):
         return [values]
-    return [one for value in values for one in fully_flatten(value)]
+    return [element for value in values for element in fully_flatten(value)]
 
 
 def ansistrip(text: str) -> str:

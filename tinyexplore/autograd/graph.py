@@ -39,11 +39,11 @@ class OwnRule:
 
     def __init__(self, rule: GradientRule, inputs: Sequence[LazyBuffer | None], arg: Any = None) -> None:
         self.rule = rule
-        self.inputs = tuple([_gone if one is None else ref(one) for one in inputs])
+        self.inputs = tuple([_gone if tensor is None else ref(tensor) for tensor in inputs])
         self.arg = arg
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OwnRule, (self.rule, [one() for one in self.inputs], self.arg)
+        return OwnRule, (self.rule, [reference() for reference in self.inputs], self.arg)
 
     def on(self, node: LazyBuffer) -> OwnRule:
         """This note for `node`; of one that was known beforehand (`Simplified`), whose graph holds nothing, a note that
@@ -55,8 +55,8 @@ class OwnRule:
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         """None where one is gone."""
-        inputs = [one() for one in self.inputs]
-        alive = tuple([one for one in inputs if one is not None])
+        inputs = [reference() for reference in self.inputs]
+        alive = tuple([tensor for tensor in inputs if tensor is not None])
         return alive if len(alive) == len(inputs) else None
 
 
@@ -73,11 +73,11 @@ class OwnRuleAt(OwnRule):
         return OwnRuleAt, (self.rule, *self.way)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
-        for place in self.way:
+        for number in self.way:
             sources = sources_of(node)
             if not sources:
                 return None
-            node = sources[place]
+            node = sources[number]
         return (node,)
 
 
@@ -124,15 +124,15 @@ def taped_graph(
                 step = None if id(top) in stops else _step_of(top, target_numbers, target_ids)
                 stack.append((top, step))
                 if step is not None:
-                    stack += [one for one in step.inputs if id(one) not in taped_nodes]
+                    stack += [tensor for tensor in step.inputs if id(tensor) not in taped_nodes]
             continue
         node, step = top
         if id(node) in taped_nodes:
             continue
         taped = taped_nodes[id(node)] = TapedBuffer(node)
         if step is not None:
-            step.inputs = tuple([taped_nodes[id(one)] for one in step.inputs])
-            taped.requires_grad = any([one.requires_grad for one in step.inputs])
+            step.inputs = tuple([taped_nodes[id(tensor)] for tensor in step.inputs])
+            taped.requires_grad = any([tensor.requires_grad for tensor in step.inputs])
             taped._ctx = step if taped.requires_grad else None
         taped.requires_grad = taped.requires_grad or id(node) in target_ids
     return taped_nodes[id(root)], {number: taped_nodes[number] for number in target_ids if number in taped_nodes}

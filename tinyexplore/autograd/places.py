@@ -76,8 +76,8 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
     is_extreme = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
-    place = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
-    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, place)), g)
+    last = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
+    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, last)), g)
 
 
 def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:

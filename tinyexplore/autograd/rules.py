@@ -222,7 +222,7 @@ def acosh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acosh x: dx = g / (√(|x| - 1) √(|x| + 1)), below -1 too, where y is NaN, as in PyTorch"""
     (x,) = step.sources
     x = x.alu(Ops.MAX, _negated(x))
-    below, above = (x.alu(Ops.ADD, constant(one, x)).alu(Ops.SQRT) for one in (-1.0, 1.0))
+    below, above = (x.alu(Ops.ADD, constant(shift, x)).alu(Ops.SQRT) for shift in (-1.0, 1.0))
     return (g.alu(Ops.FDIV, below.alu(Ops.MUL, above)),)
 
 

@@ -57,9 +57,11 @@ class TapedBuffer(Findable):
         if lazydata is self.lazydata:
             return self
         inputs = (self, *[self.beside(other) for other in others])
-        if rule is None or not dtypes.is_float(lazydata.dtype) or not any([one.requires_grad for one in inputs]):
+        if rule is None or not dtypes.is_float(lazydata.dtype) or not any([tensor.requires_grad for tensor in inputs]):
             return TapedBuffer(lazydata)
-        return TapedBuffer(lazydata, TapeEntry(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg))
+        return TapedBuffer(
+            lazydata, TapeEntry(rule, inputs, tuple([tensor.lazydata for tensor in inputs]), lazydata, arg)
+        )
 
     # *** what rules ask of a LazyBuffer ***
 

@@ -145,7 +145,7 @@ def _compute_alone(unrealized: Sequence[LazyBuffer]) -> None:
 
 def _planned(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
     items = create_schedule(unrealized, graph.writes)
-    return Plan.of(items, [one.runner for one in compile_many(items)], graph)
+    return Plan.of(items, [compiled.runner for compiled in compile_many(items)], graph)
 
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:

@@ -115,8 +115,8 @@ class StepGroup:
             assert step.runner is not None and isinstance(step.runner.program, NativeProgram)
             numbers = step.numbers({})
             table = array("Q", [*[0] * len(step.slots), *numbers] or [0])
-            for place, slot in enumerate(step.slots):
-                places.setdefault(slot, []).append((table, place))
+            for number, slot in enumerate(step.slots):
+                places.setdefault(slot, []).append((table, number))
             calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, numbers))
         self._call = pool.prepare(calls)
         self._every = [output for step in steps for output in step.made]
@@ -146,7 +146,7 @@ class StepGroup:
             [output for output in self._every if output.slot not in self.offsets or output.slot not in spared]
         )
         self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in spared])
-        self._inside = [(table, place, offset) for places, offset in inside for table, place in places]
+        self._inside = [(table, index, offset) for places, offset in inside for table, index in places]
         self._shared_at = -1
         self._own = [
             (
@@ -166,18 +166,18 @@ class StepGroup:
         for slot, device, size, dtype, nbytes, allocate, places in self._own:
             shared_memory = allocate(nbytes)
             memory[slot] = Buffer(device, size, dtype, shared_memory)
-            for table, place in places:
-                table[place] = shared_memory.address
+            for table, index in places:
+                table[index] = shared_memory.address
         for slot, places in self._given:
             address = _there(memory[slot]).allocate().address
-            for table, place in places:
-                table[place] = address
+            for table, index in places:
+                table[index] = address
         if self._inside:
             shared = _memory_of(self._every[0].device)(self._shared_bytes)
             if shared.address != self._shared_at:
                 self._shared_at = at = shared.address
-                for table, place, offset in self._inside:
-                    table[place] = at + offset
+                for table, index, offset in self._inside:
+                    table[index] = at + offset
         self._call()
 
 
@@ -247,7 +247,7 @@ def _needs_only_addresses(step: PlanStep) -> bool:
     own = [output.slot for output in step.made if output.is_new]
     if len(step.slots) != spec.n_buffers or len(own) != len(step.made):
         return False
-    return all([step.slots[place] in own for place in (*spec.aligned, *spec.writes)])
+    return all([step.slots[number] in own for number in (*spec.aligned, *spec.writes)])
 
 
 __all__ = ["NO_NODE", "StepGroup", "StepOutput", "PlanStep", "grouped", "in_groups", "native_call"]

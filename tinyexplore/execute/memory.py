@@ -85,18 +85,18 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
 
 def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
     """Offsets for all of `lives`: placed by size and, if that wastes memory, by time too; the smaller result."""
-    plan = MemoryPlan(tuple(lives), _placed(lives, lambda place: (-lives[place].nbytes, lives[place].first)))
+    plan = MemoryPlan(tuple(lives), _placed(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
-    other = MemoryPlan(tuple(lives), _placed(lives, lambda place: (lives[place].first, -lives[place].nbytes)))
-    return min(plan, other, key=lambda one: one.peak_bytes)
+    other = MemoryPlan(tuple(lives), _placed(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
+    return min(plan, other, key=lambda candidate: candidate.peak_bytes)
 
 
 def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     offsets = [0] * len(lives)
     done: list[int] = []  # sorted by offset
-    for place in sorted(range(len(lives)), key=order):
-        life = lives[place]
+    for number in sorted(range(len(lives)), key=order):
+        life = lives[number]
         offset = 0
         for other in done:
             if not life.interferes_with(lives[other]):
@@ -104,9 +104,9 @@ def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]])
             if offsets[other] - offset >= life.nbytes:
                 break
             offset = max(offset, offsets[other] + lives[other].nbytes)
-        offsets[place] = offset
+        offsets[number] = offset
         at = next((number for number, other in enumerate(done) if offsets[other] > offset), len(done))
-        done.insert(at, place)
+        done.insert(at, number)
     return tuple(offsets)
 
 
@@ -145,8 +145,8 @@ def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection
     for time, item in enumerate(items):
         schedule_item = item if isinstance(item, ScheduleItem) else item.item
         count = 0 if schedule_item.in_place else outputs_of(item)  # a buffer written in part has a value before
-        for place, buffer in enumerate(item.buffers):
-            if place >= count and buffer not in first:
+        for number, buffer in enumerate(item.buffers):
+            if number >= count and buffer not in first:
                 outside.add(buffer)
             first.setdefault(buffer, time)
             last[buffer] = time

@@ -178,27 +178,27 @@ class Plan:
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: NumberedGraph) -> Plan:
         """The plan of `items`, for all graphs with the structure of `graph`."""
-        number = {node: place for place, node in enumerate(graph.nodes)}
+        number = {node: position for position, node in enumerate(graph.nodes)}
         slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
         used = [tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items]
-        last = {slot: place for place, slots in enumerate(used) for slot in slots}
+        last = {slot: step for step, slots in enumerate(used) for slot in slots}
         steps = []
-        for place, (item, runner, slots) in enumerate(zip(items, runners, used)):
+        for step, (item, runner, slots) in enumerate(zip(items, runners, used)):
             plan_steps = tuple(
                 StepOutput(slot, number.get(node, NO_NODE), node.device, node.size, node.dtype, not item.in_place)
                 for slot, node in zip(slots, item.outputs)
             )
-            done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
+            done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == step)
             steps.append(PlanStep(runner, slots, plan_steps, done, item.variables, item.starts))
         flops, moved = _work_of(items, runners)
-        requires = tuple(one for item in items for one in item.requires if one.buffer is None)
+        requires = tuple(node for item in items for node in item.requires if node.buffer is None)
         stretches = side_by_side(
             range(len(items)),
-            lambda place: instance_of(items[place].device, items[place].buffers, runners[place]),
-            lambda place: estimated_work(runners[place]),
+            lambda step: instance_of(items[step].device, items[step].buffers, runners[step]),
+            lambda step: estimated_work(runners[step]),
         )
-        units = [[[steps[place] for place in queue] for queue in queues] for queues in stretches]
-        computed = [place for place, node in enumerate(graph.nodes) if node.buffer is None and node.src]
+        units = [[[steps[step] for step in queue] for queue in queues] for queues in stretches]
+        computed = [position for position, node in enumerate(graph.nodes) if node.buffer is None and node.src]
         chosen: Chosen = itemgetter(*computed) if len(computed) > 1 else tuple
         nbytes = sum([runner.nbytes for runner in set(runners) if runner is not None])
         return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen, nbytes)

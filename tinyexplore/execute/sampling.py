@@ -125,13 +125,20 @@ class Sampling:
         finally:
             for buffer, content in saved.items():
                 buffer.copyin(content)
-        runs_s = sum(one.took_s for one in waiting)
+        runs_s = sum(entry.took_s for entry in waiting)
         took_s = self.clock() - began
         self.spent_s += took_s
         aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # saving and restoring
         return [
-            Retimed(one.launch, tuple(one.seconds), one.took_s + aside_s, one.reason, tuple(one.single), one.waited)
-            for one in waiting
+            Retimed(
+                entry.launch,
+                tuple(entry.seconds),
+                entry.took_s + aside_s,
+                entry.reason,
+                tuple(entry.single),
+                entry.waited,
+            )
+            for entry in waiting
         ]
 
     def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
@@ -139,17 +146,17 @@ class Sampling:
         reason."""
         samples = []
         planned_s = self.spent_s
-        for one in waiting:
-            one.reason = _why_not_sampled(one, planned_s)
-            if one.reason:
+        for entry in waiting:
+            entry.reason = _why_not_sampled(entry, planned_s)
+            if entry.reason:
                 continue
-            one.overwritten = overwritten_inputs(one.launch)
-            self._run(one, saved)
-            one.each_s = max(one.took_s, 1e-9)
-            sample_s = one.each_s * (1 + one.is_short)
-            one.count = self.counts.setdefault(one.launch.runner or one.launch, self._count(sample_s, planned_s))
-            planned_s += one.each_s + one.count * sample_s
-            samples.append(one)
+            entry.overwritten = overwritten_inputs(entry.launch)
+            self._run(entry, saved)
+            entry.each_s = max(entry.took_s, 1e-9)
+            sample_s = entry.each_s * (1 + entry.is_short)
+            entry.count = self.counts.setdefault(entry.launch.runner or entry.launch, self._count(sample_s, planned_s))
+            planned_s += entry.each_s + entry.count * sample_s
+            samples.append(entry)
         return samples
 
     def _count(self, sample_s: float, planned_s: float) -> int:
@@ -161,47 +168,47 @@ class Sampling:
         """Takes the samples. If threads waited for a core, each launch gets samples without waiting, if there are any
         within CLEAN_S; else it keeps the disturbed ones."""
         began, before = self.clock(), self.waited() if self.waited is not None else None
-        for turn in range(max((one.count for one in rounds), default=0)):
-            for one in reversed(rounds) if turn % 2 else rounds:
-                if turn < one.count:
-                    self._sample(one, saved)
+        for turn in range(max((entry.count for entry in rounds), default=0)):
+            for entry in reversed(rounds) if turn % 2 else rounds:
+                if turn < entry.count:
+                    self._sample(entry, saved)
         after = self.waited() if self.waited is not None else None
         if before is None or after is None:
             return
         took_s = self.clock() - began
         share = (after - before) / took_s if took_s > 0 else 0.0
-        for one in rounds:
-            one.waited = share
+        for entry in rounds:
+            entry.waited = share
         if share > MOST_WAITED:
             self._clean_samples(rounds, saved)
 
     def _clean_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes samples and reads the waiting time of each. Samples with more than MOST_WAITED are dropped. So are
         samples of a threaded kernel in which a thread got no core, because the others did its part."""
-        clean: dict[_Waiting, list[tuple[float, float]]] = {one: [] for one in rounds}
+        clean: dict[_Waiting, list[tuple[float, float]]] = {entry: [] for entry in rounds}
         began, dropped = self.clock(), 0
         while self.clock() - began < CLEAN_S:
-            open_ones = [one for one in rounds if len(clean[one]) < one.count]
+            open_ones = [entry for entry in rounds if len(clean[entry]) < entry.count]
             if not open_ones:
                 break
-            for one in open_ones:
-                if one.is_short:
-                    self._run(one, saved)
+            for entry in open_ones:
+                if entry.is_short:
+                    self._run(entry, saved)
                 before, used_s, at = self._waited_s(), time.process_time(), self.clock()
-                (seconds,) = self._run(one, saved)
+                (seconds,) = self._run(entry, saved)
                 took_s, used_s = max(self.clock() - at, 1e-9), time.process_time() - used_s
                 share = (self._waited_s() - before) / took_s
-                if share <= MOST_WAITED and used_s >= LEAST_USED * _cores_of(one.launch) * took_s:
-                    clean[one].append((seconds, share))
+                if share <= MOST_WAITED and used_s >= LEAST_USED * _cores_of(entry.launch) * took_s:
+                    clean[entry].append((seconds, share))
                 else:
                     dropped += 1
             if dropped > len(rounds):  # a pause, for the other process to end its work or its time slice
                 time.sleep(PAUSE_S)
                 dropped = 0
-        for one, waits in clean.items():
-            if len(waits) >= min(one.count, LEAST_CLEAN):
-                one.seconds = [seconds for seconds, _ in waits]
-                one.waited = sum(share for _, share in waits) / len(waits)
+        for entry, waits in clean.items():
+            if len(waits) >= min(entry.count, LEAST_CLEAN):
+                entry.seconds = [seconds for seconds, _ in waits]
+                entry.waited = sum(share for _, share in waits) / len(waits)
 
     def _waited_s(self) -> float:
         return (self.waited() if self.waited is not None else None) or 0.0
@@ -209,37 +216,37 @@ class Sampling:
     def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples on one thread in a separate block, because a change of the number of threads moves the data
         between the cores' caches."""
-        threaded = [one for one in rounds if _is_threaded(one.launch)]
+        threaded = [entry for entry in rounds if _is_threaded(entry.launch)]
         with Context(THREADS=1):
-            for one in threaded:
-                if one.count > LEAST and one.is_short:
-                    self._run(one, saved)
-                for _ in range(SINGLE if one.count > LEAST else 1):
-                    one.single += self._run(one, saved)
+            for entry in threaded:
+                if entry.count > LEAST and entry.is_short:
+                    self._run(entry, saved)
+                for _ in range(SINGLE if entry.count > LEAST else 1):
+                    entry.single += self._run(entry, saved)
 
-    def _sample(self, one: _Waiting, saved: dict[Buffer, bytes]) -> None:
-        if one.is_short:
-            self._run(one, saved)
-        one.seconds += self._run(one, saved)
+    def _sample(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> None:
+        if entry.is_short:
+            self._run(entry, saved)
+        entry.seconds += self._run(entry, saved)
 
-    def _run(self, one: _Waiting, saved: dict[Buffer, bytes]) -> list[float]:
+    def _run(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> list[float]:
         """Seconds of one run, after which the launch's inputs are restored."""
         began = self.clock()
-        seconds = one.launch.measure(1)
-        for buffer in one.overwritten:
+        seconds = entry.launch.measure(1)
+        for buffer in entry.overwritten:
             buffer.copyin(saved[buffer])
-        one.took_s += self.clock() - began
+        entry.took_s += self.clock() - began
         return seconds
 
 
-def _why_not_sampled(one: _Waiting, planned_s: float) -> str:
+def _why_not_sampled(entry: _Waiting, planned_s: float) -> str:
     """Why a launch gets no samples; an empty string if it can be sampled."""
-    if one.first_s > LONGEST_S:
-        return f"No samples: one run takes {one.first_s:.3g} s, more than {LONGEST_S:.0f} s."
+    if entry.first_s > LONGEST_S:
+        return f"No samples: one run takes {entry.first_s:.3g} s, more than {LONGEST_S:.0f} s."
     if planned_s > LIMIT_S:
         return f"No samples: {LIMIT_S:.0f} s went into those of earlier kernels."
     try:
-        for buffer in one.launch.buffers:
+        for buffer in entry.launch.buffers:
             buffer.memory.check_backed()
     except OSError as error:
         return f"No samples: {error}"
@@ -272,15 +279,15 @@ def seconds_waited() -> float | None:
 def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
     """The content of the buffers that further runs overwrite."""
     written: set[Buffer] = set()
-    for one in waiting:
-        is_fresh = just_ran and one is waiting[-1]
-        written.update(overwritten_inputs(one.launch) if is_fresh else _written(one.launch))
+    for entry in waiting:
+        is_fresh = just_ran and entry is waiting[-1]
+        written.update(overwritten_inputs(entry.launch) if is_fresh else _written(entry.launch))
     return {buffer: buffer.copyout() for buffer in written}
 
 
 def _written(launch: TimedItem) -> list[Buffer]:
     places = {0} if launch.runner is None else launch.runner.spec.writes
-    return [buffer for place, buffer in enumerate(launch.buffers) if place in places]
+    return [buffer for number, buffer in enumerate(launch.buffers) if number in places]
 
 
 def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
@@ -295,12 +302,12 @@ def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
         if node.op is Ops.INDEX:
             read |= {places[source] for source in node.src[1:] if source in places}
             continue
-        for place, source in enumerate(node.src):
-            if source in places and not (node.op is Ops.STORE and place == 0):
+        for number, source in enumerate(node.src):
+            if source in places and not (node.op is Ops.STORE and number == 0):
                 read.add(places[source])
             elif _is_buffer(source):
                 read.add(source.arg)
-    return [launch.buffers[place] for place in sorted(read & spec.writes)]
+    return [launch.buffers[number] for number in sorted(read & spec.writes)]
 
 
 def _is_buffer(node: Any) -> bool:

@@ -57,7 +57,7 @@ def taken_apart(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any
     if isinstance(value, dict):
         return {key: taken_apart(part, f"{name}[{key!r}]", tensors) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [taken_apart(part, f"{name}[{place}]", tensors) for place, part in enumerate(value)]
+        parts = [taken_apart(part, f"{name}[{number}]", tensors) for number, part in enumerate(value)]
         if isinstance(value, list):
             return parts
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -87,8 +87,8 @@ class Arguments:
         self.tensors: list[tuple[str, Tensor]] = []
         self.structure: dict[str, Any] = {}
         self.positional = not kwargs
-        for place, value in enumerate(args):
-            self.structure[f"argument {place}"] = taken_apart(value, f"argument {place}", self.tensors)
+        for number, value in enumerate(args):
+            self.structure[f"argument {number}"] = taken_apart(value, f"argument {number}", self.tensors)
         for key in sorted(kwargs):
             self.structure[f"argument {key}"] = taken_apart(kwargs[key], f"argument {key}", self.tensors)
         self.values = values_in((args, tuple(kwargs.values())), self.tensors) if Bound.count else {}

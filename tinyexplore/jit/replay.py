@@ -270,11 +270,11 @@ class CallReplay:
         first: dict[Buffer, tuple[int, int]] = {}
         for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
             own = set()
-            for place, buffer in enumerate(own_buffers(value)):
+            for part, buffer in enumerate(own_buffers(value)):
                 if buffer in first:
-                    self.same.append((first[buffer], (number, place)))
+                    self.same.append((first[buffer], (number, part)))
                 else:
-                    first[buffer] = (number, place)
+                    first[buffer] = (number, part)
                     own.add(buffer)
             slots.append(Slot(name, value, own, every))
         tensors = [tensor for _, tensor in self.captured.arguments.tensors]
@@ -287,7 +287,7 @@ class CallReplay:
         """Removes the arguments' buffers: their size says nothing about the next call, which brings other buffers."""
         argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
         for item in every:
-            requirements = tuple(one for one in item.item.requires if one.buffer not in argument_buffers)
+            requirements = tuple(node for node in item.item.requires if node.buffer not in argument_buffers)
             if len(requirements) < len(item.item.requires):
                 item.item = replace(item.item, requires=requirements)
 
@@ -503,8 +503,8 @@ class CallReplay:
                     )
 
     def _check_same(self, arguments: list[Tensor]) -> None:
-        for (first, part), (second, place) in self.same:
-            if parts_of(arguments[first].lazydata)[part] is not parts_of(arguments[second].lazydata)[place]:
+        for (first, part), (second, other_part) in self.same:
+            if parts_of(arguments[first].lazydata)[part] is not parts_of(arguments[second].lazydata)[other_part]:
                 names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
                 raise JitError(f"{names}, and is now another one: capture with two tensors")
 

@@ -90,15 +90,15 @@ class BufferUses:
         self.others: list[tuple[ExecItem, int]] = []
         self.aligned = False
         for item in items:
-            for place, used in enumerate(item.buffers):
+            for number, used in enumerate(item.buffers):
                 if used is not buffer:
                     continue
                 if isinstance(item.bound, BoundProgram):
-                    self.tables.append((item.bound.pointers, place))
+                    self.tables.append((item.bound.pointers, number))
                     assert item.runner is not None
-                    self.aligned = self.aligned or place in item.runner.spec.aligned
+                    self.aligned = self.aligned or number in item.runner.spec.aligned
                 else:
-                    self.others.append((item, place))
+                    self.others.append((item, number))
 
     def take(self, buffer: Buffer, written: frozenset[int]) -> bool:
         """Replaces the buffer by `buffer`; returns False if it uses a copy of it because `buffer` itself cannot be
@@ -119,10 +119,10 @@ class BufferUses:
             return
         self.buffer = None  # until every place has it
         address = buffer.address
-        for table, place in self.tables:
-            table[place] = address
-        for item, place in self.others:
-            item.buffers = (*item.buffers[:place], buffer, *item.buffers[place + 1 :])
+        for table, index in self.tables:
+            table[index] = address
+        for item, index in self.others:
+            item.buffers = (*item.buffers[:index], buffer, *item.buffers[index + 1 :])
             item.bound = None
         self.buffer = buffer
 

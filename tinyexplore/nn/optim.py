@@ -34,8 +34,8 @@ class Optimizer:
                 "of a model"
             )
         params = list(params)
-        for place, tensor in enumerate(params):
-            need_tensor(tensor, f"{who}: params[{place}]")
+        for number, tensor in enumerate(params):
+            need_tensor(tensor, f"{who}: params[{number}]")
         for tensor in params:
             if tensor.requires_grad is None:
                 tensor.requires_grad = True
@@ -78,9 +78,9 @@ class Optimizer:
         return self.lr.reshape(())
 
     def _gradients(self) -> list[Tensor]:
-        missing = [place for place, tensor in enumerate(self.params) if tensor.grad is None]
+        missing = [number for number, tensor in enumerate(self.params) if tensor.grad is None]
         if missing:
-            shapes = ", ".join(f"{place} {self.params[place].shape}" for place in missing[:5])
+            shapes = ", ".join(f"{number} {self.params[number].shape}" for number in missing[:5])
             raise RuntimeError(f"parameters without a gradient: {shapes}; call backward() on a loss that uses them")
         return [tensor.grad for tensor in self.params if tensor.grad is not None]
 
@@ -97,15 +97,15 @@ class OptimizerGroup(Optimizer):
     """Several optimisers as one."""
 
     def __init__(self, *optimizers: Optimizer) -> None:
-        for place, one in enumerate(optimizers):
-            if not isinstance(one, Optimizer):
-                raise TypeError(f"OptimizerGroup: argument {place} is {shown(one)}: need optimisers, one by one")
+        for number, optimizer in enumerate(optimizers):
+            if not isinstance(optimizer, Optimizer):
+                raise TypeError(f"OptimizerGroup: argument {number} is {shown(optimizer)}: need optimisers, one by one")
         self.optimizers = optimizers
-        self.params = [tensor for one in optimizers for tensor in one.params]
+        self.params = [tensor for optimizer in optimizers for tensor in optimizer.params]
         self.buffers = [tensor for optimizer in optimizers for tensor in optimizer.buffers]
 
-    def __getitem__(self, place: int) -> Optimizer:
-        return self.optimizers[place]
+    def __getitem__(self, index: int) -> Optimizer:
+        return self.optimizers[index]
 
     def zero_grad(self) -> None:
         for optimizer in self.optimizers:
@@ -147,14 +147,14 @@ class LARS(Optimizer):
         self.b = self._state() if momentum else []
 
     def _step(self) -> list[Tensor]:
-        for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
+        for number, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
             rate = self._rate(tensor, gradient).cast(tensor.dtype)
             if self.wd:
                 gradient = gradient + tensor._value() * self.wd
             if self.classic:
                 gradient = gradient * rate
             if self.momentum:
-                speed = self.b[place]
+                speed = self.b[number]
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             if not self.classic:
@@ -275,7 +275,7 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(params, lr)
         self._need_numbers(momentum=momentum, weight_decay=weight_decay)
-        if scalars := [place for place, tensor in enumerate(self.params) if tensor.ndim == 0]:
+        if scalars := [number for number, tensor in enumerate(self.params) if tensor.ndim == 0]:
             raise ValueError(
                 f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimiser"
             )
@@ -284,10 +284,10 @@ class Muon(Optimizer):
         self.b = self._state() if momentum else []
 
     def _step(self) -> list[Tensor]:
-        for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
+        for number, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
             rate = self._learning_rate().cast(tensor.dtype)
             if self.momentum:
-                speed = self.b[place]
+                speed = self.b[number]
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             step = self._orthogonal(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)

@@ -58,21 +58,21 @@ class WorkFolders:
         """The folder, made at the first call. DeviceUnavailable if all places are full or not writable."""
         if self._folder is not None:
             return self._folder
-        for place in _places():
-            if place in self._troubles:
+        for directory in _places():
+            if directory in self._troubles:
                 continue
             try:
-                folder = tempfile.TemporaryDirectory(dir=place, prefix="tinyexplore-", ignore_cleanup_errors=True)
+                folder = tempfile.TemporaryDirectory(dir=directory, prefix="tinyexplore-", ignore_cleanup_errors=True)
             except OSError as error:
-                self._troubles[place] = error.strerror or str(error)
+                self._troubles[directory] = error.strerror or str(error)
                 continue
             if trouble := why_unusable(folder.name):
                 folder.cleanup()
-                self._troubles[place] = trouble
+                self._troubles[directory] = trouble
                 continue
             self._folder = folder
             return folder
-        troubles = "; ".join(f"{place}: {trouble}" for place, trouble in self._troubles.items())
+        troubles = "; ".join(f"{directory}: {trouble}" for directory, trouble in self._troubles.items())
         raise DeviceUnavailable(f"a C compiler needs a folder for its files ({troubles}): set TMPDIR to a writable one")
 
     def give_up(self, folder: tempfile.TemporaryDirectory[str], trouble: str, error: Exception) -> None:

@@ -66,7 +66,7 @@ class CUDA(LaunchQueue):
         except RuntimeError as error:  # the library itself is not there
             raise DeviceUnavailable(f"{NO_DRIVER} ({first_line(error)})") from error
         if number >= count:
-            names = ", ".join(device_name(place) for place in range(count))
+            names = ", ".join(device_name(ordinal) for ordinal in range(count))
             raise DeviceUnavailable(f"{device_name(number)}: this machine has {names}" if count else NO_DEVICE)
         try:
             self.version = "NVRTC {}.{}".format(*self.do(nvrtc.nvrtcVersion))
@@ -131,8 +131,10 @@ class CUDA(LaunchQueue):
         try:
             self.do(self.driver.cuStreamSynchronize, self.stream)
         except CUDAError as error:
-            one = "the kernel" if pending == 1 else f"one of {pending} kernels that were launched together, the last"
-            raise CUDAError(f"{one} {', '.join(names)}: {error}; {LOST}") from error
+            what_failed = (
+                "the kernel" if pending == 1 else f"one of {pending} kernels that were launched together, the last"
+            )
+            raise CUDAError(f"{what_failed} {', '.join(names)}: {error}; {LOST}") from error
 
     @property
     def compiler(self) -> str:
@@ -205,11 +207,13 @@ class BoundKernel:
         self.program, self.cuda = program, program.cuda
         allocator = self.cuda.allocator
         self.here = [memory if is_managed(memory) else allocator.allocate(memory.nbytes) for memory in memories]
-        self.blocks = list(dict.fromkeys([one.root.owner for one in self.here]))
+        self.blocks = list(dict.fromkeys([memory.root.owner for memory in self.here]))
         pairs = enumerate(zip(memories, self.here))
-        self.copied = [(*pair, place in program.spec.writes) for place, pair in pairs if pair[0] is not pair[1]]
+        self.copied = [(*pair, number in program.spec.writes) for number, pair in pairs if pair[0] is not pair[1]]
         # the driver takes the addresses of the arguments
-        arguments = [ctypes.c_uint64(one.address) for one in self.here] + [ctypes.c_int64(value) for value in values]
+        arguments = [ctypes.c_uint64(memory.address) for memory in self.here] + [
+            ctypes.c_int64(value) for value in values
+        ]
         self.given = arguments
         self.arguments = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
         grid, group = [*program.launch.sizes(values), 1, 1][:3], program.launch.group
@@ -251,14 +255,14 @@ class BoundKernel:
         finally:
             if written:
                 self.cuda.synchronize()
-        for memory, place in written:
-            _copy(memory, place)
+        for memory, original in written:
+            _copy(memory, original)
         return True
 
     def bring(self) -> None:
         """Copies memory that the GPU cannot access to memory that it can."""
-        for memory, place, _ in self.copied:
-            _copy(place, memory)
+        for memory, original, _ in self.copied:
+            _copy(original, memory)
 
     def enqueue(self) -> None:
         """Puts the kernel into the queue, with the present values of its arguments."""

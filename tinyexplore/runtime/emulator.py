@@ -48,9 +48,9 @@ class Items:
     def name(self, number: int) -> str:
         """A work-item as text, by its indices in the program."""
         outer, inner = divmod(number, self.size)
-        names = [f"{'idx' if self.group is None else 'gidx'}{place}" for place in range(len(self.grid))]
+        names = [f"{'idx' if self.group is None else 'gidx'}{axis}" for axis in range(len(self.grid))]
         numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
-        names += [f"lidx{place}" for place in range(len(self.group or ()))]
+        names += [f"lidx{axis}" for axis in range(len(self.group or ()))]
         return ", ".join(f"{name}={value}" for name, value in zip(names, numbers))
 
 
@@ -69,30 +69,30 @@ class Watched:
         self.stored.clear()
         self.read.clear()
 
-    def __getitem__(self, place: int) -> Any:
+    def __getitem__(self, index: int) -> Any:
         item = self.items.now
-        by = self.stored.get(place, item)
+        by = self.stored.get(index, item)
         if by != item:
-            raise self.race(place, "reads", "stored", by)
-        if self.read.setdefault(place, item) != item:
-            self.read[place] = SEVERAL
-        return self.view[place]
+            raise self.race(index, "reads", "stored", by)
+        if self.read.setdefault(index, item) != item:
+            self.read[index] = SEVERAL
+        return self.view[index]
 
-    def __setitem__(self, place: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: Any) -> None:
         item = self.items.now
-        by = self.stored.setdefault(place, item)
+        by = self.stored.setdefault(index, item)
         if by != item:
-            raise self.race(place, "stores to", "stored to", by)
-        by = self.read.get(place, item)
+            raise self.race(index, "stores to", "stored to", by)
+        by = self.read.get(index, item)
         if by != item:
-            raise self.race(place, "stores to", "read", by)
-        self.view[place] = value
+            raise self.race(index, "stores to", "read", by)
+        self.view[index] = value
 
-    def race(self, place: int, does: str, has_done: str, by: int) -> RaceError:
+    def race(self, index: int, does: str, has_done: str, by: int) -> RaceError:
         """The error of an access by the running work-item that conflicts with an access by another one."""
         name = self.items.name
         other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
-        place_text = f"{self.name}[{place}]"
+        place_text = f"{self.name}[{index}]"
         return RaceError(
             f"kernel {self.items.kernel}: work-item {name(self.items.now)} {does} {place_text}, which {other} "
             f"{has_done}; no barrier is between the two"
@@ -116,13 +116,13 @@ class EmulatedGroups:
         """Runs every work-item, group by group."""
         grid, group = self.launch.sizes(values), self.launch.group
         items = Items(self.name, grid, group)
-        buffers = [Watched(view, f"data{place}", items) for place, view in enumerate(views)]
-        for number, place in enumerate(places_of(grid)):
+        buffers = [Watched(view, f"data{slot}", items) for slot, view in enumerate(views)]
+        for number, coordinates in enumerate(places_of(grid)):
             shared = [Watched(fresh(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(places_of(group or ())):
                 items.now = number * items.size + inner
-                index_values = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
+                index_values = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(coordinates)}
                 index_values |= {f"lidx{d}": step for d, step in enumerate(local)}
                 started = self.function(*buffers, *values, *shared, *[index_values[name] for name in self.specials])
                 if self.stops:
@@ -143,10 +143,10 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
         for number, stop in past_cores(items, warp, lanes).items():
             came_to.setdefault(stop, number)
     if len(came_to) > 1:
-        (one, first), (_, other) = sorted(came_to.items(), key=lambda came: came[0] is None)[:2]
+        (line, first), (_, other) = sorted(came_to.items(), key=lambda came: came[0] is None)[:2]
         does = "has ended" if None in came_to else "waits at another"
         raise DivergenceError(
-            f"kernel {items.kernel}: work-item {items.name(first)} waits at the barrier of line {one}, and work-item "
+            f"kernel {items.kernel}: work-item {items.name(first)} waits at the barrier of line {line}, and work-item "
             f"{items.name(other)} of its group {does}"
         )
     return {} if None in came_to else at_work
@@ -177,7 +177,7 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
                 f"kernel {items.kernel}: work-item {items.name(first)} gives {name} in line {line} what it holds, and "
                 f"{other}"
             )
-        a, b, c = ([stop[place] for stop in at_core.values()] for place in (2, 3, 4))
+        a, b, c = ([stop[part] for stop in at_core.values()] for part in (2, 3, 4))
         products = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
 
 
@@ -201,8 +201,8 @@ def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[in
 
 def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every index of a grid, first dimension fastest."""
-    for place in product(*map(range, reversed(sizes))):
-        yield place[::-1]
+    for coordinates in product(*map(range, reversed(sizes))):
+        yield coordinates[::-1]
 
 
 def _digits(number: int, sizes: Sequence[int]) -> Iterator[int]:

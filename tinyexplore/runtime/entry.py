@@ -159,7 +159,7 @@ class NativeEntry:
         form: type | None,
     ) -> None:
         kind, attribute = watched
-        offsets, inner = field_offsets(kind), [field_offsets(one) for one in (value_kind, Buffer, Memory)]
+        offsets, inner = field_offsets(kind), [field_offsets(structure) for structure in (value_kind, Buffer, Memory)]
         assert offsets is not None and None not in inner, "ask has_entries first"
         names = list(offsets)
         attribute = sys.intern(attribute)
@@ -182,7 +182,7 @@ class NativeEntry:
         record.written_count, record.written = len(self._written), _address(self._written)
         record.classes[:] = [pointer_to(value_kind), pointer_to(Buffer), pointer_to(Memory)]
         field_names = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
-        record.places[:] = [offset[name] for place, name in field_names if (offset := inner[place]) is not None]
+        record.places[:] = [offset[name] for number, name in field_names if (offset := inner[number]) is not None]
         self._slots, self._places = _slots_of(arguments)
         self._arguments = tuple(arguments)
         record.slots = ctypes.addressof(self._slots)
@@ -204,12 +204,12 @@ class NativeEntry:
         if options != self._options or not record.value:
             self._options = options
             record.value = pointer_to(value)
-            for place, content in enumerate(contents):
-                self._contents[place] = pointer_to(content)
+            for number, content in enumerate(contents):
+                self._contents[number] = pointer_to(content)
         before = list(self.held)  # freed at the end, since that may run any code, including calls of this function
         self.held[:] = expected
-        for place, one in enumerate(expected):
-            self._expected[place] = 0 if one is None else pointer_to(one)
+        for number, watched in enumerate(expected):
+            self._expected[number] = 0 if watched is None else pointer_to(watched)
         self.is_lent = True
         record.ready = 1
         del before
@@ -239,15 +239,15 @@ def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot]
     """The conditions on each argument in the layout of the machine code, and the tables of its positions, which must
     live as long."""
     tables = [
-        array("Q", [_address(table) + 8 * place for table, place in argument.tables] if argument else [0])
+        array("Q", [_address(table) + 8 * position for table, position in argument.tables] if argument else [0])
         for argument in arguments
     ]
     slots = (_Slot * max(1, len(arguments)))()
-    for slot, one, places in zip(slots, arguments, tables):
-        if one is not None:
-            slot.shape, slot.dtype = pointer_to(one.shape), pointer_to(one.dtype)
-            slot.device = pointer_to(one.device)
-            slot.mask = 63 if one.is_aligned else 0
+    for slot, argument, places in zip(slots, arguments, tables):
+        if argument is not None:
+            slot.shape, slot.dtype = pointer_to(argument.shape), pointer_to(argument.dtype)
+            slot.device = pointer_to(argument.device)
+            slot.mask = 63 if argument.is_aligned else 0
             slot.places, slot.places_at = len(places), _address(places)
     return slots, tables
 

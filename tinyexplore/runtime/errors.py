@@ -9,12 +9,12 @@ class CompileError(RuntimeError):
     """Raised if a compiler rejects a program: its message, and the line of the source."""
 
 
-def compile_error(compiler: str, words: str, source: str, place: str) -> CompileError:
+def compile_error(compiler: str, words: str, source: str, line_pattern: str) -> CompileError:
     """The error of a `compiler` with the message `words`, and the first source line that it names.
 
-    place: a regular expression whose only group is the number of this line in `words`.
+    line_pattern: a regular expression whose only group is the number of this line in `words`.
     """
-    match = re.search(place, words)
+    match = re.search(line_pattern, words)
     lines = source.splitlines()
     excerpt = ""
     if match is not None and 1 <= int(match[1]) <= len(lines):

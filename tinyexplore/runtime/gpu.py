@@ -66,7 +66,7 @@ def without_vectors(spec: ProgramSpec) -> ProgramSpec:
 
 def is_misaligned(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
     """Whether a program would load or store unaligned vectors."""
-    return any([addresses[place] % ALIGNMENT for place in spec.aligned])
+    return any([addresses[slot] % ALIGNMENT for slot in spec.aligned])
 
 
 def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:

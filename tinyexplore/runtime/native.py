@@ -105,14 +105,14 @@ class BoundProgram:
 
     def give_values(self, values: Sequence[int]) -> None:
         """Sets the values of the Variables, which are last in the table."""
-        for place, value in enumerate(values, len(self.pointers) - len(values)):
-            self.pointers[place] = value
+        for slot, value in enumerate(values, len(self.pointers) - len(values)):
+            self.pointers[slot] = value
 
     def divide(self, extent: int, parts: int) -> None:
         """Sets the extent of the THREAD axis, in the lists of calls that contain this one."""
-        for record, place in self.records:
-            record[place] = extent
-            record[place + 1] = max(1, min(parts, extent))
+        for record, offset in self.records:
+            record[offset] = extent
+            record[offset + 1] = max(1, min(parts, extent))
 
 
 def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequence[int]) -> None:

@@ -132,28 +132,28 @@ class OpenCLProgram:
         flags = cl.mem_flags
         kernel = cl.Kernel(self.built, self.spec.name)
         hosts: list[_Hosts] = []
-        for place, memory in enumerate(memories):
-            is_written = place in self.spec.writes
+        for slot, memory in enumerate(memories):
+            is_written = slot in self.spec.writes
             access = flags.READ_WRITE if is_written else flags.READ_ONLY
             if memory.nbytes == 0:
-                kernel.set_arg(place, None)
+                kernel.set_arg(slot, None)
             elif opencl.is_shared(memory):
-                kernel.set_arg(place, cl.SVM((ctypes.c_char * memory.nbytes).from_address(memory.address)))
+                kernel.set_arg(slot, cl.SVM((ctypes.c_char * memory.nbytes).from_address(memory.address)))
             else:
                 if opencl.shares_memory:
                     device_buffer = cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=memory.view())
                 else:
                     device_buffer = cl.Buffer(opencl.context, access, memory.nbytes)
-                kernel.set_arg(place, device_buffer)
+                kernel.set_arg(slot, device_buffer)
                 hosts.append(_Hosts(memory, device_buffer, is_written))
-        for place, value in enumerate(values, len(memories)):
-            kernel.set_arg(place, value.to_bytes(8, "little", signed=True))
+        for slot, value in enumerate(values, len(memories)):
+            kernel.set_arg(slot, value.to_bytes(8, "little", signed=True))
         grid, group = self.launch.sizes(values), self.launch.group
         if self.threaded is not None:
             grid = (self.shares(value_of(self.threaded.src[0], dict(zip(self.spec.variables, values)))),)
         scratch = [cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]) for nbytes in self.scratch_bytes]
-        for place, device_buffer in enumerate(scratch, len(memories) + len(values)):
-            kernel.set_arg(place, device_buffer)
+        for slot, device_buffer in enumerate(scratch, len(memories) + len(values)):
+            kernel.set_arg(slot, device_buffer)
         return _BoundOpenCL(self, kernel, grid, group, memories, hosts, scratch)
 
     @cached_property

@@ -103,11 +103,11 @@ class SanitizedProgram:
             done = subprocess.run([str(self.path)], input=b"".join(parts), capture_output=True, check=False)
             if done.returncode:
                 raise self.complaint(done.stderr.decode(errors="replace"), done.returncode)
-            place = 0
+            offset = 0
             for position, buffer in enumerate(buffers):
                 if position in self.spec.writes:
-                    buffer.copyin(done.stdout[place : place + buffer.nbytes])
-                place += buffer.nbytes
+                    buffer.copyin(done.stdout[offset : offset + buffer.nbytes])
+                offset += buffer.nbytes
 
         return run
 

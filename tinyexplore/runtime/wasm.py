@@ -87,11 +87,11 @@ class LinearMemory(HostAllocator):
         return freed
 
     def _map(self, size: int) -> Block:
-        for place, (address, free_bytes) in enumerate(self._free):
+        for number, (address, free_bytes) in enumerate(self._free):
             gap = self._gap(address, size)
             if free_bytes >= gap + size:
                 pieces = [(address, gap), (address + gap + size, free_bytes - gap - size)]
-                self._free[place : place + 1] = [piece for piece in pieces if piece[1]]
+                self._free[number : number + 1] = [piece for piece in pieces if piece[1]]
                 self._count += 1
                 return Block(self.start + address + gap, size, self)
         self._grow(size + HUGE_PAGE)
@@ -101,8 +101,8 @@ class LinearMemory(HostAllocator):
         """The offset after `address` at which a block begins, so that large blocks have different offsets in a page."""
         if size < MAPPED_FROM:
             return 0
-        place = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
-        return (place - address) % (LINES_IN_A_PAGE * ALIGNMENT)
+        offset = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
+        return (offset - address) % (LINES_IN_A_PAGE * ALIGNMENT)
 
     def _grow(self, size: int) -> None:
         """Adds pages: half of the present size if possible."""
@@ -230,24 +230,24 @@ class WASMProgram:
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         engine, allocator = self.engine, self.engine.allocator
-        foreign = [place for place, memory in enumerate(memories) if not allocator.holds(memory)]
-        own_memories = [allocator.allocate(x.nbytes) if place in foreign else x for place, x in enumerate(memories)]
+        foreign = [slot for slot, memory in enumerate(memories) if not allocator.holds(memory)]
+        own_memories = [allocator.allocate(x.nbytes) if slot in foreign else x for slot, x in enumerate(memories)]
         if self.scratch_bytes and self._scratch is None:
             self._scratch = allocator.allocate(self.scratch_bytes)
         after = [] if self._scratch is None else [self._scratch.address - allocator.start]
         arguments = [*(memory.address - allocator.start for memory in own_memories), *values, *after]
-        written = [place for place in foreign if place in self.spec.writes]
+        written = [slot for slot in foreign if slot in self.spec.writes]
         threaded = self.spec.thread_end is not None
         call = None if threaded else engine.quick_call(self.function, self.kinds, arguments)
 
         def run(start: int, stop: int) -> None:
             with engine.lock:
-                for place in foreign:
-                    _copy(own_memories[place], memories[place])
+                for slot in foreign:
+                    _copy(own_memories[slot], memories[slot])
                 if call is None or not call():
                     self.function(engine.store, *arguments, *((start, stop) if threaded else ()))
-                for place in written:
-                    _copy(memories[place], own_memories[place])
+                for slot in written:
+                    _copy(memories[slot], own_memories[slot])
 
         return run
 

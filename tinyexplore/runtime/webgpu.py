@@ -58,10 +58,12 @@ class WebGPU:
         # Mesa asks for the folder of a desktop's session, and complains on stderr where there is none
         with environment_default("XDG_RUNTIME_DIR", tempfile.gettempdir()):
             adapters = wgpu.gpu.enumerate_adapters_sync()
-        usable = [one for one in adapters if one.info["backend_type"] != "OpenGL"]
+        usable = [candidate for candidate in adapters if candidate.info["backend_type"] != "OpenGL"]
         if not usable:
             raise DeviceUnavailable(NO_DRIVER)
-        adapter = min(usable, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))
+        adapter = min(
+            usable, key=lambda candidate: [*KINDS, candidate.info["adapter_type"]].index(candidate.info["adapter_type"])
+        )
         self.name = str(adapter.info["device"])
         self.is_cpu = adapter.info["adapter_type"] == "CPU"
         self.version = f"wgpu {wgpu.__version__} {adapter.info['backend_type']} {adapter.info['description']}"
@@ -151,12 +153,10 @@ class WebGPUProgram:
         self.launch = Launch.of(spec.uops)
         self.types = [node.dtype for node in global_buffers(spec.uops)]
         device = webgpu.device
-        kinds = ["storage" if place in spec.writes else "read-only-storage" for place in range(len(self.types))]
+        kinds = ["storage" if slot in spec.writes else "read-only-storage" for slot in range(len(self.types))]
         kinds += ["uniform"] * len(variable_arguments(spec.uops))
         stage = webgpu.wgpu.ShaderStage.COMPUTE
-        entries = [
-            {"binding": place, "visibility": stage, "buffer": {"type": kind}} for place, kind in enumerate(kinds)
-        ]
+        entries = [{"binding": slot, "visibility": stage, "buffer": {"type": kind}} for slot, kind in enumerate(kinds)]
         self.layout = device.create_bind_group_layout(entries=entries)
         module = device.create_shader_module(code=spec.source)
         self.pipeline = device.create_compute_pipeline(
@@ -176,10 +176,10 @@ class WebGPUProgram:
     def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
         device_buffers: list[_There] = []
-        for place, (memory, kind) in enumerate(zip(memories, self.types)):
+        for slot, (memory, kind) in enumerate(zip(memories, self.types)):
             assert isinstance(kind, PtrDType)
             factor = WORD if kind.base is dtypes.bool else 1
-            how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if place in self.spec.writes else 0)
+            how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if slot in self.spec.writes else 0)
             device_buffers.append(_There(self.webgpu.new_buffer(memory.nbytes * factor, how), memory, factor))
         uniforms = []
         for value in values:
@@ -222,13 +222,13 @@ class _BoundWebGPU:
         device, usage = self.webgpu.device, self.webgpu.wgpu.BufferUsage
         memories = [*(device_buffer.memory for device_buffer in device_buffers), *uniforms]
         resources = [{"buffer": memory, "offset": 0, "size": memory.size} for memory in memories]
-        entries = [{"binding": place, "resource": resource} for place, resource in enumerate(resources)]
+        entries = [{"binding": slot, "resource": resource} for slot, resource in enumerate(resources)]
         self.group = device.create_bind_group(layout=program.layout, entries=entries)
         self.written = [
-            one for place, one in enumerate(device_buffers) if place in program.spec.writes and one.here.nbytes
+            buffer for slot, buffer in enumerate(device_buffers) if slot in program.spec.writes and buffer.here.nbytes
         ]
         # what comes back lies one behind the other, timestamps first, and waits are for all of it together
-        size = sum([one.memory.size for one in self.written], TICKS)
+        size = sum([buffer.memory.size for buffer in self.written], TICKS)
         self.back = device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
         self.marks: dict[str, Any] = {}
         if self.webgpu.nanoseconds:
@@ -239,9 +239,9 @@ class _BoundWebGPU:
 
     def run(self) -> None:
         device = self.webgpu.device
-        for one in self.there:
-            if one.here.nbytes:
-                device.queue.write_buffer(one.memory, 0, one.sent())
+        for buffer in self.there:
+            if buffer.here.nbytes:
+                device.queue.write_buffer(buffer.memory, 0, buffer.sent())
         encoder = device.create_command_encoder()
         work = encoder.begin_compute_pass(**self.marks)
         work.set_pipeline(self.program.pipeline)
@@ -251,10 +251,10 @@ class _BoundWebGPU:
         if self.marks:
             encoder.resolve_query_set(self.ticks, 0, 2, self.counted, 0)
             encoder.copy_buffer_to_buffer(self.counted, 0, self.back, 0, TICKS)
-        place = TICKS
-        for one in self.written:
-            encoder.copy_buffer_to_buffer(one.memory, 0, self.back, place, one.memory.size)
-            place += one.memory.size
+        offset = TICKS
+        for buffer in self.written:
+            encoder.copy_buffer_to_buffer(buffer.memory, 0, self.back, offset, buffer.memory.size)
+            offset += buffer.memory.size
         device.queue.submit([encoder.finish()])
         self.back.map_sync(self.webgpu.wgpu.MapMode.READ)
         try:
@@ -263,10 +263,10 @@ class _BoundWebGPU:
             self.back.unmap()
 
     def _receive(self, data: memoryview) -> None:
-        place = TICKS
-        for one in self.written:
-            one.received(data[place : place + one.here.nbytes * one.factor])
-            place += one.memory.size
+        offset = TICKS
+        for buffer in self.written:
+            buffer.received(data[offset : offset + buffer.here.nbytes * buffer.factor])
+            offset += buffer.memory.size
         if self.marks:
             began, ended = memoryview(bytes(data[:TICKS])).cast("Q")
             self.seconds = max(ended - began, 0) * self.webgpu.nanoseconds / 1e9

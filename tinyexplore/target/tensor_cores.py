@@ -55,7 +55,7 @@ class FragmentLayout:
 
         def number(bits: tuple[str, ...]) -> int:
             held = {"L": lane, "r": register}
-            return sum((held[bit[0]] >> int(bit[1:]) & 1) << place for place, bit in enumerate(bits))
+            return sum((held[bit[0]] >> int(bit[1:]) & 1) << exponent for exponent, bit in enumerate(bits))
 
         return number(self.rows), number(self.columns)
 

@@ -60,12 +60,12 @@ class Recorder:
     def about_to_run(self, exec_item: Any) -> None:
         """Called before `exec_item` runs, so that a recorder can read its inputs; records nothing."""
 
-    def record_when_gone(self, one: Any, event: Event) -> None:
-        """`event` is recorded when `one` is not referenced any more: by the next `record_gone`, or when the recording
-        ends.
+    def record_when_gone(self, watched: Any, event: Event) -> None:
+        """Records `event` once `watched` is no longer referenced: at the next `record_gone`, or at the end of the
+        recording.
 
         No Python runs when it goes: an interrupt that arrived then would be lost."""
-        watch = _FinalizedRef(one, self._gone.append)
+        watch = _FinalizedRef(watched, self._gone.append)
         watch.event = event
         self._watched.add(watch)
 

@@ -77,18 +77,18 @@ def kept_folders() -> Iterator[Path]:
     try:
         folder = cache_folder() / "downloads"
         make_private(folder.parent)
-        place, reason = folder.parent, why_not_private(folder.parent, or_of_root=True)
+        refused_folder, reason = folder.parent, why_not_private(folder.parent, or_of_root=True)
         if reason is None and folder.is_dir() and folder.parent.stat().st_mode & 0o011:  # others come as far as there
-            place, reason = folder, why_not_private(folder, or_of_root=True)
+            refused_folder, reason = folder, why_not_private(folder, or_of_root=True)
         if reason is None:
             yield folder
         else:
             warn_once(
-                f"Downloads are not kept in {place}: {reason}. Make it yours alone (chown, chmod go-w), or choose "
-                "another place (XDG_CACHE_HOME)."
+                f"Downloads are not cached in {refused_folder}: {reason}. Make the folder private (chown, chmod go-w), "
+                "or choose another folder (XDG_CACHE_HOME)."
             )
     except (OSError, RuntimeError, ValueError) as error:  # the last two: this user has no home, or a relative one
-        warn_once(f"Downloads are not kept after this process: {error}. Choose another place (XDG_CACHE_HOME).")
+        warn_once(f"Downloads are not cached after this process: {error}. Choose another folder (XDG_CACHE_HOME).")
     yield _temporary_folder(os.getpid())
 
 

@@ -54,16 +54,16 @@ def references(objects: Iterable[object]) -> tuple[int, ...]:
     return tuple(map(getrefcount if TRICKS else _many, objects))
 
 
-def _many(one: object) -> int:
+def _many(value: object) -> int:
     return MANY
 
 
 ASKING = references([object()])[0] if TRICKS else 0
 
 
-def referrers(one: object) -> list[Any]:
-    """The objects that refer to `one`, as far as they are known; none without tricks."""
-    return gc.get_referrers(one) if TRICKS else []
+def referrers(value: object) -> list[Any]:
+    """The objects that refer to `value`, as far as they are known; none without tricks."""
+    return gc.get_referrers(value) if TRICKS else []
 
 
 class Findable:
@@ -104,9 +104,9 @@ def has_addresses() -> bool:
     return not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
-def pointer_to(one: object) -> int:
+def pointer_to(value: object) -> int:
     """Where an object lies; the pointer is borrowed."""
-    return id(one)
+    return id(value)
 
 
 @cache

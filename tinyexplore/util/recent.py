@@ -41,7 +41,7 @@ class Recent(Generic[K, V]):
             while self.nbytes > most_bytes and len(self._kept) > 1:
                 gone.append(self._kept.popitem(last=False)[1])
                 self.nbytes -= gone[-1][1]
-        return [one for one, _ in gone]
+        return [removed for removed, _ in gone]
 
     def clear(self) -> None:
         """Forgets everything."""

@@ -290,7 +290,7 @@ def test_a_relative_home_is_not_used(
     with pytest.warns(RuntimeWarning, match=f"{variable}='{folder}' .*absolute"):
         assert cache.find("name") is None
     cache.keep("name", b"")  # without a second warning
-    with pytest.warns(RuntimeWarning, match="Downloads are not kept"):
+    with pytest.warns(RuntimeWarning, match="Downloads are not cached"):
         assert not next(kept_folders()).is_relative_to(tmp_path)
     with Context(CACHELEVEL=0):
         assert cache.find("name") is None

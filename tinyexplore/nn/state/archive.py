@@ -72,10 +72,10 @@ def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
 def _directory(raw: memoryview) -> tuple[int, int, int]:
     """The number of entries, the offset of the first, and the bytes of all."""
     begin = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
-    place = bytes(raw[begin:]).rfind(b"PK\x05\x06")
-    if place < 0 or begin + place + _END.size > len(raw):
+    offset = bytes(raw[begin:]).rfind(b"PK\x05\x06")
+    if offset < 0 or begin + offset + _END.size > len(raw):
         raise ArchiveError("its directory is missing")
-    end = begin + place
+    end = begin + offset
     _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end)
     if disk not in (0, 0xFFFF):
         raise ArchiveError("zip archives on several disks are not supported")

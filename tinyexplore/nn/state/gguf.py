@@ -133,7 +133,9 @@ def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, star
     count = prod(shape)
     quantised = QUANTISED.get(kind)
     if quantised is None and kind not in PLAIN:
-        supported = ", ".join([dtype.name for dtype in PLAIN.values()] + [one.name for one in QUANTISED.values()])
+        supported = ", ".join(
+            [dtype.name for dtype in PLAIN.values()] + [quantized.name for quantized in QUANTISED.values()]
+        )
         raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {supported}")
     size, block = (PLAIN[kind].itemsize, 1) if quantised is None else (quantised.nbytes, quantised.elements)
     if count % block or (count // block * size > file.nbytes - start):
@@ -157,7 +159,7 @@ class Quantisation:
 
 def _half(blocks: Tensor, at: int) -> Tensor:
     """The float16 at byte `at` of each block, as float32 (blocks, 1)."""
-    low, high = (blocks[:, place : place + 1].cast(dtypes.uint16) for place in (at, at + 1))
+    low, high = (blocks[:, column : column + 1].cast(dtypes.uint16) for column in (at, at + 1))
     return (low + high * 256).bitcast(dtypes.float16).cast(dtypes.float32)
 
 

@@ -119,10 +119,10 @@ class _Machine:
 
     def pop_to_mark(self) -> list[Any]:
         """Removes the last mark; returns the values above it."""
-        for place in range(len(self.stack) - 1, -1, -1):
-            if self.stack[place] is _MARK:
-                items = self.stack[place + 1 :]
-                del self.stack[place:]
+        for index in range(len(self.stack) - 1, -1, -1):
+            if self.stack[index] is _MARK:
+                items = self.stack[index + 1 :]
+                del self.stack[index:]
                 return items
         raise PickleError("the pickle is damaged (a mark is missing)")
 

@@ -63,7 +63,7 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
-    place = 0
+    offset = 0
     for name, tensor in tensors.items():
         if name == "__metadata__":
             raise ValueError("safe_save: no tensor can be called __metadata__, the format keeps that name for itself")
@@ -71,9 +71,9 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
         header[name] = {
             "dtype": _CODES[tensor.dtype],
             "shape": list(tensor.shape),
-            "data_offsets": [place, place + size],
+            "data_offsets": [offset, offset + size],
         }
-        place += size
+        offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if tensors:

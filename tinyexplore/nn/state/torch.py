@@ -274,14 +274,14 @@ def _load_zip(file: TensorFile) -> Any:
         raise file.error(_FORMAT, f"a zip archive with {len(pickles)} members called */data.pkl; need one")
     root = pickles[0].removesuffix("data.pkl")
 
-    def place(name: str) -> tuple[int, int]:
+    def extent_of(name: str) -> tuple[int, int]:
         member = members.get(root + name)
         if member is None:
             raise PickleError(f"{root + name:.80} is missing in the archive")
         return place_of(file.raw, member)
 
     def content(name: str) -> bytes:
-        start, end = place(name)
+        start, end = extent_of(name)
         if end - start > _MAX_PICKLE:
             raise PickleError(f"{root + name} has more than {_MAX_PICKLE} bytes, which no structure of tensors needs")
         return bytes(file.raw[start:end])
@@ -291,7 +291,7 @@ def _load_zip(file: TensorFile) -> Any:
 
     def storage(identity: Any) -> _Storage:
         dtype, key, count = _storage_id(identity)
-        start, end = place(f"data/{key}")
+        start, end = extent_of(f"data/{key}")
         if count * dtype.itemsize > end - start:
             raise PickleError(f"storage {key} has {end - start} bytes, too few for {count} of {dtype.name}")
         return _Storage(file, dtype, count, start)

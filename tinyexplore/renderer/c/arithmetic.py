@@ -279,9 +279,9 @@ class CArithmetic(TextWriter):
             return (f"({SCALAR[dtype]})({text})", SUM) if small else (text, LOOSE)
         name = self.divisor(op, dtype.scalar)
         if dtype.count > 1:
-            one = name
+            function = name
             name = f"{op.name.lower()}_{short(dtype)}"
-            call = f"{one}(x[i], y[i])"
+            call = f"{function}(x[i], y[i])"
             self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
         return f"{name}({left}, {right})", ATOM
 

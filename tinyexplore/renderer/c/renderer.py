@@ -61,7 +61,7 @@ class CWriter(CArithmetic):
         parameters += ["int64_t start", "int64_t stop"]
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE))
         slots = [f"buffers[{node.arg}]" for node in buffers]
-        slots += [f"(int64_t)buffers[{len(buffers) + place}]" for place in range(len(variables))]
+        slots += [f"(int64_t)buffers[{len(buffers) + number}]" for number in range(len(variables))]
         arguments = ", ".join([*slots, "start", "stop"])
         headers = ["math.h", "stdbool.h", "stdint.h"] + (["stdlib.h"] if self.to_free else []) + ["string.h"]
         return [
@@ -206,8 +206,8 @@ class CWriter(CArithmetic):
         buffer, position, _ = self.place(node.src[0])
         pointer = node.src[0].src[0].dtype
         assert isinstance(pointer, PtrDType)
-        place = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C has no pointers past the end
-        self.line(f"__builtin_prefetch((const void*)({place}), 0, {LOCALITY});")
+        address = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C has no pointers past the end
+        self.line(f"__builtin_prefetch((const void*)({address}), 0, {LOCALITY});")
 
     # *** vectors ***
 

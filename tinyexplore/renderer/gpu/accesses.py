@@ -51,7 +51,7 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
             lanes[node] = [UOp(Ops.DEFINE_ACC, lane.dtype, (lane,), next(numbers)) for lane in lanes[node.src[0]]]
             replaced.update(dict.fromkeys(lanes[node], node))
         elif node.op is Ops.ASSIGN and node.src[0] in preloaded:
-            parts = [UOp(Ops.ASSIGN, one.dtype, (one, new)) for one, new in zip(*map(lanes.__getitem__, node.src))]
+            parts = [UOp(Ops.ASSIGN, old.dtype, (old, new)) for old, new in zip(*map(lanes.__getitem__, node.src))]
             replaced.update(dict.fromkeys(parts, node))
         elif is_vector_access(node):
             lanes[node] = accesses_of(node, lanes, now, replaced)
@@ -75,17 +75,17 @@ def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], rep
     loads = []
     for lane in range(value.dtype.count):
         step = index_const(lane)
-        place = memory.index(idx + step if lane else idx, *valid)
-        needs = [step, place.src[1], place]
+        index = memory.index(idx + step if lane else idx, *valid)
+        needs = [step, index.src[1], index]
         if node.op is Ops.LOAD:
-            loads.append(UOp(Ops.LOAD, value.dtype.scalar, (place, *after)))
+            loads.append(UOp(Ops.LOAD, value.dtype.scalar, (index, *after)))
         else:
             lane_nodes = lanes.get(value)
             element = UOp(Ops.GEP, value.dtype.scalar, (now[value],), lane) if lane_nodes is None else lane_nodes[lane]
             needs.append(element)
-            loads.append(UOp(Ops.STORE, dtypes.void, (place, element, *after)))
-        for one in (*needs, loads[-1]):
-            replaced.setdefault(one, node)
+            loads.append(UOp(Ops.STORE, dtypes.void, (index, element, *after)))
+        for new_node in (*needs, loads[-1]):
+            replaced.setdefault(new_node, node)
     return loads
 
 

@@ -45,11 +45,13 @@ def _cuda(core: TensorCore) -> list[str]:
             lines.append(f"uint32_t {name}{number}{word}")
             inputs.append(f'"r"({name}{number})')
     letter = "r" if core.accumulator is dtypes.int32 else "f"
-    results = [f'"+{letter}"(c.of[{place}])' for place in range(core.c.registers)]
+    results = [f'"+{letter}"(c.of[{register}])' for register in range(core.c.registers)]
     in_c = range(core.c.registers)
     in_a = range(len(in_c), len(in_c) + sum("(a" in text for text in inputs))
     in_b = range(in_a.stop, len(in_c) + len(inputs))
-    operands = ", ".join("{" + ", ".join(f"%{place}" for place in places) + "}" for places in (in_c, in_a, in_b, in_c))
+    operands = ", ".join(
+        "{" + ", ".join(f"%{register}" for register in places) + "}" for places in (in_c, in_a, in_b, in_c)
+    )
     instruction = f'"{core.call} {operands};"'
     return [*lines, f"asm volatile({instruction}", f"  : {', '.join(results)} : {', '.join(inputs)});"]
 
@@ -65,9 +67,9 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
     texts = []
     for first in range(0, layout.registers, each):
         parts = []
-        for place in range(each):
-            part = f"{unsigned}{name}.of[{first + place}]"
-            parts.append(f"{part} << {place * core.factor.bits}" if place else part)
+        for number in range(each):
+            part = f"{unsigned}{name}.of[{first + number}]"
+            parts.append(f"{part} << {number * core.factor.bits}" if number else part)
         texts.append(f" = {' | '.join(parts)};")
     return texts
 
@@ -92,13 +94,13 @@ def _hip(core: TensorCore) -> list[str]:
 def _metal(core: TensorCore) -> list[str]:
     kind = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
     lines = [f"simdgroup_matrix<{kind}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
-    for place in range(core.a.registers):
+    for register in range(core.a.registers):
         for matrix, operand in (("x", "a"), ("y", "b")):
-            value = f"{operand}.of[{place}]" if kind == "float" else f"as_type<{kind}>({operand}.of[{place}])"
-            lines.append(f"{matrix}.thread_elements()[{place}] = {value};")
-        lines.append(f"z.thread_elements()[{place}] = c.of[{place}];")
+            value = f"{operand}.of[{register}]" if kind == "float" else f"as_type<{kind}>({operand}.of[{register}])"
+            lines.append(f"{matrix}.thread_elements()[{register}] = {value};")
+        lines.append(f"z.thread_elements()[{register}] = c.of[{register}];")
     lines.append(f"{core.call}(z, x, y, z);")
-    return [*lines, *(f"c.of[{place}] = z.thread_elements()[{place}];" for place in range(core.c.registers))]
+    return [*lines, *(f"c.of[{register}] = z.thread_elements()[{register}];" for register in range(core.c.registers))]
 
 
 __all__ = ["core_text", "held_text", "types_of"]

@@ -74,7 +74,7 @@ class GPURenderer:
 def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """The same program in each other GPU language that has all its dtypes and functions."""
     programs = []
-    for gpu in {one.language: one for one in GPUS.values()}.values():
+    for gpu in {target.language: target for target in GPUS.values()}.values():
         if any(node.op is Ops.WMMA for node in spec.uops):
             continue  # tensor cores differ between languages
         if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
@@ -207,9 +207,9 @@ class GPUWriter(CWriter):
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
         space = f"{self.dialect.shared} " if is_shared(node) else ""
-        place = f"{self.name(node, str(node.arg))}[{node.dtype.size}]"
+        declarator = f"{self.name(node, str(node.arg))}[{node.dtype.size}]"
         aligned = f" __attribute__((aligned({ALIGNMENT})))" if node in self.in_vectors else ""
-        self.line(f"{space}{memory_name(node.dtype.base)} {place}{aligned};")
+        self.line(f"{space}{memory_name(node.dtype.base)} {declarator}{aligned};")
 
     def conversion(self, name: str) -> str:
         text = self.dialect.conversions.get(name, CONVERSIONS[name])
@@ -233,12 +233,12 @@ class GPUWriter(CWriter):
         if dtype.count == 1:
             super().load(node)
             return
-        place, valid = self.vector_at(index, dtype, "const ")
+        element, valid = self.vector_at(index, dtype, "const ")
         if valid is None:
-            self.declare(node, place)
+            self.declare(node, element)
             return
         self.declare(node, self.splat("0", dtype))
-        self.line(f"if ({self.operand(valid)}) {self.operand(node)} = {place};")
+        self.line(f"if ({self.operand(valid)}) {self.operand(node)} = {element};")
 
     def store(self, node: UOp) -> None:
         index, value = node.src[:2]
@@ -247,9 +247,9 @@ class GPUWriter(CWriter):
         if dtype.count == 1:
             super().store(node)
             return
-        place, valid = self.vector_at(index, dtype)
+        element, valid = self.vector_at(index, dtype)
         condition = "" if valid is None else f"if ({self.operand(valid)}) "
-        self.line(f"{condition}{place} = {self.operand(value)};")
+        self.line(f"{condition}{element} = {self.operand(value)};")
 
     def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
         """A vector at its address in memory, and the condition of the access."""

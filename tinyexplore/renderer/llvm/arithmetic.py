@@ -240,8 +240,8 @@ class InstructionWriter:
         scalar = register_type(dtype.scalar)
         values = ", ".join([f"{scalar} {literal(value, dtype.scalar)}" for value in node.arg])
         name = f"llvm.x86.avx512.permvar.{'s' if dtype.scalar is dtypes.float32 else 'd'}f.{REGISTER_BITS}"
-        place = (register_type(places), self.lanes(index, source, count))
-        return self.lanes(self.call(kind, name, (kind, f"<{values}>"), place, hint="table"), wide, dtype.count)
+        position = (register_type(places), self.lanes(index, source, count))
+        return self.lanes(self.call(kind, name, (kind, f"<{values}>"), position, hint="table"), wide, dtype.count)
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:
         """The first `count` lanes of a vector; further lanes are undefined."""

@@ -22,15 +22,15 @@ def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: S
     if core.language == "hip":
         return _intrinsic(writer, core, kinds, values)
     result = register_type(core.accumulator)
-    words = [word for place in (0, 1) for word in _words(writer.value, core, kinds[place], values[place])]
+    words = [word for operand in (0, 1) for word in _words(writer.value, core, kinds[operand], values[operand])]
     count = core.c.registers
-    parts = [writer.value(f"extractelement {kinds[2]} {values[2]}, i64 {place}", "c") for place in range(count)]
+    parts = [writer.value(f"extractelement {kinds[2]} {values[2]}, i64 {element}", "c") for element in range(count)]
     letter = "r" if core.accumulator is dtypes.int32 else "f"
     a = len(_words_of(core, core.a.registers))
     groups = (range(count), range(count, count + a), range(count + a, count + len(words)))
-    lists = [", ".join(f"${place}" for place in group) for group in groups]
-    lists.append(", ".join(f"${count + len(words) + place}" for place in range(count)))
-    text = f"{core.call} {', '.join(f'{{{one}}}' for one in lists)};"
+    lists = [", ".join(f"${register}" for register in group) for group in groups]
+    lists.append(", ".join(f"${count + len(words) + number}" for number in range(count)))
+    text = f"{core.call} {', '.join(f'{{{registers}}}' for registers in lists)};"
     constraints = ",".join([f"={letter}"] * count + ["r"] * len(words) + [letter] * count)
     operands = ", ".join([f"i32 {word}" for word in words] + [f"{result} {part}" for part in parts])
     struct = f"{{ {', '.join([result] * count)} }}"
@@ -38,9 +38,9 @@ def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: S
         f'call {struct} asm sideeffect "{text}", "{constraints}"({operands}) convergent', "mma"
     )
     vector = "poison"
-    for place in range(count):
-        part = writer.value(f"extractvalue {struct} {result_struct}, {place}", "d")
-        vector = writer.value(f"insertelement {kinds[2]} {vector}, {result} {part}, i64 {place}", "held")
+    for element in range(count):
+        part = writer.value(f"extractvalue {struct} {result_struct}, {element}", "d")
+        vector = writer.value(f"insertelement {kinds[2]} {vector}, {result} {part}, i64 {element}", "held")
     return vector
 
 
@@ -53,12 +53,12 @@ def _words(value: Value, core: TensorCore, kind: str, kind_of_value: str) -> lis
     """A factor as words; a float of fewer bits is rounded first."""
     count = int(kind[1:].partition(" ")[0])
     if core.mantissa:
-        parts = [value(f"extractelement {kind} {kind_of_value}, i64 {place}", "part") for place in range(count)]
+        parts = [value(f"extractelement {kind} {kind_of_value}, i64 {element}", "part") for element in range(count)]
         rounding = 'call i32 asm "cvt.rna.tf32.f32 $0, $1;", "=r,f"'
         return [value(f"{rounding}(float {part})", "tf32") for part in parts]
     words = _words_of(core, count)
     packed = value(f"bitcast {kind} {kind_of_value} to <{len(words)} x i32>", "words")
-    return [value(f"extractelement <{len(words)} x i32> {packed}, i64 {place}", "word") for place in words]
+    return [value(f"extractelement <{len(words)} x i32> {packed}, i64 {element}", "word") for element in words]
 
 
 def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str], values: Sequence[str]) -> str:

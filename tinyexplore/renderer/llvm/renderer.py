@@ -128,7 +128,7 @@ class FunctionWriter(InstructionWriter):
         lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *every))]
         lines.append(SourceLine("entry:", ()))
         if is_final:
-            lines += [line for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
+            lines += [line for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
         lines += [*self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
         if is_final:
@@ -188,11 +188,11 @@ class FunctionWriter(InstructionWriter):
             declarations.append(f"ptr noalias align {align} {self.names[node]}")
         return declarations + [f"i64 {self.names[node]}" for node in variables]
 
-    def unpacked(self, place: int, node: UOp) -> list[SourceLine]:
+    def unpacked(self, number: int, node: UOp) -> list[SourceLine]:
         """The address of a buffer, or an integer, from the argument array of `@name_entry`."""
         kind = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
-        slot = f"  %slot{place} = getelementptr inbounds ptr, ptr %buffers, i64 {place}"
-        loaded = f"  {self.names[node]} = load {kind}, ptr %slot{place}, align 8"
+        slot = f"  %slot{number} = getelementptr inbounds ptr, ptr %buffers, i64 {number}"
+        loaded = f"  {self.names[node]} = load {kind}, ptr %slot{number}, align 8"
         return [SourceLine(slot, (node,)), SourceLine(loaded, (node,))]
 
     def entry_function(
@@ -204,7 +204,7 @@ class FunctionWriter(InstructionWriter):
         function takes it half a millisecond: there, `@name` unpacks them itself, and `@name_entry` is another name.
         """
         texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
-        texts += [line.text for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
+        texts += [line.text for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
         forwarded = [f"{text.split()[0]} {text.split()[-1]}" for text in parameters]
         call = ", ".join([*forwarded, "i64 %start", "i64 %stop"])
         texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
@@ -349,14 +349,14 @@ class FunctionWriter(InstructionWriter):
         self.has_branches = True
         before = self.block
         condition = self.operand(valid)
-        place = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %load.at{place}, label %load.done{place}")
-        self.label(f"load.at{place}")
+        line_number = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %load.at{line_number}, label %load.done{line_number}")
+        self.label(f"load.at{line_number}")
         loaded = self.value(plain, "load")
-        self.raw(f"  br label %load.done{place}")
-        self.label(f"load.done{place}")
+        self.raw(f"  br label %load.done{line_number}")
+        self.label(f"load.done{line_number}")
         zero = "zeroinitializer"
-        merged = self.value(f"phi {kind} [ {loaded}, %load.at{place} ], [ {zero}, %{before} ]", "load")
+        merged = self.value(f"phi {kind} [ {loaded}, %load.at{line_number} ], [ {zero}, %{before} ]", "load")
         return self.from_memory(merged, dtype)
 
     def alignment(self, dtype: DType) -> int:
@@ -412,12 +412,12 @@ class FunctionWriter(InstructionWriter):
             self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
             return
         self.has_branches = True
-        place = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %store.at{place}, label %store.done{place}")
-        self.label(f"store.at{place}")
+        line_number = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %store.at{line_number}, label %store.done{line_number}")
+        self.label(f"store.at{line_number}")
         self.raw(plain)
-        self.raw(f"  br label %store.done{place}")
-        self.label(f"store.done{place}")
+        self.raw(f"  br label %store.done{line_number}")
+        self.label(f"store.done{line_number}")
 
     def prefetch(self, node: UOp) -> None:
         index = node.src[0]
@@ -473,10 +473,10 @@ class FunctionWriter(InstructionWriter):
         self.label(f"{name}.done")
         before, count, merged = self.before[opened]
         self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
-        for acc, (register, place) in merged.items():
-            open_line = self.lines[place]
+        for acc, (register, line_number) in merged.items():
+            open_line = self.lines[line_number]
             phi = f"phi {register_type(acc.dtype)} [ {register}, %{before} ], [ {self.names[acc]}, %{last} ]"
-            self.lines[place] = SourceLine(f"  {open_line.text} = {phi}", open_line.uops)
+            self.lines[line_number] = SourceLine(f"  {open_line.text} = {phi}", open_line.uops)
             if not runs_always(opened):
                 self.names[acc] = self.value(phi, "after")
 
@@ -516,7 +516,7 @@ class FunctionWriter(InstructionWriter):
                 lane_indices = [
                     width + lane.arg if which == last else i for i, (lane, which) in enumerate(zip(node.src, number))
                 ]
-                places = [place if which <= last else None for place, which in zip(lane_indices, number)]
+                places = [lane if which <= last else None for lane, which in zip(lane_indices, number)]
             result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), places)
         return result
 
@@ -553,12 +553,12 @@ class FunctionWriter(InstructionWriter):
         group = [self.fenced(row, dtype.scalar.vec(size)) for row in group]
         for step in [1 << number for number in range(width.bit_length() - 1)]:
             chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
-            low = [place + i for chunk in chunks for place in (chunk, size + chunk) for i in range(step)]
-            low_mask, high_mask = mask_of(low), mask_of([place + width // 2 for place in low])
+            low = [start + i for chunk in chunks for start in (chunk, size + chunk) for i in range(step)]
+            low_mask, high_mask = mask_of(low), mask_of([lane + width // 2 for lane in low])
             for i in [i for i in range(width) if not i & step]:
-                one, other = group[i], group[i + step]
-                group[i] = self.shuffled_by(whole, one, other, low_mask)
-                group[i + step] = self.shuffled_by(whole, one, other, high_mask)
+                first, other = group[i], group[i + step]
+                group[i] = self.shuffled_by(whole, first, other, low_mask)
+                group[i + step] = self.shuffled_by(whole, first, other, high_mask)
         return [group[int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)] for i in range(width)]
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:
@@ -655,7 +655,7 @@ class FunctionWriter(InstructionWriter):
 
 def mask_of(places: Sequence[int | None]) -> str:
     """The lane mask of a shuffle."""
-    lanes = ", ".join(["i32 poison" if place is None else f"i32 {place}" for place in places])
+    lanes = ", ".join(["i32 poison" if lane is None else f"i32 {lane}" for lane in places])
     return f"<{len(places)} x i32> <{lanes}>"
 
 

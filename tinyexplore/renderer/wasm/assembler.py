@@ -60,17 +60,17 @@ def assemble(text: str) -> bytes:
     if module[:1] != ["module"]:
         raise _error("a module is expected", module)
     functions = [_Function(form) for form in module[1:] if form[0] == "func"]
-    numbers = {function.name: place for place, function in enumerate(functions)}
+    numbers = {function.name: number for number, function in enumerate(functions)}
     types: dict[bytes, int] = {}
     places = [types.setdefault(function.signature, len(types)) for function in functions]
     exports = [
-        _string(function.exported) + b"\0" + leb(place)
-        for place, function in enumerate(functions)
+        _string(function.exported) + b"\0" + leb(number)
+        for number, function in enumerate(functions)
         if function.exported is not None
     ]
     imports = [_memory(form) for form in module[1:] if form[0] == "memory"]
     constants = [_constant(form) for form in module[1:] if form[0] == "global"]
-    exports[:0] = [_string(name) + b"\3" + leb(place) for place, (name, _) in enumerate(constants)]
+    exports[:0] = [_string(name) + b"\3" + leb(number) for number, (name, _) in enumerate(constants)]
     unknown = [form for form in module[1:] if form[0] not in ("func", "memory", "global")]
     if unknown:
         raise _error(f"a module has no {unknown[0][0]!r} here", unknown[0])
@@ -79,7 +79,7 @@ def assemble(text: str) -> bytes:
         [
             _section(_TYPES, list(types)),
             _section(_IMPORTS, imports),
-            _section(_FUNCTIONS, [leb(place) for place in places]),
+            _section(_FUNCTIONS, [leb(number) for number in places]),
             _section(_GLOBALS, [content for _, content in constants]),
             _section(_EXPORTS, exports),
             _section(_CODE, bodies),

@@ -157,8 +157,8 @@ class Casts(ABC):
         if dtypes.is_bool(source):
             if target.scalar in BITS_ONLY:
                 return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
-            mask, one = self.resized(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
-            return Value(tuple(f"(v128.and {part} {one})" for part in mask.parts), mask.lane)
+            mask, ones = self.resized(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
+            return Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), mask.lane)
         if source.scalar in BITS_ONLY:
             words = self.resized(value, 4, count, signed=False)
             parts = tuple(self.from_bits(source, part) for part in words.parts)
@@ -258,14 +258,14 @@ class Casts(ABC):
     def lane(self, value: Value, number: int, dtype: DType) -> str:
         """The scalar in a lane."""
         per = REGISTER_BYTES // value.lane
-        part, place = value.parts[number // per], number % per
+        part, lane = value.parts[number // per], number % per
         if dtypes.is_bool(dtype):
-            text = f"({int_shape(value.lane)}.extract_lane{'_u' if value.lane < 4 else ''} {place} {part})"
+            text = f"({int_shape(value.lane)}.extract_lane{'_u' if value.lane < 4 else ''} {lane} {part})"
             if value.lane == 8:
                 text = f"(i32.wrap_i64 {text})"
             return f"(i32.and {text} (i32.const 1))"
         letter = f"_{sign(dtype)}" if dtype.itemsize < 4 else ""
-        return f"({shape(dtype)}.extract_lane{letter} {place} {part})"
+        return f"({shape(dtype)}.extract_lane{letter} {lane} {part})"
 
     def put_together(self, lanes: list[str], dtype: DType) -> Value:
         """A vector from the texts of scalars; bools are 0 or 1."""
@@ -283,8 +283,8 @@ class Casts(ABC):
                 continue
             text = f"({kind}.splat {some[0]})"
             if set(some) != {some[0]}:
-                for place, one in enumerate(some[1:], 1):
-                    text = f"({kind}.replace_lane {place} {text} {one})"
+                for lane_number, element in enumerate(some[1:], 1):
+                    text = f"({kind}.replace_lane {lane_number} {text} {element})"
             parts.append(text)
         return Value(tuple(parts), lane)
 

@@ -114,10 +114,10 @@ class Accesses(Casts):
             bits = self.mask_bits(valid)
             self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {whole}) (else")
             for lane in range(dtype.count):
-                part, place = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
+                part, lane_of_part = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
                 at = offset + lane * lane_bytes(dtype)
                 name = f"v128.load{8 * lane_bytes(dtype)}_lane"
-                text = f"({name}{_offset(at)} {place} {address} {parts[part]})"
+                text = f"({name}{_offset(at)} {lane_of_part} {address} {parts[part]})"
                 self.line(f"  (if {_bit(bits, lane)} (then (local.set {names[part]} {text})))")
             self.line("))")
         self.define(node, self.loaded(Value(parts, lane_bytes(dtype)), dtype))
@@ -171,9 +171,9 @@ class Accesses(Casts):
             bits = self.mask_bits(valid)
             self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {' '.join(texts)}) (else")
             for number in range(dtype.count):
-                which, place = divmod(number, REGISTER_BYTES // lane)
+                which, lane_of_part = divmod(number, REGISTER_BYTES // lane)
                 name = f"v128.store{8 * lane}_lane{_offset(offset + number * lane)}"
-                text = f"({name} {place} {address} {stored[which]})"
+                text = f"({name} {lane_of_part} {address} {stored[which]})"
                 self.line(f"  (if {_bit(bits, number)} (then {text}))")
             self.line("))")
 
@@ -181,9 +181,9 @@ class Accesses(Casts):
         """The registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
             return self.held(self.operand(value)).parts
-        one = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
+        ones = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
         mask = self.mask(value, 1)
-        return self.held(Value(tuple(f"(v128.and {part} {one})" for part in mask.parts), 1)).parts
+        return self.held(Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), 1)).parts
 
     def mask_bits(self, valid: UOp) -> str:
         """The lanes of a vector of bools as bits of an i32."""

@@ -224,8 +224,8 @@ class _WasmWriter(WasmArithmetic, Accesses):
         return self.mask(node, 1) if dtypes.is_bool(node.dtype) else self.operand(node)
 
     def assign(self, node: UOp) -> None:
-        for place, part in zip(self.values[node.src[0]].parts, self.whole(node.src[1]).parts):
-            self.line(f"(local.set {_name_in(place)} {part})")
+        for register, part in zip(self.values[node.src[0]].parts, self.whole(node.src[1]).parts):
+            self.line(f"(local.set {_name_in(register)} {part})")
         self.values[node] = self.values[node.src[0]]
 
     def open_loop(self, node: UOp) -> None:
@@ -286,8 +286,8 @@ class _WasmWriter(WasmArithmetic, Accesses):
             return
         kind = scalar_type(dtype.scalar)
         if all(src is node.src[0] for src in node.src):
-            one = self.put_together([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
-            self.define(node, Value(one, lane_bytes(dtype)))
+            parts = self.put_together([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
+            self.define(node, Value(parts, lane_bytes(dtype)))
             again = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
             self.values[node] = Value(again, lane_bytes(dtype))
             return
