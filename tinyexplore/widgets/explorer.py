@@ -110,9 +110,9 @@ class ExplorerWidget(PicturedWidget):
         """Select nodes, given by id or as objects with an `id` (the nodes of a trace)."""
         self.selected = [node if isinstance(node, int) else node.id for node in nodes]
 
-    def go(self, **place: Any) -> None:
+    def go(self, **changes: Any) -> None:
         """Move the reader: `widget.go(stage=4, step=12)`."""
-        self.cursor = {**self.cursor, **place}
+        self.cursor = {**self.cursor, **changes}
 
     def close(self) -> None:
         """Remove the view from the page, and free the trace and the model of its layout."""

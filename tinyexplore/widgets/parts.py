@@ -38,14 +38,14 @@ class PartWidget(PicturedWidget):
     def __init__(
         self, explorer: ExplorerWidget, *, static: str | Callable[[], str] = "", pinned: dict[str, Any] | None = None
     ) -> None:
-        place = {**explorer.cursor, **(pinned or {})}
+        cursor = {**explorer.cursor, **(pinned or {})}
         super().__init__(
             static=static,
             explorer=explorer,
             pinned=pinned or {},
             selected=explorer.selected,
-            stage=place.get("stage"),
-            step=place.get("step", 0),
+            stage=cursor.get("stage"),
+            step=cursor.get("step", 0),
             layout={"flex": "1 1 0", "min_width": "0", "width": "auto"},  # in an HBox, views share the width
         )
         explorer._parts.append(self)
@@ -113,10 +113,10 @@ class GraphWidget(PartWidget):
         super().__init__(explorer, **options)
         self._at = at
 
-    def _graph_at(self, *place: Any) -> GraphWidget:
+    def _graph_at(self, *position: Any) -> GraphWidget:
         if self._at is None:
             raise AttributeError("this graph is pinned to one place; use view.graph, which is not")
-        return self._at(*place)
+        return self._at(*position)
 
     @property
     def lazy(self) -> GraphWidget:
@@ -146,19 +146,19 @@ class CodeWidget(PartWidget):
         explorer: ExplorerWidget,
         *,
         pane: str = "",
-        one: Callable[[str], CodeWidget] | None = None,
+        single: Callable[[str], CodeWidget] | None = None,
         **options: Any,
     ) -> None:
         """`pane`: the only pane to show, of "a" (Python, UOps), "b" (source) and "c" (machine code)."""
         super().__init__(explorer, **options)
         self.pane = pane
-        self._one = one
+        self._single = single
 
     def only(self, language: str) -> CodeWidget:
         """One listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
-        if self._one is None:
+        if self._single is None:
             raise AttributeError("this widget shows one listing; use view.code, which shows all")
-        return self._one(language)
+        return self._single(language)
 
 
 def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:

@@ -98,7 +98,7 @@ class Parts:
         """All listings."""
         from tinyexplore.widgets import CodeWidget
 
-        make = partial(CodeWidget, self._explorer, one=self._listing, static=self._picture(listing_svg))
+        make = partial(CodeWidget, self._explorer, single=self._listing, static=self._picture(listing_svg))
         return self._once("code", make)
 
     def _listing(self, language: str) -> CodeWidget:

@@ -434,7 +434,7 @@ class Builder(Tables):
                     self.node(event.lazybuffer),
                     event.decision,
                     reason,
-                    tuple([compared_row(one) for one in event.compared]),
+                    tuple([compared_row(value) for value in event.compared]),
                     event.legality_error,
                 )
             )

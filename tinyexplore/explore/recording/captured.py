@@ -62,7 +62,7 @@ def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
 
 def read_buffers(uops: Sequence[UOp]) -> set[int]:
     """The positions of the buffers that a program loads from."""
-    order = {node: place for place, node in enumerate(global_buffers(uops))}
+    order = {node: number for number, node in enumerate(global_buffers(uops))}
     loads = [node.src[0].src[0] for node in uops if node.op is Ops.LOAD]
     return {order[base] for base in loads if base in order}
 

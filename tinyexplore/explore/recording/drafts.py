@@ -67,10 +67,10 @@ def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
 
 def quantile(values: Sequence[float], part: float) -> float:
     """The value below which `part` of sorted `values` lie, interpolated."""
-    place = part * (len(values) - 1)
-    low = int(place)
+    position = part * (len(values) - 1)
+    low = int(position)
     high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (place - low)
+    return values[low] + (values[high] - values[low]) * (position - low)
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class KernelDraft:
     def written(self) -> tuple[Any, ...]:
         """The buffers that it stores to: of a copy, the first."""
         places = {0} if self.spec is None else self.spec.writes
-        return tuple(buffer for place, buffer in enumerate(self.buffers) if place in places)
+        return tuple(buffer for number, buffer in enumerate(self.buffers) if number in places)
 
     # *** freezing ***
 

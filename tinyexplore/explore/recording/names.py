@@ -86,7 +86,7 @@ def parts(name: str, value: Any) -> list[tuple[str, Any]]:
         return [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int, bool)]
     if issubclass(kind, (list, tuple)):
         items_of = list.__getitem__ if issubclass(kind, list) else tuple.__getitem__
-        return [(f"{name}[{place}]", item) for place, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
+        return [(f"{name}[{number}]", item) for number, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
     attributes = attributes_of(value)
     return [(f"{name}.{key}", item) for key, item in _first_items(attributes) if type(key) is str and key[:1] != "_"]
 

@@ -94,8 +94,8 @@ class CapturedGraph:
                 return f"node {row.node} writes to places that values say, and these are not kept"
         return ""
 
-    def _depends_on_values(self, place: int) -> bool:
-        stack, seen = [place], {place}
+    def _depends_on_values(self, number: int) -> bool:
+        stack, seen = [number], {number}
         while stack:
             row = self.rows[stack.pop()]
             if row.memory is not None:
@@ -115,20 +115,20 @@ class CapturedGraph:
             if memory is not None:
                 buffer = buffers.get(memory.key) or Buffer(memory.device, memory.size, memory.dtype)
                 buffers[memory.key] = buffer
-            src = tuple([nodes[place] for place in row.src])
+            src = tuple([nodes[number] for number in row.src])
             node = LazyBuffer(row.op, row.dtype, row.shape, src, row.arg, row.device, buffer)
             node.calls = row.calls
             nodes.append(node)
 
         def those(places: frozenset[int]) -> frozenset[LazyBuffer]:
-            return frozenset([nodes[place] for place in places])
+            return frozenset([nodes[number] for number in places])
 
         writes = NO_WRITES
         if self.why:
-            why = {nodes[place]: text for place, text in self.why.items()}
+            why = {nodes[number]: text for number, text in self.why.items()}
             writes = Writes(those(self.in_place), why, those(self.first), those(self.apart))
         numbers = {node: row.node for node, row in zip(nodes, self.rows)}
-        return RebuiltGraph(tuple([nodes[place] for place in self.outputs]), writes, tuple(buffers.values()), numbers)
+        return RebuiltGraph(tuple([nodes[number] for number in self.outputs]), writes, tuple(buffers.values()), numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +156,14 @@ class RebuiltGraph:
 
 def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
     """The stored form of a graph when its trace is built. numbers: those of LazyBuffers in the trace."""
-    place = {node: number for number, node in enumerate(scheduled.order)}
+    number_of = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
         NodeRow(
             numbers[node],
             node.op,
             node.dtype,
             node.shape,
-            tuple([place[source] for source in sources]),
+            tuple([number_of[source] for source in sources]),
             node.arg,
             node.device,
             None if facts is None else NodeMemory(*facts),
@@ -174,13 +174,13 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGrap
     writes = scheduled.writes
 
     def places(nodes: frozenset[LazyBuffer]) -> frozenset[int]:
-        return frozenset([place[node] for node in nodes])
+        return frozenset([number_of[node] for node in nodes])
 
     return CapturedGraph(
         rows,
-        tuple([place[node] for node in scheduled.outputs]),
+        tuple([number_of[node] for node in scheduled.outputs]),
         places(writes.in_place),
-        {place[node]: why for node, why in writes.why.items()},
+        {number_of[node]: why for node, why in writes.why.items()},
         places(writes.first),
         places(writes.apart),
     )
@@ -190,7 +190,7 @@ def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
     """The graphs of a capture, by the stage that scheduled each."""
-    return {stage: kept_graph(one, numbers) for stage, one in zip(stages, schedules, strict=True)}
+    return {stage: kept_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
 
 
 __all__ = ["CapturedGraph", "RebuiltGraph", "NodeMemory", "NodeRow", "captured_graphs"]

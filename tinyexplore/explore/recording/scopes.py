@@ -95,10 +95,10 @@ class Scopes:
         is_known_method = self.is_method.get(key)
         if is_known_method is None:
             is_known_method = self.is_method[key] = any(
-                one is code
+                candidate is code
                 for base in classes_of(kind)
                 for attribute in list(namespace_of(base).values())
-                for one in _codes_in(attribute)
+                for candidate in _codes_in(attribute)
             )
             self.looked_at.append(kind)  # held, so that no other class gets its address
         return is_known_method or any(_code_of(attribute) is code for attribute in attributes_of(value).values())

@@ -34,10 +34,10 @@ class Spans:
         if id(code) not in self._positions:
             self._positions[id(code)] = (code, list(code.co_positions()))
         positions = self._positions[id(code)][1]
-        place = frame.instruction // 2  # an instruction is a word of two bytes
-        if place >= len(positions):
+        word = frame.instruction // 2  # an instruction is a word of two bytes
+        if word >= len(positions):
             return None
-        line, end_line, column, end_column = positions[place]
+        line, end_line, column, end_column = positions[word]
         if line is None or end_line is None or column is None or end_column is None:
             return None
         if frame.file not in self._files:

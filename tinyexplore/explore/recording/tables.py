@@ -139,14 +139,14 @@ class Tables:
     def frame(self, frame: UserFrame | None) -> int | None:
         if frame is None:
             return None
-        place = (frame.file, frame.line, frame.function, id(frame.code), frame.instruction)
-        number = self.frame_places.get(place)
+        frame_key = (frame.file, frame.line, frame.function, id(frame.code), frame.instruction)
+        number = self.frame_places.get(frame_key)
         if number is None:
             function = "" if frame.function == "<module>" else frame.function
             span = self.spans.of(frame)
             key = (self.source(frame.file), frame.line, function, span)
             number = self.frame_ids.setdefault(key, len(self.frames))
-            self.frame_places[place] = number
+            self.frame_places[frame_key] = number
             if number == len(self.frames):
                 self.frames.append(Frame(number, *key))
         return number

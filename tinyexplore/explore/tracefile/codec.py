@@ -230,11 +230,11 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
 
 def _each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[Any, ...]:
     decoded = []
-    for place, (decode, value) in enumerate(zip(decoders, values, strict=True)):
+    for number, (decode, value) in enumerate(zip(decoders, values, strict=True)):
         try:
             decoded.append(decode(value))
         except TraceFormatError as error:
-            raise within(f"[{place}]", error) from None
+            raise within(f"[{number}]", error) from None
     return tuple(decoded)
 
 

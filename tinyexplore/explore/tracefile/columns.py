@@ -329,13 +329,13 @@ def _sums(values: Sequence[Any]) -> list[Any]:
 
 
 def _distances(values: Sequence[Sequence[int]]) -> list[list[int]]:
-    return [[place - value for value in items] for place, items in enumerate(values)]
+    return [[number - value for value in items] for number, items in enumerate(values)]
 
 
 def _ids(values: Sequence[Any]) -> list[Any]:
     return [
-        [place - item if type(item) is int else item for item in items] if isinstance(items, list) else items
-        for place, items in enumerate(values)
+        [number - item if type(item) is int else item for item in items] if isinstance(items, list) else items
+        for number, items in enumerate(values)
     ]
 
 

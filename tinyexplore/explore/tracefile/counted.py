@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-def count_text(number: int, one: str, many: str = "") -> str:
+def count_text(number: int, singular: str, many: str = "") -> str:
     """ "1 node", "2,001 nodes"."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
 __all__ = ["count_text"]

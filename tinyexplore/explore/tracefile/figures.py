@@ -68,7 +68,7 @@ class _FigureTables:
             members = (trace.nodes[node] for node in sorted({*info.nodes, *info.roots}))
             lazy = [node for node in members if node.kind in self.tensor_kinds]
         times, search_us = self._times(stages)
-        timed = [self.runs[one.id] for one in kernels if one.id in self.runs]
+        timed = [self.runs[candidate.id] for candidate in kernels if candidate.id in self.runs]
         compile_us = sum(times.values())
         times["run"] = run_us = sum(run.median_us for run in timed)
         passes = [stage for stage in stages if self._is_pass(stage)]
@@ -87,7 +87,7 @@ class _FigureTables:
             parts = self._foreign(parts, lazy, stages, lines_of)
         return Figures(
             kernel,
-            tuple(Figure(place, title, words, times[place]) for place, title, words in parts),
+            tuple(Figure(part, title, words, times[part]) for part, title, words in parts),
             compile_us,
             search_us,
             run_us,
@@ -122,7 +122,7 @@ class _FigureTables:
         words = {"lazy": count_text(len(tensors), "node"), "passes": passes, "python": python}
         titles = {} if level is None else {"lazy": level.plural}
         return tuple(
-            (place, titles.get(place, title), words.get(place, text)) for place, title, text in parts if is_there[place]
+            (part, titles.get(part, title), words.get(part, text)) for part, title, text in parts if is_there[part]
         )
 
     def _is_pass(self, stage: Stage) -> bool:
@@ -136,11 +136,11 @@ class _FigureTables:
         search_us = 0.0
         for stage in stages:
             own_us = max(0.0, self.own_us[stage.id])
-            place = place_of(stage)
+            part = place_of(stage)
             if stage.id in self.searched:
                 search_us += own_us
-            elif place is not None:
-                times[place] += own_us
+            elif part is not None:
+                times[part] += own_us
         return times, search_us
 
 
@@ -217,7 +217,7 @@ def _owner(kernel: KernelInfo) -> int:
 def _kernel_words(trace: TraceTables, kernel: int | None) -> str:
     if kernel is not None:
         return f"{kernel} of {len(trace.kernels)}"
-    reused = sum(one.same_as is not None for one in trace.kernels)
+    reused = sum(info.same_as is not None for info in trace.kernels)
     return f"{len(trace.kernels):,}" + (f" · {reused:,} reused" if reused else "")
 
 
@@ -281,12 +281,12 @@ def quartiles_text(run: Run) -> str:
     return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
-def argument_text(trace: TraceTables, kernel: KernelInfo, place: int) -> str:
+def argument_text(trace: TraceTables, kernel: KernelInfo, number: int) -> str:
     """What lies in the buffer that a kernel knows as data0, data1, …: "x", "result", "result of kernel 2"; "" where
     nothing is known of it. As `argumentText` in widgets/src/provenance.ts."""
-    if place >= len(kernel.buffers):
+    if number >= len(kernel.buffers):
         return ""
-    buffer = trace.buffers[kernel.buffers[place]]
+    buffer = trace.buffers[kernel.buffers[number]]
     if buffer.name or buffer.maker is None:
         return buffer.name
     return "result" if buffer.maker == kernel.id else f"result of kernel {buffer.maker}"

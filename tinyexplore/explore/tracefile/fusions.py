@@ -84,9 +84,11 @@ def _row(edge: Edge) -> tuple[str, str, str, str]:
     return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
 
 
-def compared_text(one: Compared) -> str:
+def compared_text(compared: Compared) -> str:
     """A comparison as text: "times that each element would be computed: 4096, over 1.5"."""
-    return f"{one.what}: {_figure(one.value)}, {'over' if one.over else 'within'} {_figure(one.bound)}"
+    return (
+        f"{compared.what}: {_figure(compared.value)}, {'over' if compared.over else 'within'} {_figure(compared.bound)}"
+    )
 
 
 def _figure(value: float) -> str:
@@ -106,9 +108,9 @@ class Fusions:
             self.decisions.update({decision.node: decision for decision in decisions})
         kernels: list[tuple[int, tuple[int, ...]]] = []
         if variant is None:
-            kernels = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
+            kernels = [(position.id, (*position.nodes, *position.roots)) for position in trace.kernels]
         else:
-            kernels = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
+            kernels = [(position, (*kernel.nodes, *kernel.roots)) for position, kernel in enumerate(variant.kernels)]
         self.computed: dict[int, list[int]] = {}
         for number, nodes in kernels:
             for node in dict.fromkeys(nodes):
@@ -232,7 +234,7 @@ class Fusions:
 
 
 def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
-    return ", ".join(f"kernel {one} ({kernels[one].name})" for one in ids)
+    return ", ".join(f"kernel {number} ({kernels[number].name})" for number in ids)
 
 
 def name_of(node: Node) -> str:

@@ -11,14 +11,16 @@ MOST = 3  # names in a hint
 
 def similar_names(name: str, kind: type) -> str:
     """ "; did you mean …?", with the public attributes of `kind` that are spelled or begin like `name`; or ""."""
-    names = [one for one in dir(kind) if not one.startswith("_")]
-    begun = [one for one in names if min(len(one), len(name)) >= SHORTEST and _begins(one, name)]
+    names = [candidate for candidate in dir(kind) if not candidate.startswith("_")]
+    begun = [
+        candidate for candidate in names if min(len(candidate), len(name)) >= SHORTEST and _begins(candidate, name)
+    ]
     matches = list(dict.fromkeys([*get_close_matches(name, names), *begun]))
     return f"; did you mean {' or '.join(matches[:MOST])}?" if matches else ""
 
 
-def _begins(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
+def _begins(first: str, other: str) -> bool:
+    return first.startswith(other) or other.startswith(first)
 
 
 class Hinting:

@@ -28,7 +28,7 @@ def origins(
     """
     numbers: list[int | None] = [None] * len(after)
     names = _first_of(before, _defined)
-    places = {} if places_before is None else _first_of(places_before, lambda place: place)
+    places = {} if places_before is None else _first_of(places_before, lambda operation: operation)
     for tag, low, high, start, end in _opcodes(before, after):
         for at in range(start, end):
             if tag == "equal":

@@ -582,7 +582,9 @@ class Search(ReadableRow):
     reason: str
 
     def in_words(self) -> str:
-        times = ["no time" if one is None else duration_text(one) for one in (self.before_us, self.after_us)]
+        times = [
+            "no time" if time_us is None else duration_text(time_us) for time_us in (self.before_us, self.after_us)
+        ]
         count = count_text(self.tried, "candidate")
         return f"search of {count}: {times[0]} by the heuristics' opts, {times[1]} by the best; {self.reason}"
 

@@ -91,7 +91,7 @@ class _PacketWriter:
         """
         kinds = self.messages.TrackEvent
         open_ends: list[float] = []
-        for span, facts in sorted(spans, key=lambda one: (one[0].started_us, -one[0].elapsed_us)):
+        for span, facts in sorted(spans, key=lambda entry: (entry[0].started_us, -entry[0].elapsed_us)):
             while open_ends and open_ends[-1] <= span.started_us:
                 self.event(open_ends.pop(), track, kinds.TYPE_SLICE_END)
             event = self.event(span.started_us, track, kinds.TYPE_SLICE_BEGIN)

@@ -49,9 +49,9 @@ def at_a_cache_line(values: np.ndarray) -> np.ndarray:
     """A copy whose memory starts at a multiple of 64 bytes, with as much behind it."""
     block = np.zeros(values.nbytes + 128, np.uint8)
     start = -block.ctypes.data % 64
-    place = block[start : start + values.nbytes].view(values.dtype)
-    place[:] = values.ravel()
-    return place
+    aligned = block[start : start + values.nbytes].view(values.dtype)
+    aligned[:] = values.ravel()
+    return aligned
 
 
 def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:

@@ -38,13 +38,13 @@ def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
     lines = trace.sources[source].text.splitlines()
     owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
     spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
-    for span, frame in sorted(spans, key=lambda one: -_size(one[0], lines)):
+    for span, frame in sorted(spans, key=lambda entry: -_size(entry[0], lines)):
         line, column, end_line, end_column = span
         for at in range(line, min(end_line, len(lines)) + 1):
             text = lines[at - 1]
             first = max(column if at == line else 0, len(text) - len(text.lstrip()))
-            for place in range(first, min(end_column if at == end_line else len(text), len(text))):
-                owner[at, place] = frame
+            for owned_column in range(first, min(end_column if at == end_line else len(text), len(text))):
+                owner[at, owned_column] = frame
     kernels = _kernels_of_frames(trace)
     marks_of: dict[int, list[Mark]] = {}
     last: tuple[int, int, int] | None = None  # line, column, frame

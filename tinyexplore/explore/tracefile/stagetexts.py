@@ -42,10 +42,10 @@ def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tu
     """
     pattern = re.compile(text, re.IGNORECASE)
     return tuple(
-        TextPlace(trace.stages[one.stage], one, number, line)
-        for one in trace.stage_texts
-        if language in (None, one.language)
-        for number, line in enumerate(one.lines)
+        TextPlace(trace.stages[stage_text.stage], stage_text, number, line)
+        for stage_text in trace.stage_texts
+        if language in (None, stage_text.language)
+        for number, line in enumerate(stage_text.lines)
         if pattern.search(line.text)
     )
 
@@ -67,13 +67,13 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
     at: tuple[StageText, int] | None = (trace.stage_texts[text] if isinstance(text, int) else text, number)
     found: list[TextPlace] = []
     while at is not None:
-        one, number = at
-        place = TextPlace(trace.stages[one.stage], one, number, one.lines[number])
-        if found and found[-1].text.language == one.language and found[-1].line.text == place.line.text:
-            found[-1] = place  # it got its words earlier
+        stage_text, number = at
+        text_place = TextPlace(trace.stages[stage_text.stage], stage_text, number, stage_text.lines[number])
+        if found and found[-1].text.language == stage_text.language and found[-1].line.text == text_place.line.text:
+            found[-1] = text_place  # it got its words earlier
         else:
-            found.append(place)
-        at = _origin(trace, one, place.line)
+            found.append(text_place)
+        at = _origin(trace, stage_text, text_place.line)
     return tuple(reversed(found))
 
 
@@ -81,11 +81,11 @@ def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageT
     before = None if text.before is None else trace.stage_texts[text.before]
     if before is not None and line.origin is not None:
         return before, line.origin
-    others = [one for one in reversed(trace.stage_texts[: text.id]) if one.language != text.language]
-    for one in ([before] if before is not None else []) + others:
-        number = next((at for at, other in enumerate(one.lines) if set(line.nodes) & set(other.nodes)), None)
+    others = [earlier for earlier in reversed(trace.stage_texts[: text.id]) if earlier.language != text.language]
+    for earlier in ([before] if before is not None else []) + others:
+        number = next((at for at, other in enumerate(earlier.lines) if set(line.nodes) & set(other.nodes)), None)
         if number is not None:
-            return one, number
+            return earlier, number
     return None
 
 
@@ -96,13 +96,13 @@ def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[tuple[str,
     """
     rows: list[tuple[str, int | None, str]] = []
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    for place, (kind, low, high, start, end) in enumerate(blocks):
+    for number, (kind, low, high, start, end) in enumerate(blocks):
         if kind != "equal":
             rows += [("−", at + 1, before[at]) for at in range(low, high)]
             rows += [("+", at + 1, after[at]) for at in range(start, end)]
             continue
-        head = CONTEXT if place > 0 else 0
-        tail = CONTEXT if place < len(blocks) - 1 else 0
+        head = CONTEXT if number > 0 else 0
+        tail = CONTEXT if number < len(blocks) - 1 else 0
         hidden = end - start - head - tail
         shown = [*range(start, start + head), *range(end - tail, end)] if hidden > 1 else list(range(start, end))
         for at in shown:

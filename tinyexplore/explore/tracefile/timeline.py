@@ -56,11 +56,11 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
 
     def clock(time_us: float) -> float:
         """Kernel time at a time of the trace: of all runs that began before, the last in part."""
-        place = bisect_right(began, time_us) - 1
-        if place < 0:
+        number = bisect_right(began, time_us) - 1
+        if number < 0:
             return 0.0
-        share = (time_us - began[place]) / (runs[place].first_us or runs[place].median_us)
-        return totals[place] + min(share, 1.0) * runs[place].median_us
+        share = (time_us - began[number]) / (runs[number].first_us or runs[number].median_us)
+        return totals[number] + min(share, 1.0) * runs[number].median_us
 
     spans = tuple(
         TimelineSpan(_DEVICE, trace.kernels[run.kernel].name, started_us, run.median_us, kernel=run.kernel)

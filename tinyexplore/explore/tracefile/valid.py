@@ -201,13 +201,13 @@ def _check_items(arguments: tuple[Any, ...]) -> Check | None:
     rows = many and isinstance(row_type, type) and dataclasses.is_dataclass(row_type) and "id" in _hints(row_type)
 
     def check_items(values: Any, sizes: Mapping[str, int], row: int) -> None:
-        for place, value in enumerate(values):
-            check = checks[0 if many else place]
+        for number, value in enumerate(values):
+            check = checks[0 if many else number]
             if check is None:
                 continue
             try:
-                check(value, sizes, place if rows else row)
+                check(value, sizes, number if rows else row)
             except TraceFormatError as error:
-                raise within(f"[{place}]", error) from None
+                raise within(f"[{number}]", error) from None
 
     return check_items

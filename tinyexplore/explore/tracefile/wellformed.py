@@ -35,7 +35,10 @@ def for_terminal(text: str) -> str:
     Line feeds and tabs stay. The escapes are JSON's, so that JSON text stays JSON."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(one if one.isprintable() or one in "\n\t\u00a0\u202f" else _escaped(one) for one in text)
+    return "".join(
+        character if character.isprintable() or character in "\n\t\u00a0\u202f" else _escaped(character)
+        for character in text
+    )
 
 
 def _escaped(letter: str) -> str:

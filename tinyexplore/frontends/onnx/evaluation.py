@@ -53,13 +53,13 @@ class Names:
 
     def home(self, name: str) -> Names:
         """The scope that defines a name. OnnxError if none does."""
-        place: Names | None = self
-        while place is not None:
-            if name in place.values:
-                return place
-            if place.constants is not None and name in place.constants.values:
-                return place.constants
-            place = place.outer
+        names: Names | None = self
+        while names is not None:
+            if name in names.values:
+                return names
+            if names.constants is not None and name in names.constants.values:
+                return names.constants
+            names = names.outer
         raise OnnxError(f"{name!r} has no value")
 
     def __getitem__(self, name: str) -> Value:
@@ -147,9 +147,9 @@ class Evaluation:
 
     def _nodes(self, graph: GraphProto, names: Names) -> list[Value]:
         last = _last_uses(graph)
-        for place, node in enumerate(graph.node):
+        for number, node in enumerate(graph.node):
             self.node(node, names, self.versions, None)
-            for name in last.get(place, ()):  # values that no later node reads are dropped
+            for name in last.get(number, ()):  # values that no later node reads are dropped
                 names.values.pop(name, None)
                 names.tensors.pop(name, None)
         return [names[item.name] for item in graph.output]
@@ -305,7 +305,7 @@ class Evaluation:
             return body
         if not schema.has_context_dependent_function:
             return None
-        fitting = [one for one in schema.context_dependent_function_opset_versions if one <= version]
+        fitting = [since for since in schema.context_dependent_function_opset_versions if since <= version]
         if not fitting:
             return None
         data = schema.get_context_dependent_function_with_opset_version(
@@ -416,9 +416,9 @@ class Evaluation:
         batch = shape_of(inputs[-1])[0]
         later = {**attributes, "scan_input_directions": attributes.get("directions", [0] * count)}
         rows: list[list[Value]] = []
-        for place in range(batch):
+        for number in range(batch):
             self_versions, self.versions = self.versions, {**self.versions, "": 9}
-            rows.append(self._scan(later, [taken(value, 0, place) for value in inputs[1:]], names))
+            rows.append(self._scan(later, [taken(value, 0, number) for value in inputs[1:]], names))
             self.versions = self_versions
         del states, body
         return [stacked(list(column), 0) for column in zip(*rows)]
@@ -429,8 +429,8 @@ class Evaluation:
         if not isinstance(first, list):
             raise OnnxError("SequenceMap: its first input is no sequence")
         results: list[list[Any]] = [[] for _ in body.output]
-        for place in range(len(first)):
-            values = [value[place] if isinstance(value, list) else value for value in inputs]
+        for number in range(len(first)):
+            values = [value[number] if isinstance(value, list) else value for value in inputs]
             inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
             for result, value in zip(results, self.graph(body, inner)):
                 result.append(value)
@@ -465,12 +465,12 @@ def _inside(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[]
     return lambda: caller(module, compute)
 
 
-def taken(value: Value, axis: int, place: int) -> Value:
+def taken(value: Value, axis: int, index: int) -> Value:
     """One slice of a tensor along an axis, without that axis."""
     if value is None or isinstance(value, list):
         raise OnnxError("a tensor was expected, found a sequence or nothing")
     rank = len(value.shape)
-    return value[tuple([slice(None)] * (axis % rank) + [place])]
+    return value[tuple([slice(None)] * (axis % rank) + [index])]
 
 
 def stacked(values: list[Value], axis: int) -> Value:
@@ -501,17 +501,17 @@ def _type_of(value: Value) -> bytes:
 def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
     """For each node, the names that no later node reads and that are no outputs of the graph."""
     last: dict[str, int] = {}
-    for place, node in enumerate(graph.node):
+    for number, node in enumerate(graph.node):
         for name in node.output:
-            last.setdefault(name, place)
+            last.setdefault(name, number)
         for name in _read_by(node):
             if name in last:
-                last[name] = place
+                last[name] = number
     for item in graph.output:
         last.pop(item.name, None)
     names_by_use: dict[int, list[str]] = {}
-    for name, place in last.items():
-        names_by_use.setdefault(place, []).append(name)
+    for name, number in last.items():
+        names_by_use.setdefault(number, []).append(name)
     return names_by_use
 
 

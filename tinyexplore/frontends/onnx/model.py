@@ -82,7 +82,7 @@ class Model:
         self._functions = {(function.domain, function.name): function for function in proto.functions}
         self._listing = OnnxListing(proto, self.name)
         constants: dict[str, Value] = {tensor.name: array_in(tensor, folder) for tensor in graph.initializer}
-        constants.update({one.values.name: dense(one) for one in graph.sparse_initializer})
+        constants.update({initializer.values.name: dense(initializer) for initializer in graph.sparse_initializer})
         self._constants = Names(constants)
         self._root = OnnxGraph(self.name)
         self._callers: dict[int, Any] = {}

@@ -67,7 +67,7 @@ class PartCompiler:
         programs: dict[Any, TorchProgram] = {}
 
         def function(*args: Any) -> list[Any]:
-            key = tuple([tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in args])
+            key = tuple([tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in args])
             program = programs.get(key)
             if program is None:
                 while len(programs) >= MOST_SIZES:

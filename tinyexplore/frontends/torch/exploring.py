@@ -31,7 +31,7 @@ Note = tuple[str, str, UserFrame | None]  # level, text, the user's line
 
 def is_of_torch(function: Any, args: Sequence[Any]) -> bool:
     """True for a module of PyTorch, and for a function that is given tensors of PyTorch."""
-    return isinstance(function, torch.nn.Module) or any(isinstance(one, torch.Tensor) for one in args)
+    return isinstance(function, torch.nn.Module) or any(isinstance(value, torch.Tensor) for value in args)
 
 
 class Watch(Observer):
@@ -81,19 +81,19 @@ class Watch(Observer):
         source = node.args[0] if node.target is operator.getitem else node
 
         def entered(recorder: Recorder) -> None:
-            read = [self._flat(one, values[one]) for one in source.all_input_nodes]
+            read = [self._flat(argument, values[argument]) for argument in source.all_input_nodes]
             with recording(None):
                 layout, flat = given_tensor(value)
             assert flat is not None
             name = str(source.target).removesuffix(".default")
             flat.lazydata.arg = Outside(name, program.seconds.get(source, seconds), tuple(value.shape))
-            src = tuple([one.lazydata for one in read if one is not None])
-            recorder.record(Recorded(flat.lazydata, src, _frame_of(place), (name,)))
+            src = tuple([flat_input.lazydata for flat_input in read if flat_input is not None])
+            recorder.record(Recorded(flat.lazydata, src, _frame_of(location), (name,)))
             self._tensors[node] = flat
             self.known[node] = (layout, flat)
             self.names.setdefault(node.name, flat)
 
-        place = program.lines.place(node, program.listing)
+        location = program.lines.place(node, program.listing)
         recorder = active_recorder()
         if recorder is not None:
             program.lines.call(node, program.listing, partial(entered, recorder))
@@ -109,9 +109,9 @@ class Watch(Observer):
         return self._tensors[node]
 
 
-def _frame_of(place: TorchPlace) -> UserFrame:
+def _frame_of(location: TorchPlace) -> UserFrame:
     """A place as a frame of the trace, which knows the columns."""
-    return UserFrame(place.file, place.line, place.function, caller_at(place).__code__, 2)
+    return UserFrame(location.file, location.line, location.function, caller_at(location).__code__, 2)
 
 
 class Explored:
@@ -187,10 +187,12 @@ class Explored:
         firsts = [first for first, *_ in made]
         found: dict[int, list[LazyBuffer]] = {}
         for value in lazybuffers:
-            place = bisect_right(firsts, value.number) - 1
-            if place >= 0 and value.number < made[place][1]:
-                found.setdefault(place, []).append(value)
-        return [SourceLine(made[place][2].listing.line(made[place][3]), tuple(found[place])) for place in sorted(found)]
+            number = bisect_right(firsts, value.number) - 1
+            if number >= 0 and value.number < made[number][1]:
+                found.setdefault(number, []).append(value)
+        return [
+            SourceLine(made[number][2].listing.line(made[number][3]), tuple(found[number])) for number in sorted(found)
+        ]
 
     def notes(self) -> list[Note]:
         """Messages: the operations that ATen computed, with time and line, and the graph breaks of Dynamo."""
@@ -200,17 +202,17 @@ class Explored:
                 for node in part.nodes:
                     if node not in program.left:
                         continue
-                    place = place_of(node)
+                    location = place_of(node)
                     seconds = program.seconds.get(node, 0.0)
                     text = f"ATen computed {node.target} in {seconds * 1e6:,.0f} µs: {program.left[node]}"
-                    found.append(("note", text, None if place is None else _frame_of(place)))
+                    found.append(("note", text, None if location is None else _frame_of(location)))
         return found
 
 
 def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.autograd.grad`, whose nodes get the number of the operation that they are for."""
-    roots = [one.grad_fn for one in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
-    setup_stacktrace_preservation_hooks([one for one in roots if one is not None])
+    roots = [output.grad_fn for output in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    setup_stacktrace_preservation_hooks([root for root in roots if root is not None])
     return torch.autograd.grad(outputs, *args, **kwargs)
 
 
@@ -239,11 +241,11 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
         if not reason.graph_break:
             continue
         frames = [frame for frame in reason.user_stack if not _is_library(frame.filename)] or reason.user_stack
-        place = None
+        location = None
         if frames:
             last = frames[-1]
-            place = TorchPlace(last.filename, last.lineno or 1, last.name)
-        key = (_first_line(reason.reason), place)
+            location = TorchPlace(last.filename, last.lineno or 1, last.name)
+        key = (_first_line(reason.reason), location)
         places[key] = places.get(key, 0) + 1
     said = {text for text, _ in places}
     for why, count in counts.items():
@@ -253,9 +255,9 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
         (
             "note",
             f"Dynamo cut the program {f'{count} times' if count > 1 else 'once'}: {text}",
-            None if place is None else UserFrame(place.file, place.line, place.function),
+            None if location is None else UserFrame(location.file, location.line, location.function),
         )
-        for (text, place), count in places.items()
+        for (text, location), count in places.items()
     ]
 
 

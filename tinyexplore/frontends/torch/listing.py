@@ -56,7 +56,7 @@ class TorchPlace:
 
 def place_of(node: Any) -> TorchPlace | None:
     """The user's line that a node of a graph comes from: of a node of the backward graph, the line it is for."""
-    frames = [one for one in FRAME.findall(node.meta.get("stack_trace") or "") if not one[0].startswith(HERE)]
+    frames = [match for match in FRAME.findall(node.meta.get("stack_trace") or "") if not match[0].startswith(HERE)]
     if not frames:
         return None
     file, line, function, shown, marks = frames[-1]
@@ -71,20 +71,20 @@ def place_of(node: Any) -> TorchPlace | None:
 
 @cache
 @lru_cache(4096)
-def caller_at(place: TorchPlace) -> Caller:
+def caller_at(location: TorchPlace) -> Caller:
     """A function of a module and of what computes a node; it calls that from the place.
 
     Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
     """
-    name = place.function if place.function.isidentifier() and not iskeyword(place.function) else "node"
+    name = location.function if location.function.isidentifier() and not iskeyword(location.function) else "node"
     function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
     tree = ast.Module([function], [])
     for part in ast.walk(tree):
         if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # all of it stands at the place
-            part.lineno = part.end_lineno = place.line
-            part.col_offset, part.end_col_offset = place.start, max(place.end, place.start)
+            part.lineno = part.end_lineno = location.line
+            part.col_offset, part.end_col_offset = location.start, max(location.end, location.start)
     space: dict[str, Any] = {"__name__": "torch.program"}
-    exec(compile(tree, place.file, "exec"), space)  # of a name that is checked above; it calls `compute` only
+    exec(compile(tree, location.file, "exec"), space)  # of a name that is checked above; it calls `compute` only
     made: Caller = space[name]
     return made
 
@@ -168,21 +168,24 @@ def node_text(node: Any) -> str:
         return str(node.name)
     if node.op == "output":
         return f"return {node.args[0]}"
-    inner = [*[_argument(one) for one in node.args], *[f"{key}={_argument(one)}" for key, one in node.kwargs.items()]]
+    inner = [
+        *[_argument(value) for value in node.args],
+        *[f"{key}={_argument(value)}" for key, value in node.kwargs.items()],
+    ]
     line = f"{node.name} = {_operation(node.target)}({', '.join(inner)})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
 def _argument(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join([_argument(one) for one in value]) + "]"
+        return "[" + ", ".join([_argument(item) for item in value]) + "]"
     return value.name if isinstance(value, torch.fx.Node) else repr(value).replace("torch.", "")
 
 
 def _type_text(val: Any) -> str:
     """The dtype and shape of a fake tensor: "float32[2, 3]"."""
     if isinstance(val, (list, tuple)):
-        return "(" + ", ".join([_type_text(one) for one in val]) + ")"
+        return "(" + ", ".join([_type_text(item) for item in val]) + ")"
     if isinstance(val, torch.Tensor):
         return f"{str(val.dtype).removeprefix('torch.')}[{', '.join(map(str, val.shape))}]"
     return type(val).__name__

@@ -265,7 +265,7 @@ class TorchProgram:
         return [values[node] if isinstance(node, torch.fx.Node) else node for node in self.results]
 
     def _by_aten(self, node: Any, values: dict[Any, Any]) -> None:
-        args, kwargs = map_arg((node.args, node.kwargs), lambda one: values[one])
+        args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])
         values[node] = node.target(*args, **kwargs)
 
     def _moved(self, node: Any, values: dict[Any, Any]) -> None:
@@ -296,7 +296,7 @@ class TorchProgram:
         """The results of a part on Tensors, not realised."""
         values: dict[Any, Any] = dict(zip(part.inputs, tensors))
         for node in part.nodes:
-            args, kwargs = map_arg((node.args, node.kwargs), lambda one: values[one])
+            args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])
             if node.target is operator.getitem:
                 values[node] = args[0][args[1]]
                 continue
@@ -371,17 +371,17 @@ class Captured:
         def step(*given: Tensor) -> list[Tensor]:
             return compute([*{**stays, **dict(zip(moving, given))}.values()])
 
-        for place in moving:
-            stays[place] = flats[place]
+        for number in moving:
+            stays[number] = flats[number]
         self._step = TinyJit(step)
         self._results: Sequence[Tensor] = ()
         self._views: list[Any] = []
 
     def __call__(self, flats: Sequence[Tensor]) -> list[Any]:
         """The results as tensors of PyTorch. The next call writes into the same memory."""
-        found = self._step(*[flats[place] for place in self.moving])
+        found = self._step(*[flats[number] for number in self.moving])
         if len(found) != len(self._results) or any(a is not b for a, b in zip(found, self._results)):
-            self._results, self._views = found, [torch_of(one) for one in found]
+            self._results, self._views = found, [torch_of(tensor) for tensor in found]
         return self._views
 
 
@@ -429,12 +429,12 @@ class PartRunner:
 
     def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:
-            return [_result(torch_of(one), val) for one, val in zip(self._compute(layouts, flats), self.vals)]
+            return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
         key = (*layouts, *[id(flat) if same else None for flat, same in zip(flats, stays)], Device.DEFAULT)
         if key not in self.captured:
             while len(self.captured) >= MOST_REPLAYED:
                 self.captured.pop(next(iter(self.captured)))
-            moving = [place for place, same in enumerate(stays) if not same]
+            moving = [number for number, same in enumerate(stays) if not same]
             self.captured[key] = Captured(partial(self._compute, layouts), flats, moving)
         replayed = self.captured[key]
         if replayed is not None:
@@ -442,7 +442,7 @@ class PartRunner:
                 return [_result(view, val, copy=True) for view, val in zip(replayed(flats), self.vals)]
             except JitError:
                 self.captured[key] = None
-        return [_result(torch_of(one), val) for one, val in zip(self._compute(layouts, flats), self.vals)]
+        return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
         given = iter(flats)

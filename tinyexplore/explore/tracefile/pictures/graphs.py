@@ -70,7 +70,7 @@ class DrawnGraph:
             (self.views, "view", ""),
             (self.index_maths, "index maths", "index maths"),
         )
-        folded = [count_text(count, one, many) for count, one, many in kinds if count]
+        folded = [count_text(count, singular, many) for count, singular, many in kinds if count]
         if folded:
             parts.append(f"folded into labels: {', '.join(folded)}")
         if self.hidden:

@@ -53,8 +53,8 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
     for token_type, text in lexer(language).get_tokens("\n".join(lines)):
         kind = kind_of(token_type)
         first, *further = text.split("\n")
-        for place, part in enumerate((first, *further)):
-            if place:
+        for number, part in enumerate((first, *further)):
+            if number:
                 token_lines.append([])
             if part and token_lines[-1] and token_lines[-1][-1][0] == kind:
                 token_lines[-1][-1] = (kind, token_lines[-1][-1][1] + part)

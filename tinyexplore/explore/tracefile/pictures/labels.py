@@ -31,8 +31,8 @@ def apart(
     chosen = []
     for text, places in labels:
         scored = []
-        for number, place in enumerate(places):
-            spots = _along(text, place)
+        for number, anchor in enumerate(places):
+            spots = _along(text, anchor)
             hits = sum(any(math.hypot(x - a, y - b) < _HALF + far for a, b, far in covered) for x, y in spots)
             scored.append((hits, number))
         best = places[min(scored)[1]]
@@ -41,9 +41,9 @@ def apart(
     return chosen
 
 
-def _along(text: str, place: LabelPlace) -> list[tuple[float, float]]:
+def _along(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
     """Points along a label's middle line."""
-    x, y, angle = place
+    x, y, angle = anchor
     half = len(text) * _LETTER / 2
     turn = math.radians(angle)
     steps = max(1, math.ceil(half / 4))

@@ -74,33 +74,33 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
         sources[b].append(a)
     waiting = [len(own_sources) for own_sources in sources]
     order = [v for v in range(count) if waiting[v] == 0]
-    place = [-1] * count
+    order_of = [-1] * count
     for i, v in enumerate(order):
-        place[v] = i
+        order_of[v] = i
     head = 0
     unplaced = 0
     while head < count:
         if head == len(order):  # only in a graph with cycles: go on with the first box that is left
-            while place[unplaced] >= 0:
+            while order_of[unplaced] >= 0:
                 unplaced += 1
-            place[unplaced] = len(order)
+            order_of[unplaced] = len(order)
             order.append(unplaced)
         for user in users[order[head]]:
             waiting[user] -= 1
-            if waiting[user] == 0 and place[user] < 0:
-                place[user] = len(order)
+            if waiting[user] == 0 and order_of[user] < 0:
+                order_of[user] = len(order)
                 order.append(user)
         head += 1
     rank = [0] * count
     for v in order:
         for user in users[v]:
-            if place[user] > place[v]:
+            if order_of[user] > order_of[v]:
                 rank[user] = max(rank[user], rank[v] + 1)
     for i in range(count - 1, -1, -1):
         v = order[i]
         if not users[v] or len(sources[v]) > len(users[v]):
             continue
-        below = [rank[user] - 1 for user in users[v] if place[user] > i]
+        below = [rank[user] - 1 for user in users[v] if order_of[user] > i]
         if below and min(below) > rank[v]:
             rank[v] = min(below)
     return rank

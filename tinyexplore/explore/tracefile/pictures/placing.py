@@ -115,12 +115,12 @@ def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
 def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> None:
     """Every row side by side, all rows centred on one axis: where the sweeps begin."""
     for row, row_gaps in zip(rows, gaps, strict=True):
-        place = 0.0
+        x_offset = 0.0
         for v, gap in zip(row, row_gaps, strict=True):
-            place += gap
-            x[v] = place
+            x_offset += gap
+            x[v] = x_offset
         for v in row:
-            x[v] -= place / 2
+            x[v] -= x_offset / 2
 
 
 def _place_row(
@@ -193,13 +193,13 @@ def arrange(frames: Sequence[PartExtent], plane: Plane) -> None:
     widest = max((frame.right - frame.left for frame in fresh), default=0.0)
     area = total_of([(frame.right - frame.left + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP) for frame in fresh])
     shelf_width = max(widest, 1.4 * math.sqrt(area))
-    place = shelf_top = shelf_height = 0.0
+    shelf_left = shelf_top = shelf_height = 0.0
     for frame in fresh:
         width = frame.right - frame.left
-        if place > 0.0 and place + width > shelf_width:
-            place = 0.0
+        if shelf_left > 0.0 and shelf_left + width > shelf_width:
+            shelf_left = 0.0
             shelf_top += shelf_height + COMPONENT_GAP
             shelf_height = 0.0
         shelf_height = max(shelf_height, frame.bottom)
-        _move(frame, plane, place - frame.left, shelf_top)
-        place += width + COMPONENT_GAP
+        _move(frame, plane, shelf_left - frame.left, shelf_top)
+        shelf_left += width + COMPONENT_GAP

@@ -180,16 +180,16 @@ def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
     marks: list[str] = []  # drawn last: where points lie close together, each number stays readable
     taken: list[tuple[float, float]] = []
     for number, (left, top) in enumerate(points):
-        place = next(
+        spot = next(
             (left + across, top + down)
             for across, down in _beside()
             if all(math.hypot(left + across - other, top + down - under) > 2 * _DOT for other, under in taken)
         )
-        taken.append(place)
-        if place != (left, top):
-            parts.append(_line(left, top, *place, 1.2))
+        taken.append(spot)
+        if spot != (left, top):
+            parts.append(_line(left, top, *spot, 1.2))
             parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.2" fill="#0b63ce" style="fill:var(--brand)"/>')
-        marks.append(_mark(*place, number))
+        marks.append(_mark(*spot, number))
     return parts + marks
 
 

@@ -130,11 +130,11 @@ def _words(cell: str | Marked | Changed) -> str:
 
 def _underline(mark: Mark, x: float, y: float) -> str:
     start, stop = x + mark.start * _MONO_PX + 0.5, x + mark.stop * _MONO_PX - 0.5
-    place = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
+    path = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
     if mark.kernel is None:
-        return f'<path class="edge" {place} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
+        return f'<path class="edge" {path} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
     colour = kernel_colour(mark.kernel)
-    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {place} stroke="{colour.light}" stroke-width="2"/>'
+    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {path} stroke="{colour.light}" stroke-width="2"/>'
 
 
 def _behind(colour: str, x: float, y: float, width: float) -> str:
@@ -264,14 +264,14 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
     lines: dict[int, int] = {}
     for one_text in trace.stage_texts:
         lines[one_text.stage] = lines.get(one_text.stage, 0) + _changed(trace, one_text)
-    for one in trace.stages:
-        if not one.steps and one.id not in lines:
+    for row_stage in trace.stages:
+        if not row_stage.steps and row_stage.id not in lines:
             continue
-        firings = sum(step.rule is not None for step in one.steps)
-        did = count_text(lines[one.id], "line") if not firings and one.id in lines else str(firings)
-        mark = "▸" if one.id == stage else ""
-        time = duration_text(one.elapsed_us) if one.elapsed_us else ""
-        rows.append((mark, _kernel_of(trace, one), one.name, did, time))
+        firings = sum(step.rule is not None for step in row_stage.steps)
+        did = count_text(lines[row_stage.id], "line") if not firings and row_stage.id in lines else str(firings)
+        mark = "▸" if row_stage.id == stage else ""
+        time = duration_text(row_stage.elapsed_us) if row_stage.elapsed_us else ""
+        rows.append((mark, _kernel_of(trace, row_stage), row_stage.name, did, time))
     columns = (
         Column(""),
         Column("kernel", mono=True),
@@ -301,7 +301,7 @@ _ROW_COLOURS = {"+": "loop", "−": "reduce"}
 def stage_text_svg(trace: TraceTables, stage: int) -> str:
     """The first text after a stage as a picture: what changed since the text before, and the lines around it; the
     whole text where it is the first in its language."""
-    text_after = next(one for one in trace.stage_texts if one.stage == stage)
+    text_after = next(text for text in trace.stage_texts if text.stage == stage)
     before = _before(trace, text_after)
     after = [line.text for line in text_after.lines]
     changes = (
@@ -327,7 +327,7 @@ def _kernel_of(trace: TraceTables, stage: Stage) -> str:
 def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     """One listing: of the wanted language, the last one of stages' texts; else your Python ("source")."""
     program = _program(trace, language, kernel)
-    last = next((one for one in reversed(trace.stage_texts) if one.language == language), None)
+    last = next((text for text in reversed(trace.stage_texts) if text.language == language), None)
     underlined: dict[int, list[Mark]] = {}
     if program is not None:
         lines = [line.text for line in program.lines]
@@ -352,7 +352,7 @@ def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
 
 
 def _program(trace: TraceTables, language: str, kernel: int) -> Program | None:
-    programs = [one for one in (*trace.programs, *trace.origins) if one.language == language]
+    programs = [program for program in (*trace.programs, *trace.origins) if program.language == language]
     return next((program for program in programs if program.kernel == kernel), programs[0] if programs else None)
 
 

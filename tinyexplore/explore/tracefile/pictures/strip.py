@@ -256,8 +256,8 @@ class _Kernels:
             inner.append(draw_edges(group.layout.edges, shift_x, shift_y))
             for node, box in zip(group.graph.nodes, group.boxes, strict=True):
                 node_x, node_y = group.layout.positions[node.id]
-                place = (node_x + shift_x, node_y + shift_y)
-                places[group.kernel.id, node.id] = (node, box, place)
+                position = (node_x + shift_x, node_y + shift_y)
+                places[group.kernel.id, node.id] = (node, box, position)
             inner.append(draw_boxes(places[group.kernel.id, node.id] for node in group.graph.nodes))
         between = [edge for routed in self.layout.edges for edge in self._between(routed, places, dx, dy)]
         return "\n".join([*bands, draw_edges(between), *titles, *inner])

@@ -71,7 +71,7 @@ def graph_svg(
 def _is_text(trace: TraceTables, stage: int) -> bool:
     """Whether a stage has a text and no graph."""
     has_graph = 0 <= stage < len(trace.stages) and bool(trace.stages[stage].before or trace.stages[stage].after)
-    return not has_graph and any(one.stage == stage for one in trace.stage_texts)
+    return not has_graph and any(text.stage == stage for text in trace.stage_texts)
 
 
 _FEWER = 0.75  # of the boxes are tried next, where a picture is too wide

@@ -123,10 +123,10 @@ def _col2im(node: OnnxNode) -> Tensor:
     counts = [(padded[axis] - window.extent(axis)) // window.strides[axis] + 1 for axis in range(rank)]
     columns = x.reshape((x.shape[0], channels, *block, *counts))
     result: Tensor | None = None
-    for place in itertools.product(*map(range, block)):
-        part = columns[(slice(None), slice(None), *place)]
+    for offsets in itertools.product(*map(range, block)):
+        part = columns[(slice(None), slice(None), *offsets)]
         for axis in range(rank):
-            part = _spread(part, 2 + axis, window.strides[axis], place[axis] * window.dilations[axis], padded[axis])
+            part = _spread(part, 2 + axis, window.strides[axis], offsets[axis] * window.dilations[axis], padded[axis])
         result = part if result is None else result + part
     assert result is not None
     cut = [(0, 0), (0, 0)] + [(-low, -high) for low, high in zip(window.before, window.after)]

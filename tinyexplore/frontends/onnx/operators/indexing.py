@@ -27,10 +27,10 @@ def _gather(node: OnnxNode) -> Tensor:
     axis = node.axis(x.ndim)
     index = node.inputs[1]
     if isinstance(index, np.ndarray) and index.ndim == 0:
-        place = int(index)
-        if not -x.shape[axis] <= place < x.shape[axis]:
-            raise OnnxError(f"Gather: the index {place} of an axis of size {x.shape[axis]}")
-        return x[tuple([slice(None)] * axis + [place])]
+        position = int(index)
+        if not -x.shape[axis] <= position < x.shape[axis]:
+            raise OnnxError(f"Gather: the index {position} of an axis of size {x.shape[axis]}")
+        return x[tuple([slice(None)] * axis + [position])]
     return x[tuple([slice(None)] * axis + [wrapped(node.tensor(1), x.shape[axis])])]
 
 
@@ -141,8 +141,8 @@ def _unique(node: OnnxNode) -> tuple[Value, ...]:
     inverse = inverse.reshape(-1)
     if not node.attribute("sorted", 1):
         order = np.argsort(first)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
+        rank_of = np.empty_like(order)
+        rank_of[order] = np.arange(len(order))
         values = np.take(values, order, axis or 0)
-        first, counts, inverse = first[order], counts[order], place[inverse]
+        first, counts, inverse = first[order], counts[order], rank_of[inverse]
     return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)

@@ -38,9 +38,9 @@ def _reshape(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     shape = node.ints(1) if node.has(1) else list(node.required("shape"))
     if not node.attribute("allowzero", 0):
-        if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
+        if any(size == 0 and axis >= x.ndim for axis, size in enumerate(shape)):
             raise OnnxError(f"Reshape of {x.shape} to {shape}: a 0 copies a size that the input does not have")
-        shape = [x.shape[place] if size == 0 else size for place, size in enumerate(shape)]
+        shape = [x.shape[axis] if size == 0 else size for axis, size in enumerate(shape)]
     if shape.count(-1) > 1:
         raise OnnxError(f"Reshape to {shape}: more than one size is -1")
     if -1 in shape:
@@ -95,7 +95,7 @@ def _tile(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version < 6:
         times, axis = int(node.scalar(1)), int(node.scalar(2))
-        return x.repeat(tuple(times if place == axis else 1 for place in range(x.ndim)))
+        return x.repeat(tuple(times if number == axis else 1 for number in range(x.ndim)))
     times_each = node.ints(1)
     check_shape(tuple(size * times for size, times in zip(x.shape, times_each)))
     return x.repeat(tuple(times_each)) if times_each else x
@@ -169,8 +169,8 @@ def _pad(node: OnnxNode) -> Tensor:
     if mode not in PAD_MODES:
         raise node.unsupported(f"the mode {mode!r}")
     full = [(0, 0)] * x.ndim
-    for place, axis in enumerate(axes):
-        full[axis] = (amounts[place], amounts[place + len(axes)])
+    for number, axis in enumerate(axes):
+        full[axis] = (amounts[number], amounts[number + len(axes)])
     check_shape(tuple(max(size + before + after, 0) for size, (before, after) in zip(x.shape, full)))
     if mode == "constant":
         if x.dtype == dtypes.bool:

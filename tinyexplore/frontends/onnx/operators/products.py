@@ -56,9 +56,9 @@ def _minor(x: Tensor, columns: list[int], row: int) -> Tensor:
     if len(columns) == 1:
         return x[..., row, columns[0]]
     total: Tensor | None = None
-    for place, column in enumerate(columns):
-        term = x[..., row, column] * _minor(x, columns[:place] + columns[place + 1 :], row + 1)
-        term = -term if place % 2 else term
+    for number, column in enumerate(columns):
+        term = x[..., row, column] * _minor(x, columns[:number] + columns[number + 1 :], row + 1)
+        term = -term if number % 2 else term
         total = term if total is None else total + term
     assert total is not None
     return total

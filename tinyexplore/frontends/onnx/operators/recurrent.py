@@ -138,15 +138,15 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
     states, cells = _first(node, 5, batch_first), _first(node, 6, batch_first) if node.operator == "LSTM" else None
     rows, last_states, last_cells = [], [], []
     for index in range(directions):
-        one = _Direction(node, index, GATES[node.operator], x)
-        zero = Tensor.zeros(batch, one.hidden, dtype=x.dtype)
+        direction = _Direction(node, index, GATES[node.operator], x)
+        zero = Tensor.zeros(batch, direction.hidden, dtype=x.dtype)
         state = states[index] if states is not None else zero
         cell = cells[index] if cells is not None else zero
         backwards = way == "reverse" or index == 1
-        projected = one.of_input(x)
+        projected = direction.of_input(x)
         outputs: list[Tensor] = [zero] * length
         for step in range(length)[:: -1 if backwards else 1]:
-            new_state, new_cell = one.step(projected[step], state, cell)
+            new_state, new_cell = direction.step(projected[step], state, cell)
             output = new_state
             if lengths is not None:  # past its end, a sequence keeps its state, and its output is 0
                 inside = lengths > step

@@ -30,11 +30,11 @@ def _resize(node: OnnxNode) -> Tensor:
     dtype = x.dtype
     wide = x.cast(dtypes.float32) if not dtypes.is_float(dtype) or dtype.itemsize < 4 else x
     result = x if mode == "nearest" else wide
-    for place, axis in enumerate(axes):
-        length, new, scale = x.shape[axis], sizes[place], scales[place]
+    for number, axis in enumerate(axes):
+        length, new, scale = x.shape[axis], sizes[number], scales[number]
         if new == length and scale == 1 and not regions:
             continue
-        region = (regions[place], regions[place + len(axes)]) if regions else (0.0, 1.0)
+        region = (regions[number], regions[number + len(axes)]) if regions else (0.0, 1.0)
         positions = _positions(transform, length, new, scale, region)
         if regions:
             inside = (positions >= 0) & (positions <= length - 1)
@@ -79,7 +79,7 @@ def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[
     if scales is None:
         raise OnnxError(f"{node.operator}: neither scales nor sizes are given")
     return [float(scale) for scale in scales], list(
-        check_shape(tuple(int(math.floor(length * float(one))) for length, one in zip(lengths, scales)))
+        check_shape(tuple(int(math.floor(length * float(factor))) for length, factor in zip(lengths, scales)))
     )
 
 
@@ -171,7 +171,7 @@ def _grid_sample(node: OnnxNode) -> Tensor:
         raise node.unsupported(f"the mode {mode!r}")
     total: Tensor | None = None
     for corner in itertools.product(*choices):
-        value = _read_at(x, [place for place, _ in corner], sizes, padding if mode == "cubic" else "", aligned)
+        value = _read_at(x, [position for position, _ in corner], sizes, padding if mode == "cubic" else "", aligned)
         for _, weight in corner:
             if weight is not None:
                 value = value * weight.unsqueeze(1)

@@ -10,10 +10,10 @@ from tinyexplore.frontends.onnx.values import Value
 
 
 def _place(node: OnnxNode, index: int, count: int, default: int) -> int:
-    place = int(node.scalar(index)) if node.has(index) else default
-    if not -count - 1 <= place <= count:
-        raise OnnxError(f"{node.operator}: the place {place} of a sequence of {count}")
-    return place
+    position = int(node.scalar(index)) if node.has(index) else default
+    if not -count - 1 <= position <= count:
+        raise OnnxError(f"{node.operator}: the place {position} of a sequence of {count}")
+    return position
 
 
 @operator("SequenceConstruct")
@@ -29,10 +29,10 @@ def _empty(node: OnnxNode) -> Value:
 @operator("SequenceAt")
 def _at(node: OnnxNode) -> Value:
     values = node.sequence(0)
-    place = _place(node, 1, len(values), 0)
-    if not -len(values) <= place < len(values):
-        raise OnnxError(f"SequenceAt: the place {place} of a sequence of {len(values)}")
-    value: Value = values[place]
+    position = _place(node, 1, len(values), 0)
+    if not -len(values) <= position < len(values):
+        raise OnnxError(f"SequenceAt: the place {position} of a sequence of {len(values)}")
+    value: Value = values[position]
     return value
 
 
@@ -76,7 +76,7 @@ def _split(node: OnnxNode) -> Value:
             step = int(sizes_input)
             sizes = [min(step, size - start) for start in range(0, size, step)]
         else:
-            sizes = [int(one) for one in sizes_input]
+            sizes = [int(length) for length in sizes_input]
     else:
         sizes = [1] * size
     parts = x.split(sizes, axis)

@@ -91,14 +91,14 @@ def _mel_weights(node: OnnxNode) -> Tensor:
     mel = np.arange(bins + 2) * ((high_mel - low_mel) / (bins + 2)) + low_mel
     edges = ((length + 1) * (700 * (10 ** (mel / 2595) - 1)) // rate).astype(np.int64)
     weights = np.zeros((count, bins))
-    for place in range(bins):
-        start, centre, end = edges[place : place + 3]
+    for number in range(bins):
+        start, centre, end = edges[number : number + 3]
         if start == centre:
-            weights[centre, place] = 1
+            weights[centre, number] = 1
         else:
             rise = np.arange(start, centre + 1)
-            weights[rise, place] = (rise - start) / (centre - start)
+            weights[rise, number] = (rise - start) / (centre - start)
         fall = np.arange(centre, end)
         if end > centre:
-            weights[fall, place] = (end - fall) / (end - centre)
+            weights[fall, number] = (end - fall) / (end - centre)
     return Tensor(weights).cast(node.dtype_attribute("output_datatype", dtypes.float32))

@@ -18,7 +18,7 @@ def per_axis(values: Sequence[int] | int, count: int) -> tuple[int, ...]:
 
 def sides(padding: Sequence[int]) -> list[int]:
     """Padding before and after each axis, the last axis first."""
-    return [amount for one in reversed(padding) for amount in (one, one)]
+    return [amount for size in reversed(padding) for amount in (size, size)]
 
 
 @aten("convolution")
@@ -71,7 +71,7 @@ def convolution_backward(
                 shown, operand, kernel, None, stride, padding, dilation, transposed, output_padding, groups
             )
             found = output.gradient(*targets, gradient=gradient)
-    results = iter([one.detach() for one in found])
+    results = iter([result.detach() for result in found])
     of_x = next(results) if wanted[0] else None
     of_weight = next(results) if wanted[1] else None
     of_bias = gradient.sum((0, *range(2, gradient.ndim))) if wanted[2] else None

@@ -26,13 +26,13 @@ def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool
 @aten("index", "_unsafe_index")
 def index(call: Call, a: Tensor, places: Sequence[Tensor | None]) -> Tensor:
     """The elements that indices of several axes name."""
-    if any(place is not None and dtypes.is_bool(place.dtype) for place in places):
+    if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in places):
         raise NotTranslated("the size of what a mask picks depends on values")
-    if any(place is not None and place.dtype is dtypes.uint8 for place in places):
+    if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in places):
         raise NotTranslated("a mask of uint8")
     if 0 in call.shape:
         return call.full(0)
-    return a[tuple([slice(None) if place is None else place for place in places])]
+    return a[tuple([slice(None) if index_tensor is None else index_tensor for index_tensor in places])]
 
 
 @aten("index_select")
@@ -125,18 +125,18 @@ def index_put(
     call: Call, a: Tensor, places: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
 ) -> Tensor:
     """a with a value at, or added to, the places that indices of several axes name."""
-    given = [place for place in places if place is not None]
-    if any(place.dtype in (dtypes.bool, dtypes.uint8) for place in given):
+    given = [index_tensor for index_tensor in places if index_tensor is not None]
+    if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in given):
         return _masked_put(a, places, value, accumulate)
-    if 0 in a.shape or any(0 in place.shape for place in given) or not given:
+    if 0 in a.shape or any(0 in index_tensor.shape for index_tensor in given) or not given:
         return a if given else value.cast(a.dtype).expand(a.shape)
-    axes = [axis for axis, place in enumerate(places) if place is not None]
-    sizes = _broadcast([place.shape for place in given])
+    axes = [axis for axis, index_tensor in enumerate(places) if index_tensor is not None]
+    sizes = _broadcast([index_tensor.shape for index_tensor in given])
     others = [axis for axis in range(a.ndim) if axis not in axes]
     strides = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
     flat = Tensor.zeros(*sizes, *[1] * len(others), dtype=dtypes.int64)
-    for axis, place in zip(axes, given):
-        number = place.cast(dtypes.int64)
+    for axis, index_tensor in zip(axes, given):
+        number = index_tensor.cast(dtypes.int64)
         number = (number < 0).where(number + a.shape[axis], number) * strides[axis]
         flat = flat + number.reshape((*[1] * (len(sizes) - number.ndim), *number.shape, *[1] * len(others)))
     for at, axis in enumerate(others):
@@ -167,5 +167,5 @@ def _masked_put(a: Tensor, places: Sequence[Tensor | None], value: Tensor, accum
     if len(places) != 1 or places[0] is None or value.numel() != 1 or not dtypes.is_bool(places[0].dtype):
         raise NotTranslated("values placed by a mask")
     mask = places[0].reshape((*places[0].shape, *[1] * (a.ndim - places[0].ndim)))
-    one = value.cast(a.dtype).reshape(())
-    return mask.where(a + one if accumulate else one, a)
+    update = value.cast(a.dtype).reshape(())
+    return mask.where(a + update if accumulate else update, a)

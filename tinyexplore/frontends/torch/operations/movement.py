@@ -44,8 +44,8 @@ def expand(call: Call, a: Tensor, size: Sequence[int], *, implicit: bool = False
 def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
     """The axes put at places of a larger shape, and repeated."""
     sizes = [1] * len(call.shape)
-    for place, size in zip(axes, a.shape):
-        sizes[place] = size
+    for number, size in zip(axes, a.shape):
+        sizes[number] = size
     return a.reshape(tuple(sizes)).expand(call.shape)
 
 
@@ -99,9 +99,9 @@ def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = N
 
 
 @aten("select", "select_copy")
-def select(call: Call, a: Tensor, axis: int, place: int) -> Tensor:
+def select(call: Call, a: Tensor, axis: int, index: int) -> Tensor:
     """One part of an axis, without the axis."""
-    return a[tuple([slice(None)] * (axis % a.ndim) + [int(place)])]
+    return a[tuple([slice(None)] * (axis % a.ndim) + [int(index)])]
 
 
 @aten("narrow", "narrow_copy")
@@ -130,7 +130,7 @@ def slice_scatter(
     distance = at - places.start
     inside = (at >= places.start) & (at < places.stop) & ((distance % step) == 0)
     number = (distance // step).maximum(0).minimum(len(places) - 1)
-    shape = tuple([a.shape[axis] if place == axis else 1 for place in range(a.ndim)])
+    shape = tuple([a.shape[axis] if dimension == axis else 1 for dimension in range(a.ndim)])
     spread = value.gather(axis, number.reshape(shape).expand(a.shape))
     return inside.reshape(shape).expand(a.shape).where(spread, a)
 
@@ -142,10 +142,10 @@ def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
 
 
 @aten("select_scatter")
-def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, place: int) -> Tensor:
+def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int) -> Tensor:
     """a with one part of an axis replaced."""
     axis %= a.ndim
-    at = place % a.shape[axis]
+    at = index % a.shape[axis]
     return slice_scatter(call, a, source.unsqueeze(axis), axis, at, at + 1)
 
 
@@ -185,7 +185,7 @@ def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
 @aten("unbind", "unbind_copy")
 def unbind(call: Call, a: Tensor, axis: int = 0) -> list[Tensor]:
     """The parts of an axis."""
-    return [select(call, a, axis, place) for place in range(a.shape[axis % a.ndim])]
+    return [select(call, a, axis, number) for number in range(a.shape[axis % a.ndim])]
 
 
 @aten("diagonal", "diagonal_copy")

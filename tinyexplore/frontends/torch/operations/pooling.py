@@ -18,7 +18,7 @@ def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
         return pool(x)
     found = pool(x.reshape((1, *x.shape)))
     if isinstance(found, tuple):
-        return tuple([one.reshape(one.shape[1:]) for one in found])
+        return tuple([result.reshape(result.shape[1:]) for result in found])
     return found.reshape(found.shape[1:])
 
 

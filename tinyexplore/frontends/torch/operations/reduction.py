@@ -59,8 +59,8 @@ def _with_place(name: str) -> None:
             return getattr(a, name)() if a.ndim else a
         if not a.ndim:
             return a, Tensor.full((), 0, dtype=dtypes.int64)
-        place = getattr(a, f"arg{name}")(axis, keepdim)
-        return getattr(a, name)(axis, keepdim), place.cast(dtypes.int64)
+        index = getattr(a, f"arg{name}")(axis, keepdim)
+        return getattr(a, name)(axis, keepdim), index.cast(dtypes.int64)
 
     function.__doc__ = f"The {name}imum of an axis with its place, or of all elements."
     aten(name)(function)
