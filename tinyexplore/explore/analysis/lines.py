@@ -57,9 +57,9 @@ class LinesByTime(ReadableRow):
     def __str__(self) -> str:
         """A table for a terminal, the slowest line first."""
         rows = [f"{'time':>9} {'share':>6} {'kernels':>7}  line"]
-        for one in self.by_time():
-            time = duration_text(one.time_us) if self.total_us else "–"
-            rows.append(f"{time:>9} {one.share:>6.1%} {len(one.kernels):>7}  {_place(one)}  {one.text}".rstrip())
+        for line in self.by_time():
+            time = duration_text(line.time_us) if self.total_us else "–"
+            rows.append(f"{time:>9} {line.share:>6.1%} {len(line.kernels):>7}  {_place(line)}  {line.text}".rstrip())
         rows.append(f"{duration_text(self.total_us)} in all. {self.how}")
         if self.untimed:
             rows.append(f"{count_text(self.untimed, 'kernel')} without a time.")

@@ -83,7 +83,9 @@ def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
         name = trace.stages[stage].name
         raise ValueError(f"no rule fires in stage {stage} ({name}) after step {step}; it has {len(steps)} steps")
     rule = trace.rules[steps[at].rule or 0]
-    fired = Counter(one.rule for other in trace.stages for one in other.steps if one.rule is not None)
+    fired = Counter(
+        fired_step.rule for other in trace.stages for fired_step in other.steps if fired_step.rule is not None
+    )
     others = [trace.rules[other].name for other, _ in fired.most_common() if trace.rules[other].name != rule.name]
     names = sorted({rule.name, *list(dict.fromkeys(others))[: _MOST_CHOICES - 1]})
     node = trace.nodes[steps[at].before]
@@ -108,14 +110,14 @@ def which_is_slowest(trace: Trace) -> Stop:
 
 def which_is_faster(trace: Trace, other: Trace) -> Stop:
     """Which of two captures runs faster; where their spreads overlap, neither."""
-    times = [one.runs for one in (trace, other)]
+    times = [capture.runs for capture in (trace, other)]
     if not all(times):
         raise ValueError("which is faster: a trace without timed kernels was given")
     totals = [sum(run.median_us for run in runs) for runs in times]
     lows = [sum(run.low_us for run in runs) for runs in times]
     highs = [sum(run.high_us for run in runs) for runs in times]
     overlap = max(lows) <= min(highs)
-    names = [one.title or f"capture {k}" for k, one in enumerate((trace, other))]
+    names = [capture.title or f"capture {k}" for k, capture in enumerate((trace, other))]
     if names[0] == names[1]:
         names = [f"the first ({names[0]})", f"the second ({names[1]})"]
     choices = (*names, "no difference above the noise")

@@ -114,7 +114,7 @@ def from_data(data: Any) -> Request:
         if key not in fields_by_name:
             raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(fields_by_name) or 'none'}")
         values[key] = _checked(value, hints[key], f"{name}: {key}")
-    missing = [key for key, one in fields_by_name.items() if key not in values and one.default is MISSING]
+    missing = [key for key, field in fields_by_name.items() if key not in values and field.default is MISSING]
     if missing:
         raise RequestError(f"{name}: {', '.join(missing)} is missing")
     return cls(**values)
@@ -125,10 +125,10 @@ def _checked(value: Any, hint: Any, label: str) -> Any:
     for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if origin is tuple and isinstance(value, (list, tuple)):
-            return tuple([_checked(one, arguments[0], label) for one in value])
+            return tuple([_checked(item, arguments[0], label) for item in value])
         if origin is dict and isinstance(value, Mapping):
             return {
-                _checked(key, arguments[0], label): _checked(one, arguments[1], label) for key, one in value.items()
+                _checked(key, arguments[0], label): _checked(item, arguments[1], label) for key, item in value.items()
             }
         if option is Any or (isinstance(option, type) and type(value) is option):
             return value

@@ -231,7 +231,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "stages": [
             {
                 "name": pair.name,
-                "in": [side for side, one in (("a", pair.a), ("b", pair.b)) if one is not None],
+                "in": [side for side, kernel in (("a", pair.a), ("b", pair.b)) if kernel is not None],
                 "texts": {text.title or text.language: text.diff().splitlines() for text in pair.texts},
             }
             for pair in comparison.stages

@@ -145,8 +145,8 @@ def comparison_html(comparison: ComparedTraces) -> str:
     ]
     changed = [(number, pair) for number, pair in enumerate(comparison.kernels) if pair.change != "same"]
     body.extend(
-        _section(comparison, number, pair, with_pictures=number < MAX_PICTURES, is_packed=place > 0)
-        for place, (number, pair) in enumerate(changed)
+        _section(comparison, number, pair, with_pictures=number < MAX_PICTURES, is_packed=position > 0)
+        for position, (number, pair) in enumerate(changed)
     )
     runs = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -344,15 +344,15 @@ def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
     rows: list[str] = []
     blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
     a, b = lines_html(language, a), lines_html(language, b)
-    for place, (kind, a_from, a_to, b_from, b_to) in enumerate(blocks):
+    for block, (kind, a_from, a_to, b_from, b_to) in enumerate(blocks):
         if kind != "equal":
             length = max(a_to - a_from, b_to - b_from)
             left = [*a[a_from:a_to], *[None] * (length - a_to + a_from)]
             right = [*b[b_from:b_to], *[None] * (length - b_to + b_from)]
             rows.extend(f"<tr>{_cell(x, 'out')}{_cell(y, 'in')}</tr>" for x, y in zip(left, right, strict=True))
             continue
-        before = CONTEXT_LINES if place > 0 else 0
-        after = CONTEXT_LINES if place < len(blocks) - 1 else 0
+        before = CONTEXT_LINES if block > 0 else 0
+        after = CONTEXT_LINES if block < len(blocks) - 1 else 0
         hidden = a_to - a_from - before - after
         numbers = [*range(before), *range(a_to - a_from - after, a_to - a_from)] if hidden > 1 else range(a_to - a_from)
         for i in numbers:

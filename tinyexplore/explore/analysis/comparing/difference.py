@@ -40,7 +40,7 @@ class TextPair(ReadableRow):
         return "\n".join([*lines][2:])
 
     def in_words(self) -> str:
-        counts = [count_text(len(one), "line") if one is not None else "no such text" for one in (self.a, self.b)]
+        counts = [count_text(len(lines), "line") if lines is not None else "no such text" for lines in (self.a, self.b)]
         return f"{self.title or self.language}: {counts[0]}, {counts[1]}{', the same' if self.same else ''}"
 
 
@@ -217,7 +217,7 @@ def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | Non
     partner.update((left, right) for left, right in kernels if left is not None)
     waiting = _keyed(b)
     texts_a, texts_b = _texts(a), _texts(b)
-    changing = ({one.stage for one in a.stage_texts}, {one.stage for one in b.stage_texts})
+    changing = ({text.stage for text in a.stage_texts}, {text.stage for text in b.stage_texts})
     pairs = []
     for (kernel, name, number), stage in _keyed(a).items():
         other_kernel = partner.get(kernel)
@@ -245,8 +245,8 @@ Texts = dict[tuple[str, str], tuple[str, ...]]
 def _texts(trace: Trace) -> dict[int, Texts]:
     """The texts after each stage, by language and title; a stage that changed nothing has the last one before it."""
     found: dict[int, Texts] = {}
-    for one in trace.stage_texts:
-        found.setdefault(one.stage, {})[one.language, one.title] = tuple(line.text for line in one.lines)
+    for text in trace.stage_texts:
+        found.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
     last: Texts = {}
     for stage in trace.stages if found else ():
         own = found.setdefault(stage.id, last)
@@ -258,8 +258,8 @@ def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:
     """The last texts of two traces, by language and title."""
     ends: list[Texts] = []
     for trace in (a, b):
-        last = {(one.language, one.title): one for one in trace.stage_texts}
-        ends.append({key: tuple(line.text for line in one.lines) for key, one in last.items()})
+        last = {(text.language, text.title): text for text in trace.stage_texts}
+        ends.append({key: tuple(line.text for line in text.lines) for key, text in last.items()})
     return _paired(*ends)
 
 

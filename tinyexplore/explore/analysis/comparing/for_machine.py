@@ -70,22 +70,25 @@ def vectors_words(machine: Machine) -> str:
     return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
 
 
-def time_words(one: ForMachine) -> str:
+def time_words(result: ForMachine) -> str:
     """The median time as text, or the reason why there is none."""
-    if one.median_us is not None:
-        return duration_text(one.median_us)
-    return "no samples here" if one.kernel.not_run else "not run"
+    if result.median_us is not None:
+        return duration_text(result.median_us)
+    return "no samples here" if result.kernel.not_run else "not run"
 
 
 FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
-    ("architecture", lambda one: one.machine.arch),
-    ("vector registers", lambda one: f"{vectors_words(one.machine)}, {len(one.instructions.registers)} used"),
-    ("floats an instruction, at most", lambda one: str(max(1, one.instructions.widest_bits // 32))),
-    ("instructions", lambda one: f"{one.instructions.total:,}, {one.instructions.vector:,} on vectors"),
+    ("architecture", lambda result: result.machine.arch),
+    ("vector registers", lambda result: f"{vectors_words(result.machine)}, {len(result.instructions.registers)} used"),
+    ("floats an instruction, at most", lambda result: str(max(1, result.instructions.widest_bits // 32))),
+    ("instructions", lambda result: f"{result.instructions.total:,}, {result.instructions.vector:,} on vectors"),
     (
         "in the busiest loop",
-        lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
+        lambda result: f"{result.instructions.in_loop:,}, {result.instructions.vector_in_loop:,} on vectors",
     ),
-    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "unknown"),
+    (
+        "machine code",
+        lambda result: count_text(result.kernel.code_bytes, "byte") if result.kernel.code_bytes else "unknown",
+    ),
     ("time", time_words),
 )

@@ -48,7 +48,7 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
     instructions = dict(read)
     used = sorted({register for bits, registers in instructions.values() for register in registers if bits})
     loop = _busiest(lines, instructions)
-    inside = [place for place in instructions if loop is not None and loop[0] <= place <= loop[1]]
+    inside = [number for number in instructions if loop is not None and loop[0] <= number <= loop[1]]
     return Instructions(
         total=len(instructions),
         vector=sum(bits > 0 for bits, _ in instructions.values()),
@@ -56,7 +56,7 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
         registers=tuple(used),
         loop=loop,
         in_loop=len(inside),
-        vector_in_loop=sum(instructions[place][0] > 0 for place in inside),
+        vector_in_loop=sum(instructions[number][0] > 0 for number in inside),
     )
 
 
@@ -64,41 +64,44 @@ Read = Iterator[tuple[int, tuple[int, set[int]]]]  # line → bits that it works
 
 
 def _split(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    for place, line in enumerate(lines):
+    for line_number, line in enumerate(lines):
         if line[:1] == " ":
             mnemonic, _, operands = line.strip().partition(" ")
-            yield place, mnemonic, operands.strip()
+            yield line_number, mnemonic, operands.strip()
 
 
 def _x86(lines: Sequence[str], vector_bits: int) -> Read:
-    for place, mnemonic, operands in _split(lines):
+    for line_number, mnemonic, operands in _split(lines):
         named = _X86.findall(operands)
         bits = max((_X86_BITS[kind] for kind, _ in named), default=0)
         is_scalar = bits == 128 and _X86_SCALAR.search(mnemonic) is not None
-        yield place, (0 if is_scalar else bits, {int(number) for _, number in named})
+        yield line_number, (0 if is_scalar else bits, {int(number) for _, number in named})
 
 
 def _arm(lines: Sequence[str], vector_bits: int) -> Read:
-    for place, _, operands in _split(lines):
+    for line_number, _, operands in _split(lines):
         is_vector = _ARM_VECTOR.search(operands) is not None
         named = {int(number) for kind, number in _ARM.findall(operands)} if is_vector else set()
-        yield place, (vector_bits if is_vector else 0, named)
+        yield line_number, (vector_bits if is_vector else 0, named)
 
 
 def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
     """An instruction works on as many registers as the last `vsetvli` before it said: m2 is a group of two."""
     group = 1
-    for place, mnemonic, operands in _split(lines):
+    for line_number, mnemonic, operands in _split(lines):
         if mnemonic.startswith("vset"):
             grouping = _GROUPED.search(operands)
             group = int(grouping[1]) if grouping else 1
-            yield place, (0, set())
+            yield line_number, (0, set())
             continue
         moved = _MOVED.search(mnemonic)
         count = int(moved[1]) if moved else group
         is_vector = mnemonic.startswith("v")
         firsts = [int(number) for number in _RISCV.findall(operands)] if is_vector else []
-        yield place, (vector_bits * count if is_vector else 0, {first + k for first in firsts for k in range(count)})
+        yield (
+            line_number,
+            (vector_bits * count if is_vector else 0, {first + k for first in firsts for k in range(count)}),
+        )
 
 
 def hot_loop(
@@ -112,19 +115,19 @@ def hot_loop(
     """
     parsed = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
     loops = _loops(lines, parsed)
-    candidates = [one for one in loops if not depth or sum(_holds(other, one) for other in loops) <= depth]
+    candidates = [loop for loop in loops if not depth or sum(_holds(other, loop) for other in loops) <= depth]
     innermost = _innermost(candidates)
     if not innermost:
         return []
     if len(innermost) == len(weights):
         ordered = sorted(innermost)
-        chosen = ordered[max(range(len(ordered)), key=lambda place: weights[place])]
+        chosen = ordered[max(range(len(ordered)), key=lambda index: weights[index])]
     else:
         chosen = max(innermost, key=lambda loop: _vectors(parsed, loop))
-    rare = [one for one in loops if one != chosen and _holds(chosen, one)]
+    rare = [loop for loop in loops if loop != chosen and _holds(chosen, loop)]
     rare += _skipped(lines, parsed, chosen, rare)
     inside = range(chosen[0], chosen[1] + 1)
-    return [place for place in inside if not any(one[0] <= place <= one[1] for one in rare)]
+    return [number for number in inside if not any(region[0] <= number <= region[1] for region in rare)]
 
 
 def _skipped(
@@ -134,29 +137,29 @@ def _skipped(
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """The instructions that jumps of `loop` skip together with a rare loop: the rest of a cold path."""
-    labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
+    labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
-    for place in parsed:
-        words = _WORD.findall(lines[place])
+    for number in parsed:
+        words = _WORD.findall(lines[number])
         goal = labels.get(words[-1]) if words else None
-        if goal is None or words[0] in ("jmp", "b") or not loop[0] <= place <= loop[1]:
+        if goal is None or words[0] in ("jmp", "b") or not loop[0] <= number <= loop[1]:
             continue
-        if place < goal <= loop[1]:
-            regions.append((place + 1, goal - 1))
-        elif goal == loop[0] and place < loop[1]:
-            regions.append((place + 1, loop[1]))
-    return [region for region in regions if any(_holds(region, one) for one in rare)]
+        if number < goal <= loop[1]:
+            regions.append((number + 1, goal - 1))
+        elif goal == loop[0] and number < loop[1]:
+            regions.append((number + 1, loop[1]))
+    return [region for region in regions if any(_holds(region, loop_region) for loop_region in rare)]
 
 
 def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
     """The loops, each from its label to the last jump back to the label."""
-    labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
+    labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
-    for place in parsed:
-        goal = _WORD.findall(lines[place])[-1:]
-        start = labels.get(goal[0], place) if goal else place
-        if start < place:
-            ends[start] = place
+    for number in parsed:
+        goal = _WORD.findall(lines[number])[-1:]
+        start = labels.get(goal[0], number) if goal else number
+        if start < number:
+            ends[start] = number
     return sorted(ends.items())
 
 
@@ -165,8 +168,8 @@ def _innermost(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
-    inside = [place for place in parsed if loop[0] <= place <= loop[1]]
-    return sum(parsed[place][0] > 0 for place in inside), len(inside)
+    inside = [number for number in parsed if loop[0] <= number <= loop[1]]
+    return sum(parsed[number][0] > 0 for number in inside), len(inside)
 
 
 def _busiest(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:

@@ -149,7 +149,9 @@ def known(languages: Sequence[str], language: str) -> str:
     """The entry of `languages` that `language` names. RosettaError if there is none."""
     name = language.strip().lower()
     name = _TIDY.get(name, name)
-    matches = [one for one in languages if one == name] or [one for one in languages if one.partition(":")[0] == name]
+    matches = [candidate for candidate in languages if candidate == name] or [
+        candidate for candidate in languages if candidate.partition(":")[0] == name
+    ]
     if not matches:
         raise RosettaError(f"{language!r} was not requested; there are {', '.join(languages)}")
     return matches[0]

@@ -36,7 +36,7 @@ class Machines:
         """The kernel with the most operations."""
         if not self.rows:
             raise ValueError("nothing was computed, so there is no kernel to compare")
-        return max(self.rows, key=lambda row: max(one.kernel.flops for one in row if one is not None))
+        return max(self.rows, key=lambda row: max(result.kernel.flops for result in row if result is not None))
 
     def __repr__(self) -> str:
         return machines_text(self)
@@ -79,19 +79,19 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
     return tuple(rows)
 
 
-def _on(machine: Machine, trace: Trace, place: int | None) -> ForMachine | None:
+def _on(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
     """None for an item without assembly: a copy, or no kernel at all."""
-    if place is None:
+    if number is None:
         return None
-    kernel = trace.kernels[place]
-    owner = place if kernel.same_as is None else kernel.same_as
+    kernel = trace.kernels[number]
+    owner = number if kernel.same_as is None else kernel.same_as
     listings = [program for program in trace.programs if program.kernel == owner and program.language == "asm"]
     if not listings:
         return None
     lines = tuple([line.text for line in listings[-1].lines])
     medians = {run.kernel: run.median_us for run in trace.runs}
     instructions = instructions_of(lines, machine.arch, machine.vector_bits)
-    return ForMachine(machine, kernel, lines, instructions, medians.get(place))
+    return ForMachine(machine, kernel, lines, instructions, medians.get(number))
 
 
 # *** text and data ***
@@ -101,10 +101,13 @@ def machines_text(machines: Machines) -> str:
     """A table a kernel: a column for each machine."""
     lines = [f"{machines.title or 'a program'} for {', '.join(machine.name for machine in machines.machines)}"]
     for row in machines.rows:
-        present = [one for one in row if one is not None]
-        cells = [["", *(one.machine.name for one in present)], ["kernel", *(one.kernel.name for one in present)]]
+        present = [result for result in row if result is not None]
+        cells = [
+            ["", *(result.machine.name for result in present)],
+            ["kernel", *(result.kernel.name for result in present)],
+        ]
         cells += [[title, *map(words, present)] for title, words in FACTS]
-        widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
         lines.append("")
         lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
     return "\n".join(lines)
@@ -126,28 +129,28 @@ def machines_dict(comparison: Machines) -> dict[str, Any]:
     return {
         "title": comparison.title,
         "machines": machines,
-        "kernels": [[_dict(one) for one in row] for row in comparison.rows],
+        "kernels": [[_dict(result) for result in row] for row in comparison.rows],
     }
 
 
-def _dict(one: ForMachine | None) -> dict[str, Any] | None:
-    if one is None:
+def _dict(result: ForMachine | None) -> dict[str, Any] | None:
+    if result is None:
         return None
-    counted = one.instructions
+    counted = result.instructions
     return {
-        "machine": one.machine.name,
-        "kernel": one.kernel.id,
-        "name": one.kernel.name,
-        "opts": list(one.kernel.opts),
-        "code_bytes": one.kernel.code_bytes,
+        "machine": result.machine.name,
+        "kernel": result.kernel.id,
+        "name": result.kernel.name,
+        "opts": list(result.kernel.opts),
+        "code_bytes": result.kernel.code_bytes,
         "instructions": counted.total,
         "vector_instructions": counted.vector,
         "widest_bits": counted.widest_bits,
         "registers_used": list(counted.registers),
         "loop_instructions": counted.in_loop,
         "loop_vector_instructions": counted.vector_in_loop,
-        "median_us": one.median_us,
-        "not_run": one.kernel.not_run,
+        "median_us": result.median_us,
+        "not_run": result.kernel.not_run,
     }
 
 

@@ -72,42 +72,42 @@ class KernelsByMachine(Protocol):
 
 def machines_svg(row: Row, title: str = "") -> str:
     """A column for each machine: its vector registers in proportion, those in use filled, and bars for instructions."""
-    present = [one for one in row if one is not None]
-    most = max((min(one.machine.registers, _MOST_ROWS) for one in present), default=0)
-    longest = max(one.instructions.total for one in present)
+    present = [result for result in row if result is not None]
+    most = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
+    longest = max(result.instructions.total for result in present)
     calls = ", ".join(call.strip("_") for call in present[0].kernel.calls) or present[0].kernel.name
     heading = f"{title}: {calls}" if title else calls
     top, foot = 92.0, 92.0 + most * _STEP + 14.0
     width = 2 * _MARGIN + len(present) * _COLUMN + (len(present) - 1) * _GAP
     parts = [text(_MARGIN, 28, shortened(heading, int(width / 8)), size=13, bold=True)]
-    for place, one in enumerate(present):
-        x = _MARGIN + place * (_COLUMN + _GAP)
-        parts.append(text(x, 56, one.machine.name, size=12, bold=True, mono=True))
-        parts.append(text(x, 73, f"{one.machine.arch} · {vectors_words(one.machine)}", size=11, shade="ink2"))
-        parts.append(_registers(one, x, top))
-        parts.append(_bars(one, x, foot, longest))
-    words = "; ".join(_described(one) for one in present)
+    for number, result in enumerate(present):
+        x = _MARGIN + number * (_COLUMN + _GAP)
+        parts.append(text(x, 56, result.machine.name, size=12, bold=True, mono=True))
+        parts.append(text(x, 73, f"{result.machine.arch} · {vectors_words(result.machine)}", size=11, shade="ink2"))
+        parts.append(_registers(result, x, top))
+        parts.append(_bars(result, x, foot, longest))
+    words = "; ".join(_described(result) for result in present)
     note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
     height = foot + 100.0
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
     return document(max(width, 620.0), height, heading, f"{words}.", parts)
 
 
-def _described(one: ForMachine) -> str:
-    counted = one.instructions
+def _described(result: ForMachine) -> str:
+    counted = result.instructions
     return (
-        f"{one.machine.name}: {vectors_words(one.machine)}, {len(counted.registers)} used, "
-        f"{counted.total} instructions, {counted.in_loop} in the busiest loop, {time_words(one)}"
+        f"{result.machine.name}: {vectors_words(result.machine)}, {len(counted.registers)} used, "
+        f"{counted.total} instructions, {counted.in_loop} in the busiest loop, {time_words(result)}"
     )
 
 
-def _registers(one: ForMachine, x: float, y: float) -> str:
-    used = set(one.instructions.registers)
-    bits = min(one.machine.vector_bits, _WIDEST_BITS)
+def _registers(result: ForMachine, x: float, y: float) -> str:
+    used = set(result.instructions.registers)
+    bits = min(result.machine.vector_bits, _WIDEST_BITS)
     width = _COLUMN * bits / _WIDEST_BITS
     plain, filled = COLOURS["const"], COLOURS["reduce"]
     parts = []
-    for number in range(min(one.machine.registers, _MOST_ROWS)):
+    for number in range(min(result.machine.registers, _MOST_ROWS)):
         name, colour = ("reduce", filled) if number in used else ("const", plain)
         at = y + number * _STEP
         fill = colour.light if number in used else colour.light_fill
@@ -123,8 +123,8 @@ def _registers(one: ForMachine, x: float, y: float) -> str:
     return "".join(parts)
 
 
-def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
-    counted = one.instructions
+def _bars(result: ForMachine, x: float, y: float, longest: int) -> str:
+    counted = result.instructions
     whole, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
     parts = [
         f'<rect class="g-memory" x="{x:.1f}" y="{y:.1f}" width="{whole:.1f}" height="9" rx="2" '
@@ -134,10 +134,12 @@ def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
         text(x, y + 24, f"{counted.total} instructions, {counted.in_loop} in the loop", size=11),
     ]
     used = (
-        f"{len(counted.registers)} of {one.machine.registers} vector registers" if one.machine.registers else "scalars"
+        f"{len(counted.registers)} of {result.machine.registers} vector registers"
+        if result.machine.registers
+        else "scalars"
     )
     parts.append(text(x, y + 39, used, size=11, shade="ink2"))
-    parts.append(text(x, y + 54, time_words(one), size=11, shade="ink2"))
+    parts.append(text(x, y + 54, time_words(result), size=11, shade="ink2"))
     return "".join(parts)
 
 
@@ -149,7 +151,9 @@ def machines_html(machines: KernelsByMachine) -> str:
     title = escape(machines.title or "One program")
     main = machines.main
     others = [row for row in machines.rows if row is not main]
-    reasons = dict.fromkeys(one.kernel.not_run for row in machines.rows for one in row if one and one.kernel.not_run)
+    reasons = dict.fromkeys(
+        result.kernel.not_run for row in machines.rows for result in row if result and result.kernel.not_run
+    )
     body = [
         f"<h1>{title} for {len(machines.machines)} machines</h1>",
         '<p class="quiet">Compiled here for each; what this machine can execute was timed.</p>',
@@ -173,21 +177,23 @@ def machines_html(machines: KernelsByMachine) -> str:
 
 
 def _names(row: Row) -> str:
-    names = dict.fromkeys(one.kernel.name for one in row if one is not None)
-    calls = next((", ".join(call.strip("_") for call in one.kernel.calls) for one in row if one is not None), "")
+    names = dict.fromkeys(result.kernel.name for result in row if result is not None)
+    calls = next(
+        (", ".join(call.strip("_") for call in result.kernel.calls) for result in row if result is not None), ""
+    )
     return f"<code>{escape(' · '.join(names))}</code> {escape(calls)}"
 
 
 def _section(row: Row, title: str) -> str:
-    present = [one for one in row if one is not None]
-    head = "".join(f"<th><code>{escape(one.machine.name)}</code></th>" for one in present)
-    rows = [("kernel", [_code([one.kernel.name]) for one in present])]
-    rows += [(name, [escape(words(one)) for one in present]) for name, words in FACTS]
-    rows.append(("opts", [_code(one.kernel.opts) for one in present]))
+    present = [result for result in row if result is not None]
+    head = "".join(f"<th><code>{escape(result.machine.name)}</code></th>" for result in present)
+    rows = [("kernel", [_code([result.kernel.name]) for result in present])]
+    rows += [(name, [escape(words(result)) for result in present]) for name, words in FACTS]
+    rows.append(("opts", [_code(result.kernel.opts) for result in present]))
     cells = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in values)}</tr>" for name, values in rows
     )
-    listings = "".join(_listing(one) for one in present)
+    listings = "".join(_listing(result) for result in present)
     return (
         f'<div class="scroll">{machines_svg(row, title)}</div>'
         f'<div class="scroll"><table class="facts"><tr><th></th>{head}</tr>{cells}</table></div>'
@@ -201,14 +207,14 @@ def _code(words: Sequence[str]) -> str:
     return "<br>".join(f"<code>{escape(word)}</code>" for word in words) or "none"
 
 
-def _listing(one: ForMachine) -> str:
-    loop = one.instructions.loop or (-1, -1)
+def _listing(result: ForMachine) -> str:
+    loop = result.instructions.loop or (-1, -1)
     lines = "".join(
-        f'<span class="line code{" in" if loop[0] <= place <= loop[1] else ""}">{line}</span>'
-        for place, line in enumerate(lines_html("asm", one.assembly))
+        f'<span class="line code{" in" if loop[0] <= number <= loop[1] else ""}">{line}</span>'
+        for number, line in enumerate(lines_html("asm", result.assembly))
     )
-    count = len(one.assembly)
-    name = escape(one.machine.name)
+    count = len(result.assembly)
+    name = escape(result.machine.name)
     return (
         f'<div class="listing"><h3><code>{name}</code> <span class="quiet">{count_text(count, "line")}</span></h3>'
         f'<div class="lines" tabindex="0" role="region" aria-label="Assembly for {name}">{lines}</div></div>'

@@ -95,8 +95,8 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value from 1 on; equal ones share the mean of theirs."""
     first: dict[float, int] = {}
     count: dict[float, int] = {}
-    for place, value in enumerate(sorted(values)):
-        first.setdefault(value, place)
+    for rank, value in enumerate(sorted(values)):
+        first.setdefault(value, rank)
         count[value] = count.get(value, 0) + 1
     return [2 * first[value] + count[value] + 1 for value in values]
 

@@ -173,13 +173,13 @@ class Rosetta(ReadableRow):
         """The rows as text, what they are aligned by in front; by default of the first two texts."""
         columns = [self[target] for target in targets or self._first()]
         label = max((len(_name(origin)) for origin in self.origins), default=0)
-        lines = [_across("", label, [one.head[part] for one in columns]) for part in (0, 1)]
+        lines = [_across("", label, [column.head[part] for column in columns]) for part in (0, 1)]
         for row in aligned([column.lines for column in columns]):
-            cells = [list(one.lines[start:stop]) for one, (start, stop) in zip(columns, row.spans)]
+            cells = [list(column.lines[start:stop]) for column, (start, stop) in zip(columns, row.spans)]
             for number in range(max(map(len, cells))):
                 texts = [cell[number].text if number < len(cell) else "" for cell in cells]
                 if number == 0:
-                    texts = [text or _blank(row, place) for place, text in enumerate(texts)]
+                    texts = [text or _blank(row, column_number) for column_number, text in enumerate(texts)]
                 name = _name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
                 lines.append(_across(name, label, texts))
         return "\n".join(lines)
@@ -193,18 +193,19 @@ class Rosetta(ReadableRow):
     def to_html(self, *targets: str) -> str:
         """The rows as a table of HTML; by default of the first two texts."""
         columns = [self[target] for target in targets or self._first()]
-        colours = [lines_html(one.language, [line.text for line in one.lines], inline=True) for one in columns]
+        colours = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
-            f'<th style="{_CELL}">{escape(one.head[0])}<br><small>{escape(one.head[1])}</small></th>' for one in columns
+            f'<th style="{_CELL}">{escape(column.head[0])}<br><small>{escape(column.head[1])}</small></th>'
+            for column in columns
         )
         body = []
         for row in aligned([column.lines for column in columns]):
             name = "" if row.origin is None else _name(self.origins[row.origin])
             cells = []
-            for place, (start, stop) in enumerate(row.spans):
-                lines = "\n".join(colours[place][start:stop])
+            for number, (start, stop) in enumerate(row.spans):
+                lines = "\n".join(colours[number][start:stop])
                 cell = (
-                    f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, place)}</small>"
+                    f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, number)}</small>"
                 )
                 cells.append(f'<td style="{_CELL}">{cell}</td>')
             body.append(f'<tr><th style="{_CELL}"><small>{escape(name)}</small></th>{"".join(cells)}</tr>')
@@ -282,11 +283,11 @@ def _name(origin: LineOrigin) -> str:
     return f"{origin.label} {origin.detail}" if origin.ends else origin.label
 
 
-def _blank(row: AlignedLines, place: int) -> str:
-    start, stop = row.spans[place]
+def _blank(row: AlignedLines, number: int) -> str:
+    start, stop = row.spans[number]
     if start != stop or row.origin is None:
         return ""
-    return "· at another place" if row.elsewhere[place] else "· no counterpart"
+    return "· at another place" if row.elsewhere[number] else "· no counterpart"
 
 
 def _across(name: str, label: int, cells: Sequence[str]) -> str:

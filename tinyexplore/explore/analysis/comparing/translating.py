@@ -44,8 +44,8 @@ def translate(kept: CapturedKernel, targets: Sequence[LanguageTarget], trace: Tr
     captured = kept.make_kernel()
     ast = captured.original
     nodes = ast.toposort()
-    places = {node: place for place, node in enumerate(nodes)}
-    numbers = {one.digest: one.id for one in trace.nodes if one.kind == "uop"}
+    places = {node: number for number, node in enumerate(nodes)}
+    numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     alignment = Alignment(nodes)
     lowerings: dict[Target, TargetLowering] = {}
 
@@ -121,9 +121,9 @@ def captured_for(kept: CapturedKernel, machine: str, settings: Config) -> Captur
 
 
 def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
-    numbers = {one.digest: one.id for one in trace.nodes if one.kind == "uop"}
+    numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     digests = UopDigests()
-    origins = {_number(numbers, node, digests): place for node, place in places.items()}
+    origins = {_number(numbers, node, digests): number for node, number in places.items()}
     known: dict[UOp, frozenset[int]] = {}
     nodes = list(places)
 
@@ -131,9 +131,9 @@ def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[
         if node not in known:
             number = _number(numbers, node, digests)
             back = related(trace, number, "back") if number is not None else ()
-            reached = [origins[one.id] for one in back if one.id in origins]
+            reached = [origins[row.id] for row in back if row.id in origins]
             if node.op is Ops.MULACC:  # of a sum, and of the product that it sums up
-                reached += [places[src] for place in reached for src in nodes[place].src if src.op is Ops.MUL]
+                reached += [places[src] for position in reached for src in nodes[position].src if src.op is Ops.MUL]
             known[node] = frozenset(reached)
         return known[node]
 
@@ -150,24 +150,24 @@ class Alignment:
 
     def __init__(self, nodes: Sequence[UOp]) -> None:
         self.nodes = nodes
-        self.loops = [place for place, node in enumerate(nodes) if node.op is Ops.RANGE]
-        self.ends = {place: len(nodes) + number for number, place in enumerate(self.loops)}
+        self.loops = [number for number, node in enumerate(nodes) if node.op is Ops.RANGE]
+        self.ends = {number_of_loop: len(nodes) + number for number, number_of_loop in enumerate(self.loops)}
         valued: set[UOp] = set()  # in which there is a value, and not only loops and numbers
         for node in nodes:
             if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
                 valued.add(node)
         self.weights = [_weight(node, node in valued) for node in nodes]
 
-    def is_index(self, place: int) -> bool:
+    def is_index(self, number: int) -> bool:
         """Whether a node is arithmetic on loops alone, as the indices of accesses are, and their conditions."""
-        return self.weights[place] == INDEX
+        return self.weights[number] == INDEX
 
     def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
         """The lines of a text with their origins. What stands before the function's head is aligned by nothing."""
         listed, is_inside = [], False
         for line in lines:
             places = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
-            origins = sorted(place for place in places if self.weights[place])
+            origins = sorted(number for number in places if self.weights[number])
             row: int | None = None
             if _is_head(line):
                 is_inside, row = True, len(self.nodes) - 1
@@ -185,18 +185,18 @@ class Alignment:
         """
         loop = next((node for node in line.uops[:1] if node.op in (*_LOOPS, Ops.ENDRANGE)), None)
         if loop is not None:
-            places = [place for place in sorted(behind(loop)) if place in self.ends]
+            places = [number for number in sorted(behind(loop)) if number in self.ends]
             if places:
                 return self.ends[places[-1]] if loop.op is Ops.ENDRANGE else places[-1]
         if line.uops and line.uops[0].op in OpGroups.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
-            origins = [place for place in origins if self.weights[place] <= LOOP] or origins
-        return max(origins, key=lambda place: (self.weights[place], place), default=None)
+            origins = [number for number in origins if self.weights[number] <= LOOP] or origins
+        return max(origins, key=lambda number: (self.weights[number], number), default=None)
 
     def origins(self, numbers: dict[str, int]) -> tuple[LineOrigin, ...]:
         """The nodes of the ast, and then where each loop ends. `numbers`: those of the trace, by digest."""
         printer, digests = Printer(), UopDigests()
         rows = []
-        for place, node in enumerate(self.nodes):
+        for number, node in enumerate(self.nodes):
             description = describe(node, printer)
             label, detail = description.label, description.detail
             if node.op is Ops.RANGE:
@@ -205,11 +205,11 @@ class Alignment:
                 label = "kernel"
             elif node.op is Ops.DEFINE_LOCAL:
                 label = str(node.arg)
-            elif self.is_index(place):
+            elif self.is_index(number):
                 label, detail = "index", expr_text(node)
             rows.append(LineOrigin(label, detail, description.group, _number(numbers, node, digests)))
-        for place in self.loops:
-            rows.append(LineOrigin("end of", self.nodes[place].arg.name, "loop", rows[place].node, ends=True))
+        for number in self.loops:
+            rows.append(LineOrigin("end of", self.nodes[number].arg.name, "loop", rows[number].node, ends=True))
         return tuple(rows)
 
 

@@ -34,8 +34,8 @@ def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
             for register in range(layout.registers):
                 holders_of.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
     return tuple(
-        FragmentElement(*place, tuple(lane for lane, _ in holders), holders[0][1])
-        for place, holders in sorted(holders_of.items())
+        FragmentElement(*position, tuple(lane for lane, _ in holders), holders[0][1])
+        for position, holders in sorted(holders_of.items())
     )
 
 
@@ -49,17 +49,17 @@ def formulas(core: TensorCore) -> list[str]:
 
 def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
     """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
-    sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
+    sizes, parts, bit = {"L": core.lanes, "r": layout.registers}, [], 0
     fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
-    while place < len(bits):
-        letter, first = bits[place][0], int(bits[place][1:])
+    while bit < len(bits):
+        letter, first = bits[bit][0], int(bits[bit][1:])
         width = 1
-        while place + width < len(bits) and bits[place + width] == f"{letter}{first + width}":
+        while bit + width < len(bits) and bits[bit + width] == f"{letter}{first + width}":
             width += 1
         part = fields[letter] + (f" // {1 << first}" if first else "")
         part += f" % {1 << width}" if 1 << (first + width) < sizes[letter] else ""
-        parts.append(part + (f" * {1 << place}" if place else ""))
-        place += width
+        parts.append(part + (f" * {1 << bit}" if bit else ""))
+        bit += width
     return " + ".join(sorted(parts, key=lambda part: part.startswith(fields["r"])))
 
 

@@ -56,9 +56,9 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
     """The page of these cores."""
     title = escape(title)
     picks = "".join(
-        f'<label><input type="radio" name="core" id="c{place}"{" checked" if place == 0 else ""}>'
+        f'<label><input type="radio" name="core" id="c{number}"{" checked" if number == 0 else ""}>'
         f"{escape(core.name)}</label>"
-        for place, core in enumerate(cores)
+        for number, core in enumerate(cores)
     )
     body = [f"<h1>{title}</h1>"]
     lane, register = cores[0].holder if cores else ("lane", "register")
@@ -70,7 +70,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
             '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>'
             f'{lane}</label><label><input type="radio" name="by" id="by-register">{register}</label></fieldset>'
         )
-    body += [_core(core, place) for place, core in enumerate(cores)]
+    body += [_core(core, number) for number, core in enumerate(cores)]
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -86,17 +86,17 @@ def _rules(cores: Sequence[TensorCore]) -> str:
     """The style rules of the page: visibility by choice, colours, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
-    for place, core in enumerate(cores):
-        rules.append(f"main:has(#c{place}:checked) .core{place}{{display:block}}")
+    for number, core in enumerate(cores):
+        rules.append(f"main:has(#c{number}:checked) .core{number}{{display:block}}")
         for matrix, layout in core.layouts.items():
             for register in range(layout.registers):
                 rules.append(
-                    f"main:has(#by-register:checked) .core{place} .{matrix} .r{register}"
+                    f"main:has(#by-register:checked) .core{number} .{matrix} .r{register}"
                     f"{{background:hsl({hue_of(register, layout.registers)} 75% 50%/var(--tint))}}"
                 )
         for lane in reversed(range(core.lanes)):  # if several lanes hold an element, the first gives the colour
             rules.append(
-                f"main:has(#by-lane:checked) .core{place} .l{lane}"
+                f"main:has(#by-lane:checked) .core{number} .l{lane}"
                 f"{{background:hsl({hue_of(lane, core.lanes)} 75% 50%/var(--tint))}}"
             )
     for lane in range(lanes):
@@ -110,7 +110,7 @@ def _rules(cores: Sequence[TensorCore]) -> str:
     return "\n".join(rules)
 
 
-def _core(core: TensorCore, place: int) -> str:
+def _core(core: TensorCore, number: int) -> str:
     fragments = elements(core)
     m, n, k = core.dims
     shared = core.a.copies(core.lanes) > 1
@@ -123,12 +123,12 @@ def _core(core: TensorCore, place: int) -> str:
         f"{' Both halves of the warp hold all of A and of B.' if shared else ''}"
     )
     maps = "".join(f"<br><code>{escape(line)}</code>" for line in formulas(core))
-    says = "".join(_said(core, fragments, number) for number in range(core.lanes))
+    says = "".join(_said(core, fragments, lane) for lane in range(core.lanes))
     also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
     key = f"{lane}{also}" + ("" if max(core.dims) > _CELLS else f"<br>{register}")
     lines = 1 + sum(-(-layout.registers // _IN_A_LINE) for layout in core.layouts.values())
     return (
-        f'<section class="core core{place}"><p>{facts}</p>'
+        f'<section class="core core{number}"><p>{facts}</p>'
         f"<p><code>{escape(core.call)}</code></p>"
         f'<p class="quiet">The element in each {register} of a {lane}:{maps}</p>'
         f'<div class="said" style="height:{21 * lines + 20}px" aria-live="polite">'
@@ -145,13 +145,13 @@ def _said(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -
     parts = []
     for matrix in "ABC":
         own = sorted(
-            (one for one in fragments if one.matrix == matrix and lane in one.lanes),
+            (fragment for fragment in fragments if fragment.matrix == matrix and lane in fragment.lanes),
             key=lambda fragment: fragment.register,
         )
-        places = ", ".join(f"[{one.row}, {one.column}]" for one in own)
+        places = ", ".join(f"[{fragment.row}, {fragment.column}]" for fragment in own)
         parts.append(f"<br><b>{matrix}</b> <code>{places}</code>")
-    holder, place = core.holder
-    return f'<div class="say{lane}"><b>{holder} {lane}</b>, {place} by {place}:{"".join(parts)}</div>'
+    holder, register = core.holder
+    return f'<div class="say{lane}"><b>{holder} {lane}</b>, {register} by {register}:{"".join(parts)}</div>'
 
 
 def _matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: str) -> str:
@@ -168,12 +168,13 @@ def _matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: st
     return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'
 
 
-def _cell(core: TensorCore, one: FragmentElement, *, two_lines: bool) -> str:
-    lanes = " ".join(f"l{lane}" for lane in one.lanes)
+def _cell(core: TensorCore, element: FragmentElement, *, two_lines: bool) -> str:
+    lanes = " ".join(f"l{lane}" for lane in element.lanes)
     lane, register = core.holder
-    title = f"{one.matrix}[{one.row}, {one.column}] · {lane} {lanes_text(one)} · {register} {one.register}"
-    register = f"<i>r{one.register}</i>" if two_lines else ""
-    return f'<td class="{lanes} r{one.register}" title="{title}">{one.lanes[0]}{register}</td>'
+    position = f"{element.matrix}[{element.row}, {element.column}]"
+    title = f"{position} · {lane} {lanes_text(element)} · {register} {element.register}"
+    register = f"<i>r{element.register}</i>" if two_lines else ""
+    return f'<td class="{lanes} r{element.register}" title="{title}">{element.lanes[0]}{register}</td>'
 
 
 __all__ = ["cores_html"]

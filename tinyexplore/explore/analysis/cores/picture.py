@@ -61,24 +61,25 @@ def core_svg(core: TensorCore) -> str:
     )
 
 
-def lanes_text(one: FragmentElement) -> str:
-    return " ".join(map(str, one.lanes))
+def lanes_text(element: FragmentElement) -> str:
+    return " ".join(map(str, element.lanes))
 
 
 def _cell(
-    core: TensorCore, one: FragmentElement, x: float, y: float, wide: float, high: float, *, two_lines: bool
+    core: TensorCore, element: FragmentElement, x: float, y: float, wide: float, high: float, *, two_lines: bool
 ) -> str:
-    hue = hue_of(one.lanes[0], core.lanes)
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}" rx="2.5"'
+    hue = hue_of(element.lanes[0], core.lanes)
+    attributes = f'x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}" rx="2.5"'
     red, green, blue = (round(255 * part) for part in hls_to_rgb(hue / 360, 0.5, 0.75))
-    box = f'<rect {place} fill="rgb({red},{green},{blue})" fill-opacity="0.3"/>'
+    box = f'<rect {attributes} fill="rgb({red},{green},{blue})" fill-opacity="0.3"/>'
     middle = x + wide / 2 - 1
-    words = text(middle, y + (12.5 if two_lines else 14.5), str(one.lanes[0]), size=11, anchor="middle", mono=True)
+    words = text(middle, y + (12.5 if two_lines else 14.5), str(element.lanes[0]), size=11, anchor="middle", mono=True)
     if two_lines:
-        words += text(middle, y + 24, f"r{one.register}", size=11, anchor="middle", mono=True, shade="ink2")
+        words += text(middle, y + 24, f"r{element.register}", size=11, anchor="middle", mono=True, shade="ink2")
     lane, register = core.holder
-    title = f"<title>{one.matrix}[{one.row}, {one.column}]: {lane} {lanes_text(one)}, {register} {one.register}</title>"
-    return f"<g>{title}{box}{words}</g>"
+    position = f"{element.matrix}[{element.row}, {element.column}]"
+    title = f"{position}: {lane} {lanes_text(element)}, {register} {element.register}"
+    return f"<g><title>{title}</title>{box}{words}</g>"
 
 
 __all__ = ["core_svg", "hue_of", "lanes_text"]

@@ -35,10 +35,10 @@ class TensorCores:
         """A core by its place or its name."""
         if isinstance(core, int):
             return self.cores[core]
-        for one in self.cores:
-            if one.name == core:
-                return one
-        raise KeyError(f"{core!r}; there are {', '.join(one.name for one in self.cores)}")
+        for candidate in self.cores:
+            if candidate.name == core:
+                return candidate
+        raise KeyError(f"{core!r}; there are {', '.join(candidate.name for candidate in self.cores)}")
 
     def __repr__(self) -> str:
         return f"<{self.title}: {', '.join(core.name for core in self.cores) or 'none'}>"

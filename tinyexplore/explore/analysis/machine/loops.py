@@ -165,8 +165,8 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRat
     kinds.append(FmaRate("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
     if "avx512bf16" in has:
         intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
-        one = struct.pack("<f", 1.0)[2:]
-        kinds.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
+        factor = struct.pack("<f", 1.0)[2:]
+        kinds.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, factor))
     if "avx512vnni" in has:
         kinds.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
     return kinds + [
@@ -176,14 +176,14 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRat
     ]
 
 
-def _tile_ir(one: FmaRate) -> str:
+def _tile_ir(rate: FmaRate) -> str:
     """`void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers. Each row of a factor is the one at `at`."""
     shape = "i16 16, i16 64"
     phis, steps, ends = [], [], []
     for k in range(TILE_CHAINS):
         phis.append(f"  %a{k} = phi {TILE} [%zero{k}, %entry], [%b{k}, %loop]")
         factors = f"{TILE} %x{k % 2}, {TILE} %y{k // 2}"
-        steps.append(f"  %b{k} = call {TILE} @{one.intrinsic}({shape}, i16 64, {TILE} %a{k}, {factors})")
+        steps.append(f"  %b{k} = call {TILE} @{rate.intrinsic}({shape}, i16 64, {TILE} %a{k}, {factors})")
         ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 1) * 64}")
         ends.append(f"  call void @llvm.x86.tilestored64.internal({shape}, ptr %p{k}, i64 0, {TILE} %b{k})")
     load = f"call {TILE} @llvm.x86.tileloadd64.internal({shape}, ptr %at, i64 0)"
@@ -191,8 +191,8 @@ def _tile_ir(one: FmaRate) -> str:
     starts += [f"  %zero{k} = call {TILE} @llvm.x86.tilezero.internal({shape})" for k in range(TILE_CHAINS)]
     head, body, tail, start = ("\n".join(lines) for lines in (phis, steps, ends, starts))
     return f"""
-declare {TILE} @{one.intrinsic}(i16, i16, i16, {TILE}, {TILE}, {TILE})
-define void @{one.symbol}(ptr %at, i64 %turns) {{
+declare {TILE} @{rate.intrinsic}(i16, i16, i16, {TILE}, {TILE}, {TILE})
+define void @{rate.symbol}(ptr %at, i64 %turns) {{
 entry:
 {start}
   br label %loop
@@ -217,19 +217,19 @@ declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
 """
 
 
-def _arithmetic_ir(one: FmaRate) -> str:
+def _arithmetic_ir(rate: FmaRate) -> str:
     """`void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions. `at` holds the factor, then results."""
-    vector, kind = one.accumulator, one.factor
+    vector, kind = rate.accumulator, rate.factor
     is_dot = kind != vector
     phis, steps, ends = [], [], []
     for k in range(CHAINS):
         phis.append(f"  %a{k} = phi {vector} [%start, %entry], [%b{k}, %loop]")
         if is_dot:
             called = f"{vector} %a{k}, {kind} %x, {kind} %x"
-            steps.append(f"  %b{k} = call {vector} @{one.intrinsic}({called})")
-        elif one.intrinsic:
+            steps.append(f"  %b{k} = call {vector} @{rate.intrinsic}({called})")
+        elif rate.intrinsic:
             called = f"{vector} %a{k}, {vector} %x, {vector} %x"
-            steps.append(f"  %b{k} = call {vector} @{one.intrinsic}({called})")
+            steps.append(f"  %b{k} = call {vector} @{rate.intrinsic}({called})")
         else:
             kind_of = "" if " x i" in vector else "f"
             steps.append(f"  %m{k} = {kind_of}mul {vector} %a{k}, %x\n  %b{k} = {kind_of}add {vector} %m{k}, %x")
@@ -240,10 +240,10 @@ def _arithmetic_ir(one: FmaRate) -> str:
     if is_dot:  # the accumulator is loaded from the zeros behind the factor
         start = f"  %at1 = getelementptr i8, ptr %at, i64 64\n  %start = load {vector}, ptr %at1, align 16"
     arguments = f"{vector}, {kind}, {kind}"
-    declared = f"declare {vector} @{one.intrinsic}({arguments})" if one.intrinsic else ""
+    declared = f"declare {vector} @{rate.intrinsic}({arguments})" if rate.intrinsic else ""
     return f"""
 {declared}
-define void @{one.symbol}(ptr %at, i64 %turns) {{
+define void @{rate.symbol}(ptr %at, i64 %turns) {{
 entry:
   %x = load {kind}, ptr %at, align 16
 {start}
@@ -464,10 +464,10 @@ class Loops:
         parts.append(_meet_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
-        self.arithmetic = {one.name: one for one in arithmetic_of(self.vector_bytes, has, is_x86)}
-        tiles = [one for one in self.arithmetic.values() if one.factor == TILE]
+        self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, has, is_x86)}
+        tiles = [rate for rate in self.arithmetic.values() if rate.factor == TILE]
         parts.extend([_TILE_DECLARATIONS, *map(_tile_ir, tiles)] if tiles else [])
-        parts.extend(_arithmetic_ir(one) for one in self.arithmetic.values() if one.factor != TILE)
+        parts.extend(_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE)
         parts.extend([_gather_ir(), _runs_ir(vector, self.vector_bytes)])
         clock, self.clock_cycles = _clock_ir(is_x86)
         parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
@@ -480,7 +480,7 @@ class Loops:
         for name in (*_COPIES, "triad", "triad_nt", "read", "gather", "runs"):
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3)
             self._functions[name] = kind(self._engine.get_function_address(name))
-        for name in ("meet", "clock", *(one.symbol for one in self.arithmetic.values())):
+        for name in ("meet", "clock", *(rate.symbol for rate in self.arithmetic.values())):
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
             self._functions[name] = kind(self._engine.get_function_address(name))
 
@@ -510,9 +510,9 @@ class Loops:
         """Run the chains of `self.arithmetic[name]` on registers, and return the number of operations. `at`: see
         `factors`.
         """
-        one = self.arithmetic[name]
-        self._functions[one.symbol](at, turns)
-        return turns * (TILE_CHAINS if one.factor == TILE else CHAINS) * one.operations
+        rate = self.arithmetic[name]
+        self._functions[rate.symbol](at, turns)
+        return turns * (TILE_CHAINS if rate.factor == TILE else CHAINS) * rate.operations
 
     def fma(self, at: int, turns: int) -> int:
         """`compute` of float32 multiply-adds."""
@@ -557,13 +557,13 @@ class Team:
     def seconds(self, work: Callable[[int], Any], times: int) -> list[float]:
         """`work(number)` on every thread at once, `times` times: each from the first start to the last end."""
         counter = ctypes.c_int64(0)
-        place = ctypes.addressof(counter)
+        address = ctypes.addressof(counter)
         spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]
 
         def run(number: int) -> None:
             with pinned(number):
                 for turn in range(1, times + 1):
-                    self.loops.meet(place, turn * self.threads)
+                    self.loops.meet(address, turn * self.threads)
                     start = time.perf_counter()
                     work(number)
                     spans[number].append((start, time.perf_counter()))

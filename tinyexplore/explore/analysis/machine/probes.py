@@ -60,7 +60,7 @@ class Prober:
             for nbytes in RUNS_IN:
                 ceilings += self.runs(nbytes, threads)
         waiting = disturbed(ceilings) + slow_arithmetic(ceilings, self.lanes)
-        waiting += sorted((one for one in ceilings if one.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
+        waiting += sorted((row for row in ceilings if row.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
         while waiting and time.perf_counter() - began < budget_s:
             ceilings = better(ceilings, self.again(waiting.pop(0)))
         return tuple(ceilings)
@@ -226,7 +226,7 @@ def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, sampl
     """The best of `samples`."""
     ordered = sorted(samples)
     return Ceiling(
-        name, kind, round(ordered[-1], 4), nbytes, subject, threads, tuple([round(one, 4) for one in ordered])
+        name, kind, round(ordered[-1], 4), nbytes, subject, threads, tuple([round(rate, 4) for rate in ordered])
     )
 
 
@@ -235,9 +235,11 @@ def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
     one, and more threads are never slower than fewer.
     """
     proven = (
-        one.rate
-        for one in rows
-        if (one.kind, one.what) == (row.kind, row.what) and one.holds >= row.holds and one.threads <= row.threads
+        other.rate
+        for other in rows
+        if (other.kind, other.what) == (row.kind, row.what)
+        and other.holds >= row.holds
+        and other.threads <= row.threads
     )
     return max(proven, default=row.rate)
 
@@ -247,7 +249,11 @@ def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
     `at_least`), and rates of several threads in their own caches or registers below `scales` times that of one thread.
     """
     rows = list(rows)
-    single = {(one.kind, one.what, one.holds): one.rate for one in rows if one.threads == 1}
+    single = {
+        (ceiling_row.kind, ceiling_row.what, ceiling_row.holds): ceiling_row.rate
+        for ceiling_row in rows
+        if ceiling_row.threads == 1
+    }
     ceilings = []
     for row in rows:
         alone = single.get((row.kind, row.what, row.holds // max(row.threads, 1)))
@@ -259,7 +265,7 @@ def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
 
 def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | None:
     """Vectors of multiply-adds a cycle and thread of a float32 rate, by the clock in `rows`; None for other rates."""
-    clock = next((one.rate for one in rows if one.kind == "clock"), 0.0)
+    clock = next((ceiling_row.rate for ceiling_row in rows if ceiling_row.kind == "clock"), 0.0)
     if (row.kind, row.what) != ("arithmetic", "float32") or not clock or not lanes:
         return None
     return row.rate / (2 * lanes * clock * max(row.threads, 1))
@@ -278,14 +284,14 @@ def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
 
 def better(known: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
     """`known` merged with new measurements: the higher rate (the shorter launch) of each row, then the new rows."""
-    rows = {(one.kind, one.what, one.threads, one.holds): one for one in known}
-    for one in again:
-        key = (one.kind, one.what, one.threads, one.holds)
+    rows = {(row.kind, row.what, row.threads, row.holds): row for row in known}
+    for row in again:
+        key = (row.kind, row.what, row.threads, row.holds)
         is_better = key not in rows or (
-            one.rate < rows[key].rate if one.kind == "launch" else one.rate > rows[key].rate
+            row.rate < rows[key].rate if row.kind == "launch" else row.rate > rows[key].rate
         )
         if is_better:
-            rows[key] = one
+            rows[key] = row
     return list(rows.values())
 
 

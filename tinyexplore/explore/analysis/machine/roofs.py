@@ -29,7 +29,7 @@ def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
     if not kernel.bytes_moved:
         return None
     peaks = [peak for operation in kernel.arithmetic or ("float32",) if (peak := ceilings.peak(operation))]
-    peak = max(peaks, key=lambda one: one.rate, default=None)
+    peak = max(peaks, key=lambda row: row.rate, default=None)
     memory = ceilings.bandwidth(kernel.bytes_moved, kernel.bytes_written / kernel.bytes_moved)
     if peak is None and memory is None:
         return None
@@ -39,7 +39,7 @@ def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
         gb_per_s=memory.rate if memory else 0.0,
         arithmetic=peak.name if peak else "",
         memory=memory.name if memory else "",
-        spread=max((one.spread for one in (peak, memory) if one is not None), default=0.0),
+        spread=max((row.spread for row in (peak, memory) if row is not None), default=0.0),
     )
 
 
@@ -53,11 +53,11 @@ def beaten(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
             continue
         if roof.gflops and kernel.flops / median_us / 1e3 > BEATS * roof.gflops:
             _add(
-                rows_by_key, (one for one in ceilings.rows if one.kind == "arithmetic" and one.name == roof.arithmetic)
+                rows_by_key, (row for row in ceilings.rows if row.kind == "arithmetic" and row.name == roof.arithmetic)
             )
         if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > BEATS * roof.gb_per_s:
-            rows = [one for one in ceilings.rows if one.kind == "memory"]
-            most = max(one.threads for one in rows)
+            rows = [row for row in ceilings.rows if row.kind == "memory"]
+            most = max(row.threads for row in rows)
             accesses = dict.fromkeys(row.what for row in rows)
             mine = (
                 replace(rows[0], what=access_kind, threads=most, holds=kernel.bytes_moved) for access_kind in accesses

@@ -58,7 +58,7 @@ class Ceilings:
 
     def peak(self, operation: str = "float32", threads: int = 0) -> Ceiling | None:
         """The arithmetic of one type, by `threads` threads (0: by all that were measured)."""
-        rows = [one for one in self.rows if one.kind == "arithmetic" and one.what == operation]
+        rows = [row for row in self.rows if row.kind == "arithmetic" and row.what == operation]
         return max((row for row in rows if not threads or row.threads <= threads), key=_rate, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
@@ -67,10 +67,10 @@ class Ceilings:
         The row of the next larger working set counts: between two of them, a cache ends. Shares between those measured
         are interpolated in the time for each byte.
         """
-        rows = [one for one in self.rows if one.kind == "memory" and threads in (0, one.threads)]
+        rows = [row for row in self.rows if row.kind == "memory" and threads in (0, row.threads)]
         counts = {row.threads for row in rows}
         mixed = (_mixed(self.rows, nbytes, write_share, count) for count in counts)
-        return max((one for one in mixed if one is not None), key=_rate, default=None)
+        return max((row for row in mixed if row is not None), key=_rate, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
         """10⁹ loads a second from random places of a table of `nbytes`: of the next larger table measured."""
@@ -83,9 +83,9 @@ class Ceilings:
         if not lengths:
             return None
         length = min(max(run_bytes, lengths[0]), lengths[-1])
-        low = max(one for one in lengths if one <= length)
-        high = min(one for one in lengths if one >= length)
-        a, b = (self._next_larger("runs", str(one), nbytes, threads) for one in (low, high))
+        low = max(measured for measured in lengths if measured <= length)
+        high = min(measured for measured in lengths if measured >= length)
+        a, b = (self._next_larger("runs", str(bound), nbytes, threads) for bound in (low, high))
         if a is None or b is None or low == high:
             return a
         part = log(length / low) / log(high / low)
@@ -95,8 +95,8 @@ class Ceilings:
         mine = [
             row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
         ]
-        mine.sort(key=lambda one: one.holds)
-        level = next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
+        mine.sort(key=lambda row: row.holds)
+        level = next((row for row in mine if row.holds >= FITS * nbytes), mine[-1] if mine else None)
         return None if level is None else replace(level, rate=at_least(self.rows, level))
 
     @property
@@ -146,35 +146,35 @@ class Ceilings:
 
     def _table(self) -> list[tuple[str, list[str]]]:
         """A row for each rate, a column for each number of threads."""
-        counts = sorted({one.threads for one in self.rows if one.threads})
+        counts = sorted({row.threads for row in self.rows if row.threads})
         sections = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
-        for name in dict.fromkeys(one.name for one in self.rows):
-            rows = [one for one in self.rows if one.name == name]
-            for holds in sorted({(one.holds // max(one.threads, 1)) for one in rows if one.name == name}):
+        for name in dict.fromkeys(row.name for row in self.rows):
+            rows = [row for row in self.rows if row.name == name]
+            for holds in sorted({(row.holds // max(row.threads, 1)) for row in rows if row.name == name}):
                 same = {row.threads: row for row in rows if row.holds // max(row.threads, 1) == holds}
                 sections.append((name, [_cell(same.get(count)) for count in counts]))
         return sections
 
 
-def _rate(one: Ceiling) -> float:
-    return one.rate
+def _rate(row: Ceiling) -> float:
+    return row.rate
 
 
-def _cell(one: Ceiling | None) -> str:
-    return "" if one is None else f"{figures_text(one.rate)} {_UNITS[one.kind]} ±{100 * one.spread / 2:.0f} %"
+def _cell(row: Ceiling | None) -> str:
+    return "" if row is None else f"{figures_text(row.rate)} {_UNITS[row.kind]} ±{100 * row.spread / 2:.0f} %"
 
 
 def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
     mine = [row for row in rows if row.kind == "memory" and row.threads == threads]
-    sizes = sorted({one.holds for one in mine})
+    sizes = sorted({row.holds for row in mine})
     if not sizes:
         return None
     size = next((size for size in sizes if size >= FITS * nbytes), sizes[-1])
     measured = []
-    for one in mine:
-        if one.holds == size:
-            reads, writes = ACCESSES.get(one.what, (1, 0))
-            measured.append((writes / (reads + writes), one))
+    for row in mine:
+        if row.holds == size:
+            reads, writes = ACCESSES.get(row.what, (1, 0))
+            measured.append((writes / (reads + writes), row))
     measured.sort(key=lambda pair: pair[0])
     below = [pair for pair in measured if pair[0] <= write_share] or measured[:1]
     above = [pair for pair in measured if pair[0] >= write_share] or measured[-1:]

@@ -84,8 +84,8 @@ def debugger_data(
     """
     state = debugger.state(lane)
     values: dict[int, str] = {}
-    for place, _, text in state["registers"]:
-        values[place] = text
+    for number, _, text in state["registers"]:
+        values[number] = text
     if debugger.place is not None and not isinstance(debugger.value, memoryview):
         value = debugger.value
         is_lane = lane is not None and isinstance(value, list) and lane < len(value)
@@ -112,17 +112,17 @@ def debugger_data(
 def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> TensorData:
     """A buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
-    recent = [one for one in debugger.touched(64) if one.buffer == name]
+    recent = [access for access in debugger.touched(64) if access.buffer == name]
     now = [access for access in debugger.accesses if access.buffer == name]
-    last = next((place for one in recent for place in one.index if place is not None), 0)
+    last = next((index for access in recent for index in access.index if index is not None), 0)
     width = width or row_width(debugger.uops, name, size)
     rows = max(1, CELLS // width)
     first = max(0, min(last // width - rows // 2, -(-size // width) - rows)) * width
     numbers = debugger.read(name, first, rows * width)
     cells = [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in numbers]
-    lit = [place for one in now for place in _of_lane(one.index, lane) if place is not None]
-    near = sorted({place for one in recent for place in one.index if place is not None})
-    stored = any(one.stored for one in now)
+    lit = [index for access in now for index in _of_lane(access.index, lane) if index is not None]
+    near = sorted({index for access in recent for index in access.index if index is not None})
+    stored = any(access.stored for access in now)
     return TensorData(name, size, width, first, tuple(cells), tuple(lit), tuple(near), stored)
 
 
@@ -164,9 +164,9 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
     for node in uops:
         if node.op is Ops.INDEX and name == (f"data{node.src[0].arg}" if node.src[0].op is Ops.DEFINE_GLOBAL else name):
             strides += [
-                one.src[1].arg
-                for one in node.src[1].toposort()
-                if one.op is Ops.MUL and one.src[1].op is Ops.CONST and 1 < one.src[1].arg <= MOST_IN_ROW
+                part.src[1].arg
+                for part in node.src[1].toposort()
+                if part.op is Ops.MUL and part.src[1].op is Ops.CONST and 1 < part.src[1].arg <= MOST_IN_ROW
             ]
     fitting = [stride for stride in strides if size % stride == 0]
     return max(fitting, default=min(size, 16) or 1)
@@ -192,7 +192,7 @@ def tile_data(model: CacheModel) -> TileData | None:
     around = loops[:-1]
     if not around:
         return None
-    ends = {name: model.stream.uops[place].src[0] for place, name in model.stream.loop_names.items()}
+    ends = {name: model.stream.uops[number].src[0] for number, name in model.stream.loop_names.items()}
     counters = {name: int(ends[name].arg) // 2 for name in around if ends[name].op is Ops.CONST}
     try:
         counts = model.lines_of(**counters)

@@ -188,8 +188,8 @@ class CacheModel:
     def by_loop(self) -> dict[str, Traffic]:
         """The traffic of all accesses inside each loop, outermost first."""
         by_axis: dict[str, Traffic] = {}
-        for place in self.stream.loop_names:
-            name = self.stream.loop_names[place]
+        for number in self.stream.loop_names:
+            name = self.stream.loop_names[number]
             inside = [access.traffic for access in self.accesses if name in access.loops]
             if inside:
                 by_axis[name] = _sum(inside)
@@ -197,7 +197,9 @@ class CacheModel:
 
     def by_line(self) -> dict[int, Traffic]:
         """The traffic of each line of the source (from 1): of an access that takes several, the last, which does it."""
-        traffic_of = {touch.node: one.traffic for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        traffic_of = {
+            touch.node: access.traffic for touch, access in zip(self.stream.accesses, self.accesses, strict=True)
+        }
         lines = {node: number for number, line in enumerate(self.source, 1) for node in line.uops if node in traffic_of}
         traffics: dict[int, list[Traffic]] = {}
         for node, number in lines.items():
@@ -206,7 +208,7 @@ class CacheModel:
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
         """Of each line of the source that accesses memory: which buffers (stored?), its text, its traffic."""
-        access_of = {touch.node: one for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        access_of = {touch.node: access for touch, access in zip(self.stream.accesses, self.accesses, strict=True)}
         rows: list[tuple[Hashable, str, Traffic]] = []
         for number, traffic in self.by_line().items():
             line = self.source[number - 1]
@@ -216,7 +218,7 @@ class CacheModel:
 
     def by_buffer(self) -> dict[str, Traffic]:
         """The traffic of each buffer."""
-        names = dict.fromkeys(one.buffer for one in self.accesses)
+        names = dict.fromkeys(access.buffer for access in self.accesses)
         return {name: _sum([access.traffic for access in self.accesses if access.buffer == name]) for name in names}
 
     def lines_of(self, **counters: int) -> dict[str, list[int]]:
@@ -303,10 +305,10 @@ class CacheComparison:
     def rows(self) -> tuple[AlignedTraffic, ...]:
         """Buffer by buffer, loop by loop (by name, in their order) and line by line (those that access the same
         buffers, in order)."""
-        one, other = self.before, self.after
-        rows = _aligned("buffer", _named(one.by_buffer()), _named(other.by_buffer()))
-        rows += _aligned("loop", _named(one.by_loop()), _named(other.by_loop()))
-        rows += _aligned("line", one.by_code(), other.by_code())
+        first, second = self.before, self.after
+        rows = _aligned("buffer", _named(first.by_buffer()), _named(second.by_buffer()))
+        rows += _aligned("loop", _named(first.by_loop()), _named(second.by_loop()))
+        rows += _aligned("line", first.by_code(), second.by_code())
         return tuple(rows)
 
     def as_data(self) -> CachesData:
@@ -381,7 +383,7 @@ def model_caches(
 
 def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
     """The pieces of each buffer that a stream accesses while the loops have these counters."""
-    names = {name: place for place, name in stream.loop_names.items()}
+    names = {name: number for number, name in stream.loop_names.items()}
     if unknown := [name for name in counters if name not in names]:
         raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
     fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
@@ -401,7 +403,7 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
 
 
 def _access(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
-    loops = tuple(stream.loop_names[place] for place in touch.loops)
+    loops = tuple(stream.loop_names[number] for number in touch.loops)
     return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
 
 
@@ -413,7 +415,7 @@ def _sum(parts: Sequence[Traffic]) -> Traffic:
 
 
 def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
-    return [(name, name, one) for name, one in traffic.items()]
+    return [(name, name, traffic_of_name) for name, traffic_of_name in traffic.items()]
 
 
 def _aligned(
@@ -427,10 +429,13 @@ def _aligned(
     for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
         if tag == "equal":
             pairs = zip(before[first:end], after[start:stop], strict=True)
-            rows += [AlignedTraffic(of, name, one, other) for (_, _, one), (_, name, other) in pairs]
+            rows += [
+                AlignedTraffic(of, name, traffic_before, traffic_after)
+                for (_, _, traffic_before), (_, name, traffic_after) in pairs
+            ]
             continue
-        rows += [AlignedTraffic(of, name, one, None) for _, name, one in before[first:end]]
-        rows += [AlignedTraffic(of, name, None, other) for _, name, other in after[start:stop]]
+        rows += [AlignedTraffic(of, name, traffic_before, None) for _, name, traffic_before in before[first:end]]
+        rows += [AlignedTraffic(of, name, None, traffic_after) for _, name, traffic_after in after[start:stop]]
     return rows
 
 

@@ -102,7 +102,7 @@ def _of_floats(uops: Sequence[UOp]) -> frozenset[int]:
         dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
         return isinstance(dtype, DType) and dtypes.is_float(dtype)
 
-    return frozenset(place for place, node in enumerate(uops) if is_float(node))
+    return frozenset(number for number, node in enumerate(uops) if is_float(node))
 
 
 def _any_lane(holds: Callable[[Any], bool]) -> Test:
@@ -117,20 +117,22 @@ def _comparison(
     name: str, compare: Callable[[Any, Any], bool], number: float, uops: Sequence[UOp], names: Mapping[str, int]
 ) -> _Term:
     if name == "value":
-        valued = frozenset(place for place, node in enumerate(uops) if node.op not in (Ops.DEFINE_LOCAL, Ops.BARRIER))
+        valued = frozenset(
+            position for position, node in enumerate(uops) if node.op not in (Ops.DEFINE_LOCAL, Ops.BARRIER)
+        )
         return _Term(valued, _any_lane(lambda value: compare(value, number)), True)
-    place = names.get(name)
-    if place is None:
+    position = names.get(name)
+    if position is None:
         raise ConditionError(f"no {name!r} in this program; there are value, {', '.join(names)}")
-    node = uops[place]
+    node = uops[position]
 
     def test(_: Event, registers: Registers) -> bool:
-        value = registers[place]
+        value = registers[position]
         if type(value) is list:
             return any(compare(lane, number) for lane in value)
         return value is not None and compare(value, number)
 
-    written = {place} | {at for at, user in enumerate(uops) if user.op is Ops.ASSIGN and user.src[0] is node}
+    written = {position} | {at for at, user in enumerate(uops) if user.op is Ops.ASSIGN and user.src[0] is node}
     return _Term(frozenset(written), test, False)
 
 
@@ -141,8 +143,8 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
     if name not in called:
         raise ConditionError(f"{text!r}: no buffer {name!r} in this program; there are {', '.join(called)}")
     element = int(index)
-    counts = {place: lanes_of(node) for place, node in enumerate(uops) if node.op in operations}
-    places = frozenset(place for place in counts if uops[place].src[0].src[0] is called[name])
+    counts = {number: lanes_of(node) for number, node in enumerate(uops) if node.op in operations}
+    places = frozenset(number for number in counts if uops[number].src[0].src[0] is called[name])
 
     def test(event: Event, _: Registers) -> bool:
         lane = element - event[2]

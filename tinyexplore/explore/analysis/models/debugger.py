@@ -48,7 +48,7 @@ class StepAccess:
     value: Any
 
     def __repr__(self) -> str:
-        places = [place for place in self.index if place is not None]
+        places = [index for index in self.index if index is not None]
         text = "nothing" if not places else str(places[0]) if len(places) == 1 else f"{places[0]}…{places[-1]}"
         return f"{self.buffer}[{text}] {'←' if self.stored else '→'} {value_text(self.value)}"
 
@@ -90,13 +90,13 @@ class Debugger:
         self._initial = [bytes(memory) for memory in self._memory]
         bases = [_base(node) for node in self._buffers]
         self._views = [element_view(memory, base) for memory, base in zip(self._memory, bases)]
-        places = {node: place for place, node in enumerate(self.uops)}
-        assigned = {place: places[node.src[0]] for place, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
-        self._slots = [assigned.get(place, place) for place in range(len(self.uops))]
+        places = {node: number for number, node in enumerate(self.uops)}
+        assigned = {number: places[node.src[0]] for number, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
+        self._slots = [assigned.get(number, number) for number in range(len(self.uops))]
         self._around = list(_loops_around(self.uops))
         self.names = {
-            operand_name(node, place): place
-            for place, node in enumerate(self.uops)
+            operand_name(node, number): number
+            for number, node in enumerate(self.uops)
             if node.op not in _NAMELESS and node.dtype is not dtypes.void
         }
         self._log: deque[tuple[Event, Any]] = deque(maxlen=max(1, log))
@@ -187,7 +187,7 @@ class Debugger:
     def run_to(self, target: UOp | int | None = None, *, line: int | None = None) -> Debugger:
         """Forwards until a UOp was done: itself, its line in the listing, or (`line`) one that made this line of the
         source, from 1. Of a UOp that does nothing alone, the next that does."""
-        stops = {self._next_place(place) for place in self._places_of(target, line)}
+        stops = {self._next_place(number) for number in self._places_of(target, line)}
         self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
 
@@ -213,7 +213,7 @@ class Debugger:
             self._begin()
             if not counters:
                 return self
-        loops = {operand_name(node, place): place for place, node in enumerate(self.uops) if node.op is Ops.RANGE}
+        loops = {operand_name(node, number): number for number, node in enumerate(self.uops) if node.op is Ops.RANGE}
         if unknown := [name for name in counters if name not in loops]:
             raise DebuggerError(f"no loop {', '.join(unknown)}; there are {', '.join(loops) or 'none'}")
         if not counters:
@@ -222,11 +222,11 @@ class Debugger:
         innermost = counter_values[-1][0]
         if stray := [name for name in counters if loops[name] not in (*self._around[innermost], innermost)]:
             raise DebuggerError(f"loop {stray[0]} does not enclose {operand_name(self.uops[innermost], innermost)}")
-        if not self._lies_ahead([place for place, _ in counter_values], [value for _, value in counter_values]):
+        if not self._lies_ahead([number for number, _ in counter_values], [value for _, value in counter_values]):
             self._begin()
 
         def test(_: Event, registers: Sequence[Any]) -> bool:
-            return all(registers[place] == value for place, value in counter_values)
+            return all(registers[number] == value for number, value in counter_values)
 
         text = ", ".join(f"{name}={value}" for name, value in counters.items())
         self._run(frozenset({innermost}), Condition(text, frozenset(), test), None, text)
@@ -234,13 +234,13 @@ class Debugger:
 
     def _lies_ahead(self, places: list[int], values: list[int]) -> bool:
         chain = [*self._around[places[-1]], places[-1]]
-        now = [self._registers[place] for place in places]
+        now = [self._registers[number] for number in places]
         return places == chain and (self.position == 0 or (None not in now and now < values))
 
-    def _next_place(self, place: int) -> int:
-        reported = [at for at in range(place, len(self.uops)) if not _is_silent(self.uops[at])]
+    def _next_place(self, number: int) -> int:
+        reported = [at for at in range(number, len(self.uops)) if not _is_silent(self.uops[at])]
         if not reported:
-            raise DebuggerError(f"no operation is at or after line {place}")
+            raise DebuggerError(f"no operation is at or after line {number}")
         return reported[0]
 
     def _places_of(self, target: UOp | int | None, line: int | None) -> list[int]:
@@ -292,7 +292,7 @@ class Debugger:
     def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append
         count, event = self._frontier, self._last
-        stops_at: Sequence[bool] = [stops is not None and place in stops for place in range(len(slots))]
+        stops_at: Sequence[bool] = [stops is not None and number in stops for number in range(len(slots))]
         try:
             for event in self._events:
                 slot = slots[event[0]]
@@ -330,8 +330,8 @@ class Debugger:
             self._undone.append([(event[2] + lane, view[event[2] + lane]) for lane in lanes])
             for lane in lanes:
                 view[event[2] + lane] = event[4][lane]
-        for memory, place, old, _ in reversed(_by_others(event)):
-            memory[place] = old
+        for memory, index, old, _ in reversed(_by_others(event)):
+            memory[index] = old
         self._registers[self._slots[event[0]]] = before
         self.position -= 1
         self._last = self._entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
@@ -345,10 +345,10 @@ class Debugger:
         self._registers[self._slots[event[0]]] = event[1]
         if self.uops[event[0]].op is Ops.STORE:
             view = self._view_of(event)
-            for place, value in self._undone.pop():
-                view[place] = value
-        for memory, place, _, new in _by_others(event):
-            memory[place] = new
+            for index, value in self._undone.pop():
+                view[index] = value
+        for memory, index, _, new in _by_others(event):
+            memory[index] = new
         self.position += 1
         self._last = event
         return event
@@ -381,10 +381,10 @@ class Debugger:
     def nest(self) -> dict[str, tuple[str, ...]]:
         """All loops of the program in order, each with those around it, outermost first; of a GPU's program first the
         numbers of its work-items."""
-        ranges = [place for place, node in enumerate(self.uops) if node.op is Ops.RANGE]
-        names = {place: operand_name(self.uops[place], place) for place in ranges}
+        ranges = [number for number, node in enumerate(self.uops) if node.op is Ops.RANGE]
+        names = {number: operand_name(self.uops[number], number) for number in ranges}
         return {name: () for name in self.item or ()} | {
-            names[place]: tuple(names[outer] for outer in self._around[place]) for place in ranges
+            names[number]: tuple(names[outer] for outer in self._around[number]) for number in ranges
         }
 
     @property
@@ -404,14 +404,14 @@ class Debugger:
         item = dict(self.item or {})
         if self._last is None:
             return item
-        place = self._last[0]
-        open_now = [*self._around[place], *([place] if self.uops[place].op is Ops.RANGE else [])]
+        number = self._last[0]
+        open_now = [*self._around[number], *([number] if self.uops[number].op is Ops.RANGE else [])]
         return item | {operand_name(self.uops[at], at): self._registers[at] for at in open_now}
 
     @property
     def registers(self) -> dict[str, Any]:
         """The value that each name of the listing has now; what was not computed yet is not there."""
-        now = {name: self._registers[place] for name, place in self.names.items()}
+        now = {name: self._registers[number] for name, number in self.names.items()}
         return {name: value for name, value in now.items() if value is not None}
 
     def lane(self, lane: int) -> dict[str, Any]:
@@ -427,10 +427,10 @@ class Debugger:
     def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
         """The last `count` accesses up to here, as far as the log goes, the last one first."""
         accesses: list[StepAccess] = []
-        place = self.position - 1
-        while place >= 0 and self._frontier - place <= len(self._log) and len(accesses) < count:
-            accesses += self._access(self._entry(place)[0])
-            place -= 1
+        position = self.position - 1
+        while position >= 0 and self._frontier - position <= len(self._log) and len(accesses) < count:
+            accesses += self._access(self._entry(position)[0])
+            position -= 1
         return tuple(accesses)
 
     def _access(self, event: Event) -> Iterator[StepAccess]:
@@ -448,9 +448,9 @@ class Debugger:
     def _others_stored(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
         """The stores of other work-items before the barrier, as one Access for each memory."""
         for name, (view, dtype) in self._views_by_name().items():
-            stored = {place: value for memory, place, _, value in notes if memory is view}
+            stored = {offset: value for memory, offset, _, value in notes if memory is view}
             if stored:
-                index, values = tuple(sorted(stored)), [stored[place] for place in sorted(stored)]
+                index, values = tuple(sorted(stored)), [stored[position] for position in sorted(stored)]
                 yield StepAccess(name, True, index, numbers_of(values, dtype))
 
     @property
@@ -460,9 +460,9 @@ class Debugger:
 
     def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
         views = {operand_name(node, 0): (view, _base(node)) for node, view in zip(self._buffers, self._views)}
-        for place, node in enumerate(self.uops):
-            if node.op is Ops.DEFINE_LOCAL and self._registers[place] is not None:
-                views[operand_name(node, place)] = (self._registers[place], _base(node))
+        for number, node in enumerate(self.uops):
+            if node.op is Ops.DEFINE_LOCAL and self._registers[number] is not None:
+                views[operand_name(node, number)] = (self._registers[number], _base(node))
         return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
@@ -509,15 +509,15 @@ class Debugger:
         current = self.place
         first = max(0, (current or 0) - AROUND)
         shown = range(first, min(len(self.listing), first + 2 * AROUND + 1))
-        width = min(64, max((len(self.listing[place].text) for place in shown), default=0))
+        width = min(64, max((len(self.listing[number].text) for number in shown), default=0))
         lines = [head, *([self.note] if self.note else [])]
-        for place in shown:
-            mark = "▶" if place == current else " "
-            value = self._registers[place] if self.uops[place].dtype is not dtypes.void else None
-            if place == current:
+        for number in shown:
+            mark = "▶" if number == current else " "
+            value = self._registers[number] if self.uops[number].dtype is not dtypes.void else None
+            if number == current:
                 value = self.value
             text = "" if value is None or isinstance(value, memoryview) else f"  = {value_text(value)}"
-            lines.append(f"{mark} {self.listing[place].text:<{width}}{text}".rstrip())
+            lines.append(f"{mark} {self.listing[number].text:<{width}}{text}".rstrip())
         lines += [f"  {access!r}" for access in self.accesses]
         return "\n".join(lines)
 
@@ -565,12 +565,12 @@ def _paired(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[tuple[U
 def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
     """The places of the loops around each line, outermost first."""
     open_loops: list[int] = []
-    for place, node in enumerate(uops):
+    for number, node in enumerate(uops):
         if node.op is Ops.ENDRANGE:
             open_loops.pop()
         yield tuple(open_loops)
         if node.op is Ops.RANGE:
-            open_loops.append(place)
+            open_loops.append(number)
 
 
 __all__ = ["StepAccess", "Debugger", "DebuggerError", "value_text"]

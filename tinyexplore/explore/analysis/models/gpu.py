@@ -108,22 +108,22 @@ class GPUView(ReadableRow):
             ).append(access)
         return [(alike[0], len(alike)) for alike in alike_accesses.values()]
 
-    def request(self, place: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
+    def request(self, number: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
         """What another warp asks at the access in this line of the listing, in other steps of the loops around it
         (`r2=5`; 0 where a loop is not named)."""
         if self.warps is None:
             raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
         around = {at: (node, loops) for at, node, loops in loops_around(self.warps.uops)}
-        if place not in around:
+        if number not in around:
             raise ValueError(
-                f"line {place} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
+                f"line {number} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
             )
-        node, loops = around[place]
+        node, loops = around[number]
         places = {operand_name(loop, 0): loop for loop in loops}
         unknown = sorted(counters.keys() - places.keys())
         if unknown:
             raise ValueError(
-                f"no loop {', '.join(unknown)} around line {place}; there are {', '.join(places) or 'none'}"
+                f"no loop {', '.join(unknown)} around line {number}; there are {', '.join(places) or 'none'}"
             )
         counters_by_node = {places[name]: value for name, value in counters.items()}
         return self.warps.request(node, group or self.at, warp, counters_by_node)
@@ -156,10 +156,10 @@ class GPUView(ReadableRow):
     def __str__(self) -> str:
         """The grid, a line for the accesses that do the same, and the occupancy."""
         rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
-        for one, count in self.rows:
+        for access, count in self.rows:
             times = f"× {count}" if count > 1 else ""
-            kind = "store" if one.stored else "load"
-            rows.append((str(one.place), kind, one.buffer, times, *one.figures, one.says))
+            kind = "store" if access.stored else "load"
+            rows.append((str(access.place), kind, access.buffer, times, *access.figures, access.says))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         last = self.why if self.occupancy is None else self.occupancy.says
@@ -230,13 +230,13 @@ def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
 
 def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
     listing = uops_listing(warps.uops)
-    for place, node, loops in loops_around(warps.uops):
+    for number, node, loops in loops_around(warps.uops):
         memory = node.src[0].src[0]
         dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
         space = "shared" if memory.op is Ops.DEFINE_LOCAL else "global"
         facts: dict[str, Any] = {
-            "place": place,
-            "text": listing[place].text.split(None, 1)[1],
+            "place": number,
+            "text": listing[number].text.split(None, 1)[1],
             "source": lines.get(node, ""),
             "buffer": operand_name(memory, 0),
             "space": space,
@@ -254,10 +254,10 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
             **facts,
             shown=(regular or requests)[0],
             requests=len(regular),
-            segments=sum(one.segments for one in regular),
-            least=sum(one.least for one in regular),
-            used_bytes=sum(one.used_bytes for one in regular),
-            degree=max((one.degree for one in regular if one.shared), default=1),
+            segments=sum(access.segments for access in regular),
+            least=sum(access.least for access in regular),
+            used_bytes=sum(access.used_bytes for access in regular),
+            degree=max((access.degree for access in regular if access.shared), default=1),
         )
 
 

@@ -73,13 +73,15 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
     y = top + SIDE * CELL + 52
     parts += [text(x, y - 20, title, size=11, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
     rows = view.rows
-    for one, count in rows[:MOST_ROWS]:
-        kind = "store" if one.stored else "load"
-        parts.append(text(PLACES[0], y, str(one.place), size=11, mono=True))
-        parts.append(text(PLACES[1], y, f"{kind} {one.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True))
-        parts += dots(one, PLACES[2], y - 14)
-        parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], one.figures)]
-        parts.append(text(PLACES[6], y, shortened(one.says, 38), size=11))
+    for access, count in rows[:MOST_ROWS]:
+        kind = "store" if access.stored else "load"
+        parts.append(text(PLACES[0], y, str(access.place), size=11, mono=True))
+        parts.append(
+            text(PLACES[1], y, f"{kind} {access.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True)
+        )
+        parts += dots(access, PLACES[2], y - 14)
+        parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], access.figures)]
+        parts.append(text(PLACES[6], y, shortened(access.says, 38), size=11))
         y += ROW
     if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
         parts.append(
@@ -112,7 +114,7 @@ def cells(
     columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
     own = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
     at = (own % across, own // across) if chosen and not is_line else (0, 0)
-    left, top = (max(0, min(size - SIDE, place - SIDE // 2)) for size, place in zip((across, down), at))
+    left, top = (max(0, min(size - SIDE, center - SIDE // 2)) for size, center in zip((across, down), at))
     if is_line:
         left = top = 0
     parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=11, shade="ink2")]
@@ -127,22 +129,24 @@ def cells(
             fill = (
                 f'fill="{colour.light_fill}" stroke="{colour.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
             )
-            place = f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
-            parts.append(f"<rect {look} {place} {fill}/>")
+            attributes = (
+                f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
+            )
+            parts.append(f"<rect {look} {attributes} {fill}/>")
     if columns * min(rows, SIDE) < across * down:
         parts.append(text(x + columns * CELL + 4, y + 8, "…", size=11, shade="ink2"))
     return parts
 
 
-def dots(one: WarpAccess, x: float, y: float) -> list[str]:
+def dots(access: WarpAccess, x: float, y: float) -> list[str]:
     """The address of each lane, from left to right, as high as it is far: neighbours are a flat line."""
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
-    parts = [f'<rect class="cell" {place} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
-    if one.shown is None or not one.shown.active:
+    attributes = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
+    parts = [f'<rect class="cell" {attributes} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
+    if access.shown is None or not access.shown.active:
         return parts
-    lanes = one.shown.addresses
-    first = min(one.shown.active)
-    far = max(4096, max(one.shown.active) - first + one.nbytes)
+    lanes = access.shown.addresses
+    first = min(access.shown.active)
+    far = max(4096, max(access.shown.active) - first + access.nbytes)
     colour = COLOURS["memory"]
     for lane, address in enumerate(lanes):
         if address is not None:

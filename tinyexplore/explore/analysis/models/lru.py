@@ -89,28 +89,28 @@ class PlainSimulator:
 
     def _level(self, line: int) -> int:
         """The first level that holds the line; afterwards all levels before it hold it too."""
-        for level, (one, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
-            row = sets[line % one.sets]
+        for level, (level_cache, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
+            row = sets[line % level_cache.sets]
             is_hit = line in row
             if is_hit:
                 row.remove(line)
             row.insert(0, line)
             if is_hit:
                 return level
-            del row[one.ways :]
+            del row[level_cache.ways :]
         return len(self.caches)
 
     def _distance(self, line: int) -> int:
         stack = self._stack
         if not stack or stack[-1] != line:
             try:
-                place = len(stack) - 1 - stack.index(line)
+                distance = len(stack) - 1 - stack.index(line)
             except ValueError:
                 stack.append(line)
                 return GROUPS
             stack.remove(line)
             stack.append(line)
-            return place.bit_length()
+            return distance.bit_length()
         return 0
 
 
@@ -124,8 +124,8 @@ class NativeSimulator:
         self._count = len(caches)
         self.served = np.zeros((accesses, len(caches) + 1), np.int64)
         self.reuse = np.zeros((accesses, GROUPS + 1), np.int64)
-        self._sets = np.array([one.sets for one in caches], np.int32)
-        self._ways = np.array([one.ways for one in caches], np.int64)
+        self._sets = np.array([cache.sets for cache in caches], np.int32)
+        self._ways = np.array([cache.ways for cache in caches], np.int64)
         self._tags = [np.full(cache.sets * cache.ways, -1, np.int32) for cache in caches]
         self._rows = np.array([tags.ctypes.data for tags in self._tags], np.int64)
         self._after, self._before, self._group = (np.full(lines, -1, np.int32) for _ in range(3))
@@ -148,7 +148,7 @@ class NativeSimulator:
         parts = (self._sets, self._ways, self._rows, self.served)
         self._levels(*stream, self._count, *(part.ctypes.data for part in parts))
         lists = (self._after, self._before, self._group, self._tails, self._sizes, self._state, self.reuse)
-        self._reuse(*stream, GROUPS, *(one.ctypes.data for one in lists))
+        self._reuse(*stream, GROUPS, *(array.ctypes.data for array in lists))
 
 
 @cache

@@ -101,7 +101,7 @@ class Occupancy(ReadableRow):
 
 def live_registers(uops: Sequence[UOp]) -> int:
     """The most 32-bit registers that values take which are live at one time."""
-    place = {node: number for number, node in enumerate(uops)}
+    number_of = {node: number for number, node in enumerate(uops)}
     register_of = {node: node.src[0] for node in uops if node.op is Ops.RESULT}
     ends: dict[UOp, int] = {}
     opened: list[tuple[UOp, int]] = []
@@ -115,13 +115,13 @@ def live_registers(uops: Sequence[UOp]) -> int:
             src = register_of.get(src, src)
             last = number
             for loop, start in opened:
-                if place[src] < start:  # it is wanted again in the next step
+                if number_of[src] < start:  # it is wanted again in the next step
                     last = max(last, loop_end[loop])
                     break
             ends[src] = max(ends.get(src, 0), last)
     changes = [0] * (len(uops) + 1)
     for node, end in ends.items():
-        changes[place[node]] += words_of(node)
+        changes[number_of[node]] += words_of(node)
         changes[end] -= words_of(node)
     live = most = 0
     for change in changes:

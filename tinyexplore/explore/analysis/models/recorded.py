@@ -25,17 +25,19 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
     recordings: list[Recording] = []
     left = MOST_TEXT
     missing = 0
-    for number, one in captured.items():
+    for number, kernel in captured.items():
         if left <= 0:
             missing += 1
             continue
-        recording, size = recorded(one, steps, left, row_widths(trace, number))
+        recording, size = recorded(kernel, steps, left, row_widths(trace, number))
         left -= size
         recordings.append(replace(recording, id=len(recordings)))
-    count = sum(len(one.steps) for one in recordings)
+    count = sum(len(kernel_recording.steps) for kernel_recording in recordings)
     first = f"the first {count_text(steps, 'step')} of each kernel are recorded"
     text = f"{first}: {count:,} in all, a page steps them without Python"
-    cut = missing + sum(not one.ended and len(one.steps) < steps for one in recordings)
+    cut = missing + sum(
+        not kernel_recording.ended and len(kernel_recording.steps) < steps for kernel_recording in recordings
+    )
     if cut:
         text += f"; those of {cut} are not, or not all, here: {MOST_TEXT >> 20} MiB of text is the limit"
     messages = tuple(message for message in trace.messages if " are recorded: " not in message.text)
@@ -100,13 +102,13 @@ def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
     """Each loop with the lines at which it begins and ends."""
     loops: list[RecordedLoop] = []
     open_now: list[int] = []
-    names = {place: name for name, place in debugger.names.items()}
-    for place, node in enumerate(debugger.uops):
+    names = {number: name for name, number in debugger.names.items()}
+    for number, node in enumerate(debugger.uops):
         if node.op is Ops.RANGE:
-            open_now.append(place)
+            open_now.append(number)
         elif node.op is Ops.ENDRANGE:
             begun = open_now.pop()
-            loops.append(RecordedLoop(begun, place, names[begun]))
+            loops.append(RecordedLoop(begun, number, names[begun]))
     return tuple(sorted(loops, key=lambda loop: loop.begin))
 
 

@@ -25,7 +25,7 @@ def before_store(view: memoryview, position: int, count: int, mask: Any) -> list
     """The values in memory before a store of `count` lanes; None for a lane that is masked or out of range."""
     lanes = [True if mask is None else mask] * count if not isinstance(mask, list) else mask
     inside = range(len(view))
-    return [view[place] if valid and place in inside else None for place, valid in enumerate(lanes, position)]
+    return [view[index] if valid and index in inside else None for index, valid in enumerate(lanes, position)]
 
 
 class SteppingWriter(PythonWriter):
@@ -33,7 +33,7 @@ class SteppingWriter(PythonWriter):
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         super().__init__(uops)
-        self.places = {node: place for place, node in enumerate(self.uops)}
+        self.places = {node: number for number, node in enumerate(self.uops)}
 
     def inlined(self, node: UOp, text: str, tightness: int) -> bool:
         return False

@@ -59,13 +59,13 @@ class NotedMemory(Watched):
         self.followed = followed
         self.notes = notes
 
-    def __setitem__(self, place: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: Any) -> None:
         if self.items.now == self.followed:
-            super().__setitem__(place, value)
+            super().__setitem__(index, value)
             return
-        before = self.view[place]
-        super().__setitem__(place, value)
-        self.notes.append((self.view, place, before, self.view[place]))
+        before = self.view[index]
+        super().__setitem__(index, value)
+        self.notes.append((self.view, index, before, self.view[index]))
 
 
 class SteppingGroup(SteppingProgram):
@@ -100,11 +100,11 @@ class _WorkGroup:
         outer = _number(program.item, "idx" if group is None else "gidx", grid)
         self.followed = outer * items.size + _number(program.item, "lidx", group or ())
         self.notes: list[Note] = []
-        buffers = [self._noted(view, f"data{place}") for place, view in enumerate(views)]
+        buffers = [self._noted(view, f"data{number}") for number, view in enumerate(views)]
         self.shared = [self._noted(fresh(node.dtype), str(node.arg)) for node in program.shared]
         self.at_work: dict[int, Stepped] = {}
         for inner, local in enumerate(places_of(group or ())):
-            indices = {**program.item, **{f"lidx{place}": step for place, step in enumerate(local)}}
+            indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}
             numbers = [indices.get(name, 0) for name in program.specials]
             self.at_work[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
         self.ahead: dict[int, Stop] = {}  # lanes that a tensor core let go on, and where they came to
@@ -138,8 +138,8 @@ class _WorkGroup:
             else:
                 results = self._multiply(event, {number: others[number] for number in lanes if number in others}, lanes)
                 self.items.now = self.followed
-                place, value = own.send(results[lanes.index(self.followed)])
-                yield place, value, self._noted_now()
+                line_number, value = own.send(results[lanes.index(self.followed)])
+                yield line_number, value, self._noted_now()
 
     def _noted_now(self) -> list[Note]:
         notes = list(self.notes)
@@ -168,14 +168,14 @@ class _WorkGroup:
         except StopIteration:
             return None
 
-    def _meet(self, place: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
-        """Run all work-items to the barrier at `place`."""
+    def _meet(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
+        """Run all work-items to the barrier at `line_number`."""
         stops = {number: self._next_stop(number, item) for number, item in others.items() if number in lanes}
         rest = [number for number in others if number not in lanes]
         for start in range(0, len(rest), self.program.lanes):
             warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
             stops |= past_cores(self.items, warp, self.program.lanes)
-        self._check(place, stops)
+        self._check(line_number, stops)
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
         """The result of the tensor core in each lane of the warp; all lanes but the followed one continue."""
@@ -183,27 +183,27 @@ class _WorkGroup:
         places = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
         self._check(event[0], places)
         stops[self.followed] = event
-        a, b, c = ([stops[number][place] for number in lanes] for place in (2, 3, 4))
+        a, b, c = ([stops[number][part] for number in lanes] for part in (2, 3, 4))
         results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)
         for number, item in others.items():
             self.ahead[number] = self._next_stop(number, item, results[lanes.index(number)])
         return results
 
-    def _check(self, place: int, stops: Mapping[int, Stop]) -> None:
-        """DivergenceError where not all `stops` are at `place`."""
+    def _check(self, line_number: int, stops: Mapping[int, Stop]) -> None:
+        """DivergenceError where not all `stops` are at `line_number`."""
         for number, stop in stops.items():
-            if stop != place:
+            if stop != line_number:
                 does = "has ended" if stop is None else "waits elsewhere"
                 name = self.items.name
                 raise DivergenceError(
-                    f"kernel {self.program.name}: work-item {name(self.followed)} waits in line {place}, and work-item "
-                    f"{name(number)} of its group {does}"
+                    f"kernel {self.program.name}: work-item {name(self.followed)} waits in line {line_number}, and "
+                    f"work-item {name(number)} of its group {does}"
                 )
 
 
 def _number(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
     """Which one of all it is, its first number the fastest."""
-    return sum(item.get(f"{name}{place}", 0) * prod(sizes[:place]) for place in range(len(sizes)))
+    return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 
 
 __all__ = ["Note", "SteppingGroup", "waits"]

@@ -125,12 +125,12 @@ class AddressStream:
 
     def _place_buffers(self, page: int) -> None:
         at = 0
-        for place, node in enumerate(self.uops):
+        for number, node in enumerate(self.uops):
             if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
                 assert isinstance(node.dtype, PtrDType)
                 self.bases[node] = at
                 nbytes = node.dtype.size * node.dtype.base.itemsize
-                self.sizes[operand_name(node, place)] = nbytes
+                self.sizes[operand_name(node, number)] = nbytes
                 at += -(-nbytes // page) * page
         self.nbytes = at
 
@@ -138,24 +138,24 @@ class AddressStream:
         listing = uops_listing(self.uops)
         top: list[_Loop | int] = []
         stack, around = [top], []
-        for place, node in enumerate(self.uops):
+        for number, node in enumerate(self.uops):
             if node.op is Ops.RANGE:
                 loop = _Loop(node, [])
                 stack[-1].append(loop)
                 stack.append(loop.body)
-                around.append(place)
-                self.loop_names[place] = operand_name(node, place)
+                around.append(number)
+                self.loop_names[number] = operand_name(node, number)
             elif node.op is Ops.ENDRANGE:
                 stack.pop()
                 around.pop()
             elif node.op in (Ops.LOAD, Ops.STORE):
                 dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
                 assert isinstance(dtype, DType)
-                text = listing[place].text.split(None, 1)[1]
+                text = listing[number].text.split(None, 1)[1]
                 buffer = operand_name(node.src[0].src[0], 0)
                 nbytes = dtype.count * dtype.scalar.itemsize
                 stack[-1].append(len(self.accesses))
-                touch = ProgramAccess(place, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
+                touch = ProgramAccess(number, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
                 self.accesses.append(touch)
         return top
 
@@ -338,9 +338,9 @@ class AddressStream:
             if node not in self.values:
                 raise DataDependentAddress(f"the value of {node.arg[0]} is not known")
             return self.values[node]
-        src = [self._value(one, env, depth, done) for one in node.src]
+        src = [self._value(source, env, depth, done) for source in node.src]
         if node.op is Ops.VECTORIZE:
-            shape = np.broadcast_shapes(*(np.shape(one) for one in src))
+            shape = np.broadcast_shapes(*(np.shape(value) for value in src))
             whole = (1,) * (depth - len(shape)) + tuple(shape)
             return np.stack([np.broadcast_to(source, whole) for source in src])
         if node.op is Ops.GEP:

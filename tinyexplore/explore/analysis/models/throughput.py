@@ -146,7 +146,7 @@ class Throughput(ReadableRow):
     def __str__(self) -> str:
         """The loop as a table, the busiest ports first, and its bottleneck."""
         ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda item: -item[1]) if cycles]
-        width = max((len(one.text) for one in self.instructions), default=0)
+        width = max((len(row.text) for row in self.instructions), default=0)
         head = " ".join(f"{name:>8.8}" for name in ports)
         rows = [f"{'':{width}}  uops  latency  {head}"]
         for instruction in self.instructions:
@@ -224,10 +224,14 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
     texts = [" ".join(text.split()) for text in region["Instructions"]]
     ports: list[dict[str, float]] = [{} for _ in texts]
     totals = {name: 0.0 for name in names}
-    for one in region["ResourcePressureView"]["ResourcePressureInfo"]:
-        place, name, used = one["InstructionIndex"], names[one["ResourceIndex"]], float(one["ResourceUsage"])
-        if place < len(texts):  # the last are the sums
-            ports[place][name] = ports[place].get(name, 0.0) + used
+    for pressure in region["ResourcePressureView"]["ResourcePressureInfo"]:
+        number, name, used = (
+            pressure["InstructionIndex"],
+            names[pressure["ResourceIndex"]],
+            float(pressure["ResourceUsage"]),
+        )
+        if number < len(texts):  # the last are the sums
+            ports[number][name] = ports[number].get(name, 0.0) + used
             totals[name] += used
     costs = tuple(
         InstructionCost(
@@ -235,9 +239,9 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
             description["NumMicroOpcodes"],
             description["Latency"],
             float(description["RThroughput"] or 0.0),
-            ports[place],
+            ports[number],
         )
-        for place, (text, description) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
+        for number, (text, description) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
     )
     cycles = summary["TotalCycles"] / summary["Iterations"]
     front = sum(cost.uops for cost in costs) / summary["DispatchWidth"]
@@ -289,8 +293,8 @@ def throughput(
     if not body:
         raise ThroughputError("this kernel's assembly has no loop")
     cpu, note = model_for(target, _known_cpus(tool, target.arch))
-    result = analyse([assembly[place] for place in body], target.arch, cpu, tool)
-    unrolled = loop_of_program([assembly[place] for place in body], uops)[2]
+    result = analyse([assembly[number] for number in body], target.arch, cpu, tool)
+    unrolled = loop_of_program([assembly[number] for number in body], uops)[2]
     measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
     used = [name for name, cycles in result.port_cycles.items() if cycles and port_words(name) != name]
     legend = "; ".join(f"{name}: {port_words(name)}" for name in used)
@@ -366,12 +370,12 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
     loops = _inner_loops(uops)
     if not loops:
         return 0, 1.0, 1.0
-    order = sorted(range(len(loops)), key=lambda place: -loops[place][0])
-    for place in order:
-        steps, nbytes = loops[place]
+    order = sorted(range(len(loops)), key=lambda number: -loops[number][0])
+    for number in order:
+        steps, nbytes = loops[number]
         times = round(touched / nbytes) if nbytes else 0
         if times >= 1 and abs(touched / nbytes - times) < 0.1:
-            return place, steps, float(times)
+            return number, steps, float(times)
     return order[0], loops[order[0]][0], 1.0
 
 
@@ -401,7 +405,7 @@ def _placed(
     costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
 ) -> tuple[InstructionCost, ...]:
     """The instructions with their lines, where each line of the loop is one."""
-    lines = [place for place in body if assembly[place][:1] == " "]
+    lines = [number for number in body if assembly[number][:1] == " "]
     if len(lines) != len(costs):
         return costs  # a directive is no instruction
     return tuple(replace(cost, line=line) for cost, line in zip(costs, lines, strict=True))

@@ -118,10 +118,10 @@ class WarpRequest(ReadableRow):
             return "every lane is masked"
         if len(self.active) == 1 < len(self.addresses):
             return f"one lane of {len(self.addresses)} asks"
-        one = len(set(self.active)) == 1
+        is_broadcast = len(set(self.active)) == 1
         if self.shared:
-            return self._of_banks(one)
-        if one:
+            return self._of_banks(is_broadcast)
+        if is_broadcast:
             return "broadcast: one address for all"
         if self.segments == self.least:
             return "coalesced"
@@ -132,10 +132,10 @@ class WarpRequest(ReadableRow):
             return f"{len(sizes)} rows of {sizes[0]} bytes"
         return "lanes lie scattered"
 
-    def _of_banks(self, one: bool) -> str:
+    def _of_banks(self, is_broadcast: bool) -> str:
         if self.degree > 1:
             return f"{self.degree}-way bank conflict"
-        return "broadcast: one word for all" if one else "no bank conflict"
+        return "broadcast: one word for all" if is_broadcast else "no bank conflict"
 
 
 class Warps:
@@ -176,7 +176,7 @@ class Warps:
         places = value(idx)
         active = value(valid[0]) if valid else [True] * len(places)
         size = pointer.dtype.base.itemsize
-        addresses = tuple([place * size if ok else None for place, ok in zip(places, active)])
+        addresses = tuple([index * size if ok else None for index, ok in zip(places, active)])
         return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
 
     def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:
@@ -184,9 +184,9 @@ class Warps:
         first = warp * self.warp
         numbers = range(first, min(first + self.warp, self.items))
         if self.group is None:
-            before, place = 0, 1
+            before, factor = 0, 1
             for step, size in zip(group, self.grid):
-                before, place = before + step * place, place * size
+                before, factor = before + step * factor, factor * size
             return _digits("idx", [before + number for number in numbers], self.grid)
         lane_values = _digits("lidx", list(numbers), self.group)
         return {**lane_values, **{f"gidx{d}": [step] * len(numbers) for d, step in enumerate(group)}}
@@ -226,13 +226,13 @@ class Warps:
         assert isinstance(pointer.dtype, PtrDType)
         view = memoryview(self.known[pointer]).cast(memory_format(pointer.dtype.base))  # type: ignore[call-overload]
         active = value(valid[0]) if valid else [True] * len(value(idx))
-        return [view[place] if ok else 0 for place, ok in zip(value(idx), active)]
+        return [view[index] if ok else 0 for index, ok in zip(value(idx), active)]
 
 
 def _digits(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, list[int]]:
     digits = {}
-    for place, size in enumerate(sizes):
-        digits[f"{name}{place}"] = [number % size for number in numbers]
+    for axis, size in enumerate(sizes):
+        digits[f"{name}{axis}"] = [number % size for number in numbers]
         numbers = [number // size for number in numbers]
     return digits
 
@@ -240,7 +240,7 @@ def _digits(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, li
 def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
     """Every LOAD and STORE of global or shared memory, with its place in the program and the loops around it."""
     around: list[UOp] = []
-    for place, node in enumerate(uops):
+    for number, node in enumerate(uops):
         if node.op is Ops.RANGE:
             around.append(node)
         elif node.op is Ops.ENDRANGE:
@@ -248,7 +248,7 @@ def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...
         elif node.op in (Ops.LOAD, Ops.STORE):
             memory = node.src[0].src[0]
             if memory.op is Ops.DEFINE_GLOBAL or is_shared(memory):
-                yield place, node, tuple(around)
+                yield number, node, tuple(around)
 
 
 __all__ = ["BANKS", "LINE", "SEGMENT", "DataDependentWarp", "WarpRequest", "Warps", "loops_around"]

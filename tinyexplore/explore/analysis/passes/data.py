@@ -99,12 +99,12 @@ def passes_data(found: LLVMPasses, number: int) -> PassesData:
     uops: dict[int, tuple[int, ...]] = {}
     rows = []
     before: list[int] = []
-    for one in found:
+    for llvm_pass in found:
         now = before
-        if one.changed:
-            now = [known.setdefault((line.text, line.uop), len(known)) for line in one.lines]
-            uops.update((line.uop, line.nodes) for line in one.lines if line.uop is not None)
-        rows.append(_row(one, before, now))
+        if llvm_pass.changed:
+            now = [known.setdefault((line.text, line.uop), len(known)) for line in llvm_pass.lines]
+            uops.update((line.uop, line.nodes) for line in llvm_pass.lines if line.uop is not None)
+        rows.append(_row(llvm_pass, before, now))
         before = now
     return PassesData(
         found.kernel,
@@ -124,27 +124,27 @@ def passes_data(found: LLVMPasses, number: int) -> PassesData:
 
 def _packed_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     places = sorted(uops)
-    nodes = _differences([node for place in places for node in uops[place]])
+    nodes = _differences([node for uop in places for node in uops[uop]])
     rows, at = [], 0
-    for place in places:
-        end = at + len(uops[place])
+    for uop in places:
+        end = at + len(uops[uop])
         rows.append(tuple(nodes[at:end]))
         at = end
     return tuple((step, *row) for step, row in zip(_differences(places), rows, strict=True))
 
 
-def _row(one: LLVMPass, before: list[int], now: list[int]) -> PassData:
+def _row(llvm_pass: LLVMPass, before: list[int], now: list[int]) -> PassData:
     return PassData(
-        one.number,
-        one.name,
-        one.argument,
-        one.stage,
-        one.changed,
-        one.begins,
-        one.change,
-        one.seconds,
-        _edits([] if one.begins else before, now, len(before)) if one.changed else (),
-        one.remarks,
+        llvm_pass.number,
+        llvm_pass.name,
+        llvm_pass.argument,
+        llvm_pass.stage,
+        llvm_pass.changed,
+        llvm_pass.begins,
+        llvm_pass.change,
+        llvm_pass.seconds,
+        _edits([] if llvm_pass.begins else before, now, len(before)) if llvm_pass.changed else (),
+        llvm_pass.remarks,
     )
 
 

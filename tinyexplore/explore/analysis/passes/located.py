@@ -44,9 +44,9 @@ def with_locations(text: str) -> str:
     return "\n".join([*lines, *_metadata(text, first, base, scopes, locations)]) + "\n"
 
 
-def _scope(base: int, place: int) -> int:
+def _scope(base: int, number: int) -> int:
     """The number of the metadata of a function: even ones are functions, odd ones locations."""
-    return base + 2 * place
+    return base + 2 * number
 
 
 def _metadata(text: str, first: int, base: int, scopes: list[str], locations: dict[tuple[int, int], int]) -> list[str]:
@@ -62,9 +62,9 @@ def _metadata(text: str, first: int, base: int, scopes: list[str], locations: di
     if "!llvm.module.flags" not in text:
         rows.append(f"!llvm.module.flags = !{{!{flag}}}")
     rows += [
-        f'!{_scope(base, place)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, line: 0, '
+        f'!{_scope(base, number)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, line: 0, '
         f"type: !{kind}, scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
-        for place, name in enumerate(scopes)
+        for number, name in enumerate(scopes)
     ]
     rows += [
         f"!{base + 2 * at + 1} = !DILocation(line: {number}, scope: !{_scope(base, scope)})"

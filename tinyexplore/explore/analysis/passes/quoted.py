@@ -17,9 +17,9 @@ def spills_text(passes: LLVMPasses) -> str:
     if not passes.spills:
         return ""
     by_subject: dict[str, list[Spill]] = {}
-    for one in sorted(passes.spills, key=lambda one: -(one.stores + one.loads)):
-        by_subject.setdefault(one.subject, []).append(one)
-    ordered = sorted(by_subject.values(), key=lambda each: -sum(one.stores + one.loads for one in each))
+    for spill in sorted(passes.spills, key=lambda spill: -(spill.stores + spill.loads)):
+        by_subject.setdefault(spill.subject, []).append(spill)
+    ordered = sorted(by_subject.values(), key=lambda each: -sum(spill.stores + spill.loads for spill in each))
     named = [_values_text(each) for each in ordered[:MOST_NAMED]]
     more = f"; and those of {count_text(len(ordered) - len(named), 'more UOp')}" if len(ordered) > len(named) else ""
     return f"The pass {passes.spilled_by} spills {count_text(len(passes.spills), 'value')}: {'; '.join(named)}{more}."
@@ -36,8 +36,8 @@ def refusal_text(passes: LLVMPasses) -> str:
 
 def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
     """The remarks that give a reason come first."""
-    found = [one for one in passes.remarks if one.text.lower().startswith(_REFUSED)]
-    yield from sorted(found, key=lambda one: one.text.strip() == "loop not vectorized")
+    found = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
+    yield from sorted(found, key=lambda remark: remark.text.strip() == "loop not vectorized")
 
 
 def _values_text(values: list[Spill]) -> str:

@@ -148,7 +148,7 @@ def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
 def read_remarks(said: str) -> list[tuple[int, str]]:
     """(line, text) of each optimization remark, once. Counts of instructions and copies are left out."""
     found = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
-    return [one for one in dict.fromkeys(found) if one[1].strip() and not _STATISTIC.search(one[1])]
+    return [remark for remark in dict.fromkeys(found) if remark[1].strip() and not _STATISTIC.search(remark[1])]
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:

@@ -80,7 +80,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
     machine_code = [(line.text, 0 if line.uops == roots else line_of(line.uops)) for line in listed]
     passes = _sequence(first, rendered, runs, times, places, machine_code)
-    about = dict.fromkeys(remark for one in passes for remark in one.remarks)
+    about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
     return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
 
@@ -110,7 +110,7 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
     lines = list(function_lines(located, name))
     machine_code = _plain_assembly(assembly, name)
     passes = _sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
-    about = dict.fromkeys(remark for one in passes for remark in one.remarks)
+    about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
     return LLVMPasses(name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
 
@@ -164,9 +164,9 @@ def _answers(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
     allowed()  # children inherit the leave to use tile registers
     children: list[_Child] = []
     try:
-        for one in jobs:
-            children.append(_Child(one))
-        return [one.end() for one in children]
+        for job in jobs:
+            children.append(_Child(job))
+        return [child.end() for child in children]
     finally:
         for one_child in children:
             one_child.stop()
@@ -258,18 +258,18 @@ class _Places:
             return
         owner = trace.kernels[kernel].same_as
         listing = next(
-            one
-            for one in trace.programs
-            if one.language == "llvm" and one.kernel == (kernel if owner is None else owner)
+            program
+            for program in trace.programs
+            if program.language == "llvm" and program.kernel == (kernel if owner is None else owner)
         )
         places = _places_of(spec)
         for at, (line, row) in enumerate(zip(spec.lines, listing.lines)):
-            place = places.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
-            if place is not None and place not in self.nodes and row.nodes:
+            number = places.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
+            if number is not None and number not in self.nodes and row.nodes:
                 frames = line_frames(trace, listing.id, at)
-                self.nodes[place] = row.nodes
-                self.python[place] = tuple(f"{trace.sources[one.source].name}:{one.line}" for one in frames)
-                self.subjects[place] = line.text.strip()
+                self.nodes[number] = row.nodes
+                self.python[number] = tuple(f"{trace.sources[frame.source].name}:{frame.line}" for frame in frames)
+                self.subjects[number] = line.text.strip()
 
     @classmethod
     def of_module(cls, text: str, is_located: bool) -> _Places:
@@ -310,8 +310,8 @@ class _Places:
         return tuple(self._line(text, number) for text, number in _by_readers(numbers))
 
     def _line(self, text: str, number: int) -> PassLine:
-        place = number - 1 if number else None
-        return PassLine(text, place, self.nodes.get(number, ()), self.python.get(number, ()))
+        uop = number - 1 if number else None
+        return PassLine(text, uop, self.nodes.get(number, ()), self.python.get(number, ()))
 
 
 def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

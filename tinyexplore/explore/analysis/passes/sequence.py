@@ -306,9 +306,9 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
             return self._passes[key]
         found = self.find(key)
         if not found:
-            names = sorted({one.argument or one.name for one in self.changed})
+            names = sorted({llvm_pass.argument or llvm_pass.name for llvm_pass in self.changed})
             raise KeyError(f"no pass {key!r} ran; these changed something: {', '.join(names)}")
-        return next((one for one in found if one.changed), found[0])
+        return next((llvm_pass for llvm_pass in found if llvm_pass.changed), found[0])
 
     def __len__(self) -> int:
         return len(self._passes)
@@ -319,12 +319,12 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
     @property
     def changed(self) -> tuple[LLVMPass, ...]:
         """The passes that changed something."""
-        return tuple(one for one in self._passes if one.changed)
+        return tuple(llvm_pass for llvm_pass in self._passes if llvm_pass.changed)
 
     @property
     def seconds(self) -> float:
         """CPU time of all passes that LLVM times."""
-        return sum(one.seconds or 0.0 for one in self._passes)
+        return sum(llvm_pass.seconds or 0.0 for llvm_pass in self._passes)
 
     @property
     def assembly(self) -> str:
@@ -333,28 +333,28 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     def find(self, name: str) -> tuple[LLVMPass, ...]:
         """The runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
-        return tuple(one for one in self._passes if name in (one.argument, one.name))
+        return tuple(llvm_pass for llvm_pass in self._passes if name in (llvm_pass.argument, llvm_pass.name))
 
     @property
     def linked(self) -> float:
         """The share of instructions that lead to a UOp, over all texts. The frame of the function, its return and
         copies that nothing reads belong to none, and do not count."""
-        found = [line.uop is not None for one in self.changed for line in _instructions(one.lines)]
+        found = [line.uop is not None for llvm_pass in self.changed for line in _instructions(llvm_pass.lines)]
         return sum(found) / len(found) if found else 1.0
 
     def table(self) -> Table:
         """One row per pass that changed something."""
         rows = tuple(
             (
-                str(one.number),
-                one.name,
-                one.argument,
-                one.stage,
-                one.change,
-                str(len(one.lines)),
-                "" if one.seconds is None else duration_text(one.seconds * 1e6),
+                str(llvm_pass.number),
+                llvm_pass.name,
+                llvm_pass.argument,
+                llvm_pass.stage,
+                llvm_pass.change,
+                str(len(llvm_pass.lines)),
+                "" if llvm_pass.seconds is None else duration_text(llvm_pass.seconds * 1e6),
             )
-            for one in self.changed
+            for llvm_pass in self.changed
         )
         heads = ("#", "pass", "name of the option", "works on", "lines", "of", "CPU time")
         return Table(self._title(), heads, rows, self._notes(), frozenset({"name of the option"}))
@@ -368,18 +368,18 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     def _notes(self) -> tuple[str, ...]:
         times = [] if self.times is None else [f"the kernel {self.times.in_words()}"]
-        spills = [f"spilled by {self.spilled_by}: {one.in_words()}" for one in self.spills[:SHOWN_REMARKS]]
-        shown = times + spills + [f"remark: {one.in_words()}" for one in self.remarks[:SHOWN_REMARKS]]
+        spills = [f"spilled by {self.spilled_by}: {spill.in_words()}" for spill in self.spills[:SHOWN_REMARKS]]
+        shown = times + spills + [f"remark: {remark.in_words()}" for remark in self.remarks[:SHOWN_REMARKS]]
         more = len(self.remarks) - min(len(self.remarks), SHOWN_REMARKS)
         return (*shown, f"{more} more remarks: .remarks") if more else tuple(shown)
 
     def _repr_html_(self) -> str:
         rows = []
-        for one in self.changed:
-            time = "" if one.seconds is None else f" · {duration_text(one.seconds * 1e6)}"
-            head = f"<b>{escape(one.name)}</b> <span>{one.change} · {one.stage}{time}</span>"
-            inside = one.diff_html()
-            rows.append(f"<details><summary>{one.number} · {head}</summary>{inside}</details>")
+        for llvm_pass in self.changed:
+            time = "" if llvm_pass.seconds is None else f" · {duration_text(llvm_pass.seconds * 1e6)}"
+            head = f"<b>{escape(llvm_pass.name)}</b> <span>{llvm_pass.change} · {llvm_pass.stage}{time}</span>"
+            inside = llvm_pass.diff_html()
+            rows.append(f"<details><summary>{llvm_pass.number} · {head}</summary>{inside}</details>")
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
         return f"<p><strong>{escape(self._title())}</strong></p>{''.join(rows)}{notes}"
 

@@ -21,12 +21,12 @@ def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[
 
     subjects: the IR of the UOps, by their places from 1.
     """
-    for one in passes:
-        if one.stage != "machine IR" or not one.changed:
+    for llvm_pass in passes:
+        if llvm_pass.stage != "machine IR" or not llvm_pass.changed:
             continue
-        found = _spilled(one.lines, subjects)
+        found = _spilled(llvm_pass.lines, subjects)
         if found:
-            return one.name, found
+            return llvm_pass.name, found
     return "", []
 
 

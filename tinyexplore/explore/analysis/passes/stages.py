@@ -52,19 +52,21 @@ def pass_tables(
     texts: list[StageText] = []
     now_us = started_us
     last: StageText | None = None
-    for one in passes:
-        took = (one.seconds or 0.0) * 1e6
+    for llvm_pass in passes:
+        took = (llvm_pass.seconds or 0.0) * 1e6
         # a pass that changed nothing has no other name than that of its option
-        stages.append(_stage(stage + len(stages), one.argument or one.name, parent, kernel, now_us, took))
+        stages.append(_stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, took))
         now_us += took
-        if not one.changed:
+        if not llvm_pass.changed:
             continue
-        language = _KEYS[one.stage]
+        language = _KEYS[llvm_pass.stage]
         before = last if last is not None and last.language == language else None
-        from_line: list[int | None] = [None] * len(one.lines)
+        from_line: list[int | None] = [None] * len(llvm_pass.lines)
         if before is not None:
-            from_line = origins([line.text for line in before.lines], [line.text for line in one.lines])
-        lines = tuple(TextLine(line.text, nodes_of(line), at) for line, at in zip(one.lines, from_line, strict=True))
+            from_line = origins([line.text for line in before.lines], [line.text for line in llvm_pass.lines])
+        lines = tuple(
+            TextLine(line.text, nodes_of(line), at) for line, at in zip(llvm_pass.lines, from_line, strict=True)
+        )
         last = StageText(text + len(texts), stages[-1].id, language, lines, "", None if before is None else before.id)
         texts.append(last)
     return tuple(stages), tuple(texts)
@@ -82,13 +84,13 @@ def trace_of(passes: LLVMPasses) -> Trace:
     for number, line in enumerate(first.lines, 1):
         if line.uop is not None:
             line_of.setdefault(line.uop, number)
-    place = {uop: at for at, uop in enumerate(line_of)}
+    line_of_uop = {uop: at for at, uop in enumerate(line_of)}
     frames = tuple(Frame(at, 0, number, passes.kernel) for at, number in enumerate(line_of.values()))
     nodes = tuple(_node(at, first.lines[number - 1].text) for at, number in enumerate(line_of.values()))
     stages, texts = pass_tables(
-        passes, 0, 0, lambda line: () if line.uop is None or line.uop not in place else (place[line.uop],)
+        passes, 0, 0, lambda line: () if line.uop is None or line.uop not in line_of_uop else (line_of_uop[line.uop],)
     )
-    notes = tuple(Message("note", f"{passes.kernel}: {one.in_words()}", None) for one in passes.remarks[:20])
+    notes = tuple(Message("note", f"{passes.kernel}: {remark.in_words()}", None) for remark in passes.remarks[:20])
     return Trace(
         version=TRACE_VERSION,
         title=f"{passes.kernel} in LLVM",

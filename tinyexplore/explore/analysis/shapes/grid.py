@@ -89,9 +89,9 @@ class ShapeGrid:
             raise ShapeError(f"no element {index} in shape {self.shape}")
         return Cell(index, self.tracker.index(index))
 
-    def readers(self, place: int) -> tuple[Cell, ...]:
+    def readers(self, offset: int) -> tuple[Cell, ...]:
         """The shown elements at a position in memory: several if a stride is 0, none if it is left out."""
-        return tuple(cell for cell in self.cells if cell.offset == place)
+        return tuple(cell for cell in self.cells if cell.offset == offset)
 
     # *** the index expression ***
 

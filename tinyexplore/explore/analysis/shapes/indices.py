@@ -34,30 +34,30 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
     """The counters of the axes, the place as the views say it, and the condition (None: always), nothing simplified."""
     axes = axes_of(tracker.shape)
     coords: tuple[UOp, ...] = axes
-    place: UOp = index_const(0)
+    index: UOp = index_const(0)
     conditions: list[UOp] = []
     for number, view in enumerate(reversed(tracker.views)):
         if number:
-            coords = _coordinates(place, view.shape)
-        place = _place(view, coords)
+            coords = _coordinates(index, view.shape)
+        index = _place(view, coords)
         conditions += _conditions(view, coords)
     valid = reduce(lambda a, b: a.alu(Ops.AND, b), conditions) if conditions else None
-    return axes, place, valid
+    return axes, index, valid
 
 
 def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
     """The index expression according to the views, and after the compiler's rules."""
-    axes, place, valid = index_uops(tracker)
+    axes, index, valid = index_uops(tracker)
     with recording(Recorder()):  # no other recorder gets its events
-        after = graph_rewrite(place, SIMPLIFY)
+        after = graph_rewrite(index, SIMPLIFY)
         valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
     printer = printer_of(axes)
 
-    def told(place: UOp, valid: UOp | None) -> IndexText:
+    def told(index: UOp, valid: UOp | None) -> IndexText:
         always = valid is None or (valid.op is Ops.CONST and bool(valid.arg))
-        return IndexText(printer.text(place), "" if always or valid is None else printer.text(valid))
+        return IndexText(printer.text(index), "" if always or valid is None else printer.text(valid))
 
-    return told(place, valid), told(after, valid_after)
+    return told(index, valid), told(after, valid_after)
 
 
 def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
@@ -84,12 +84,12 @@ def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
     return conditions
 
 
-def _coordinates(place: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
+def _coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
     """Of a row-major position in `shape`."""
     coords = []
     below = 1
     for axis in reversed(range(len(shape))):
-        coord = place if below == 1 else place.alu(Ops.IDIV, index_const(below))
+        coord = index if below == 1 else index.alu(Ops.IDIV, index_const(below))
         if axis:
             coord = coord.alu(Ops.MOD, index_const(shape[axis]))
         coords.append(coord)

@@ -81,7 +81,7 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
     if node.kind == "lazybuffer":
         return node
     origins = related(trace, node, "back", kind="lazybuffer")
-    used = {source for one in origins if one.op in LAWS for source in one.src}
+    used = {source for origin in origins if origin.op in LAWS for source in origin.src}
     views = [origin for origin in origins if origin.op in LAWS and origin.id not in used]
     if not views and not origins:
         raise NoShape(f"node {node.id} ({node.label})belongs to no tensor")

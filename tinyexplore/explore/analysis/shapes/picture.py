@@ -41,7 +41,7 @@ class _Grid:
 def shape_svg(view: ShapeGrid) -> str:
     """The grids of a view, its movements and its index expression."""
     title = shortened(step_text(view), _MOST_LETTERS)
-    lines = [f"view {view_text(one.shape, one.strides, one.offset, one.mask)}" for one in view.views]
+    lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
     lines.append(f"lies at {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified {view.after}")
@@ -104,12 +104,12 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
     parts = [text(x, y, head, size=11, shade="ink2")]
     beside = [_places(other.tracker) for other in view.others]
     top = y + 8 + _HEAD
-    for place in range(start, stop):
-        row, column = divmod(place - start, width)
+    for offset in range(start, stop):
+        row, column = divmod(offset - start, width)
         left, above = x + column * wide, top + row * _CELL
-        parts.append(_cell(left, above, wide, place, counts[place]))
+        parts.append(_cell(left, above, wide, offset, counts[offset]))
         for number, places in enumerate(beside):
-            if place in places:
+            if offset in places:
                 parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
     at = top + -(-(stop - start) // width) * _CELL
     for number, other in enumerate(view.others):
@@ -133,12 +133,12 @@ def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) 
     """One cell: filled where it is read, the darker the more often; dashed where it is padding."""
     name = "memory" if times == 1 else "buffer" if times else ""
     colour = COLOURS[name or "const"]
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'
+    attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'
     if offset is None:
-        dashed = f'<rect class="g-movement" {place} fill="none" stroke="{colour.light}" stroke-dasharray="2 2"/>'
+        dashed = f'<rect class="g-movement" {attributes} fill="none" stroke="{colour.light}" stroke-dasharray="2 2"/>'
         return dashed + text(x + width / 2 - 1, y + 14, PADDING, size=11, shade="ink2", anchor="middle")
     look = f'class="g-{name}"' if name else 'class="cell"'
-    box = f'<rect {look} {place} fill="{colour.light_fill if name else "#f7f8fa"}" stroke="{colour.light}"/>'
+    box = f'<rect {look} {attributes} fill="{colour.light_fill if name else "#f7f8fa"}" stroke="{colour.light}"/>'
     words = text(
         x + width / 2 - 1, y + 14, str(offset), size=11, anchor="middle", mono=True, shade="ink" if times else "ink2"
     )
@@ -149,8 +149,8 @@ def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) 
 def _bar(x: float, y: float, width: float, number: int) -> str:
     name = _OTHERS[number % len(_OTHERS)]
     colour = COLOURS[name].light
-    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="2"'
-    return f'<rect class="g-{name}" {place} fill="{colour}" stroke="{colour}"/>'
+    attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="2"'
+    return f'<rect class="g-{name}" {attributes} fill="{colour}" stroke="{colour}"/>'
 
 
 __all__ = ["shape_svg"]

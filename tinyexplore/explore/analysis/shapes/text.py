@@ -58,9 +58,9 @@ def shape_grid_text(view: ShapeGrid) -> str:
     lines = [step_text(view)]
     if view.formula:
         lines.append(f"{view.formula}  ({view.law})")
-    for number, one in enumerate(view.views):
+    for number, part in enumerate(view.views):
         name = "view" if len(view.views) == 1 else f"view {number}"
-        lines.append(f"{name}: {view_text(one.shape, one.strides, one.offset, one.mask)}")
+        lines.append(f"{name}: {view_text(part.shape, part.strides, part.offset, part.mask)}")
     lines.append(f"lies at: {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified: {view.after}")
@@ -72,8 +72,10 @@ def shape_grid_text(view: ShapeGrid) -> str:
     if note := window_text(view):
         lines.append(note)
     for other in view.others:
-        one = other.tracker.views[0]
-        lines.append(f"{other.name}: {view_text(one.shape, one.strides, one.offset, one.mask)}")
+        first_view = other.tracker.views[0]
+        lines.append(
+            f"{other.name}: {view_text(first_view.shape, first_view.strides, first_view.offset, first_view.mask)}"
+        )
     return "\n".join(lines)
 
 

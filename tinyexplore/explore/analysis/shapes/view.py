@@ -143,7 +143,7 @@ class ShapeView(ShapeGrid):
             self.size,
             max([step.node for step in self.steps if step.node is not None], default=None),
             tuple([_step_data(step) for step in self.steps]),
-            tuple([OtherData(one.name, one.node, _views_data(one.tracker)) for one in self.others]),
+            tuple([OtherData(other.name, other.node, _views_data(other.tracker)) for other in self.others]),
             tuple([(op.lower(), suggestion(op, self.shape), law) for op, law in LAWS.items()]),
         )
 
@@ -164,9 +164,9 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
     A shape (a tuple) stands for memory in that shape. `size`: places in memory; by default as far as the views reach.
     """
     steps = steps_of(what)
-    beside = tuple(Other(f"view {number}", steps_of(one)[-1].tracker) for number, one in enumerate(others, 2))
+    beside = tuple(Other(f"view {number}", steps_of(other)[-1].tracker) for number, other in enumerate(others, 2))
     reach = max(
-        [reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, one.tracker) for one in beside))]
+        [reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in beside))]
     )
     return ShapeView(steps, reach if size is None else size, name or _name_of(what), (), beside)
 

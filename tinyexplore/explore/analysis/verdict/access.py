@@ -97,9 +97,11 @@ class AccessPattern:
 
     def __init__(self, kernel: Kernel) -> None:
         printer = Printer(limit=MAX_STATEMENT)
-        found: list[Statement] = [one for one in statements_of(kernel.ast, printer) if one.loops]
-        self.statements = [tuple(_operand(index, one.loops) for index in one.accesses) for one in found]
-        self.loops = [one.loops for one in found]
+        found: list[Statement] = [statement for statement in statements_of(kernel.ast, printer) if statement.loops]
+        self.statements = [
+            tuple(_operand(index, statement.loops) for index in statement.accesses) for statement in found
+        ]
+        self.loops = [statement.loops for statement in found]
 
     @property
     def operands(self) -> list[Operand]:
@@ -126,16 +128,16 @@ class AccessPattern:
         conflict = None
         for loops, operands in zip(self.loops, self.statements, strict=True):
             depth = len(loops) - 1
-            for place, loop in enumerate(loops):
-                if place and _is_written_out(loop):
-                    depth = place
-                    conflict = conflict or _conflict(operands, loops, place - 1, cache)
+            for number, loop in enumerate(loops):
+                if number and _is_written_out(loop):
+                    depth = number
+                    conflict = conflict or _conflict(operands, loops, number - 1, cache)
                     break
-                fits = self.step_bytes(loops, place) <= cache.nbytes
-                clash = _conflict(operands, loops, place, cache)
+                fits = self.step_bytes(loops, number) <= cache.nbytes
+                clash = _conflict(operands, loops, number, cache)
                 conflict = conflict or (clash if fits else None)
                 if fits and not clash:
-                    depth = place
+                    depth = number
                     break
             times = prod(size_of(loop) for loop in loops[:depth])
             for operand in operands:
@@ -148,8 +150,10 @@ class AccessPattern:
         """The loops and the operands of the statement that runs most often; empty without loops."""
         if not self.loops:
             return (), ()
-        place = max(range(len(self.loops)), key=lambda one: prod(size_of(loop) for loop in self.loops[one]))
-        return self.loops[place], self.statements[place]
+        number = max(
+            range(len(self.loops)), key=lambda candidate: prod(size_of(loop) for loop in self.loops[candidate])
+        )
+        return self.loops[number], self.statements[number]
 
 
 def runs_of(operand: Operand) -> Runs:

@@ -79,7 +79,7 @@ def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) ->
     body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
     if not body:
         return None
-    texts = [assembly[place].strip() for place in body if assembly[place][:1] == " "]
+    texts = [assembly[number].strip() for number in body if assembly[number][:1] == " "]
     return HotLoop(
         instructions=len(texts),
         vector=sum(_is_vector(text) for text in texts),
@@ -149,10 +149,10 @@ def code_model(
         return None, "the clock of this CPU was not measured"
     if _open_sizes(uops):
         return None, "the sizes of its loops are known only when it runs"
-    place, steps, unrolled = loop_of_program(assembly[loop.lines[0] : loop.lines[1] + 1], uops)
+    number, steps, unrolled = loop_of_program(assembly[loop.lines[0] : loop.lines[1] + 1], uops)
     measured = time_us * clock_ghz * 1e3 / max(steps / threads, 1.0) * unrolled
     weights = [weight for _, weight in loop_weights(uops)]
-    others = sum(weights) / weights[place] if weights and weights[place] else 1.0
+    others = sum(weights) / weights[number] if weights and weights[number] else 1.0
     counted = max(loop.arithmetic / max(fma_a_cycle, 0.1), loop.instructions / WIDTH)
     chain = _chain_cycles(uops)
     cycles, ports, lacks = max(counted, chain), "", ""

@@ -30,9 +30,13 @@ def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
 
 def model_verdict(info: KernelInfo, found: GPUView) -> SpeedVerdict:
     """The verdict by the accesses of a warp, the occupancy, and the operations for each byte."""
-    memory = [one for one in found.accesses if one.efficiency is not None]
-    worst = min(memory, key=lambda one: one.efficiency or 0.0, default=None)
-    conflict = max((one for one in found.accesses if one.space == "shared"), key=lambda one: one.degree, default=None)
+    memory = [access for access in found.accesses if access.efficiency is not None]
+    worst = min(memory, key=lambda access: access.efficiency or 0.0, default=None)
+    conflict = max(
+        (access for access in found.accesses if access.space == "shared"),
+        key=lambda access: access.degree,
+        default=None,
+    )
     intensity = info.flops / info.bytes_moved if info.bytes_moved else 0.0
     items = prod(found.grid) * found.items
     kind, text = _judged(info, worst, conflict, intensity, items)

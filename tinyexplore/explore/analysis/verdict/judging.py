@@ -124,24 +124,24 @@ class VerdictList(ReadableRow):
 
 def verdict_list(view: KernelAnalyses) -> VerdictList:
     """The verdicts of a trace as views show them."""
-    rows = tuple(_row(one) for one in all_verdicts(view))
+    rows = tuple(_row(verdict) for verdict in all_verdicts(view))
     return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
 
 
-def _row(one: SpeedVerdict) -> VerdictRow:
-    trials = tuple(TrialRow(trial.text, trial.result) for trial in one.suggestions)
+def _row(verdict: SpeedVerdict) -> VerdictRow:
+    trials = tuple(TrialRow(trial.text, trial.result) for trial in verdict.suggestions)
     return VerdictRow(
-        kernel=one.kernel,
-        name=one.name,
-        kind=one.kind,
-        likely=one.likely,
-        level=one.level,
-        share=one.share_of_limit,
-        tone=one.tone,
-        text=one.text,
-        evidence=one.evidence,
+        kernel=verdict.kernel,
+        name=verdict.name,
+        kind=verdict.kind,
+        likely=verdict.likely,
+        level=verdict.level,
+        share=verdict.share_of_limit,
+        tone=verdict.tone,
+        text=verdict.text,
+        evidence=verdict.evidence,
         suggestions=trials,
-        missing=one.missing,
+        missing=verdict.missing,
     )
 
 

@@ -57,10 +57,10 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     view.measure_ceilings()
     kept = view.captured(number)
     info = view.trace.kernels[number]
-    run = next((one for one in view.trace.runs if one.kernel == number), None)
+    run = next((timed_run for timed_run in view.trace.runs if timed_run.kernel == number), None)
     known = Ceilings("", "", view.trace.ceilings)
     threads = view._threads_of(kept)
-    names = [view.trace.buffers[buffer].name or f"data{place}" for place, buffer in enumerate(info.buffers)]
+    names = [view.trace.buffers[buffer].name or f"data{slot}" for slot, buffer in enumerate(info.buffers)]
     kernel = kept.make_kernel()
     with_loops = _Loops(kept, kernel, view.trace, names, known, threads)
     found = with_loops.facts(run)
@@ -80,13 +80,15 @@ class _Loops:
         self.info: KernelInfo = trace.kernels[kept.number]
         self.known, self.threads = known, threads
         self.target: Target = kept.spec.target
-        self.all_threads = max((one.threads for one in known.rows), default=threads)
+        self.all_threads = max((row.threads for row in known.rows), default=threads)
         self.threads = min(threads, self.all_threads)
         self.pattern = AccessPattern(kernel)
-        self.sizes = {one.buffer: one.nbytes for one in self.pattern.operands if one.buffer is not None}
+        self.sizes = {operand.buffer: operand.nbytes for operand in self.pattern.operands if operand.buffer is not None}
         self.written = set(kept.spec.writes)
-        self.random = [one for one in self.pattern.operands if one.buffer is not None and _is_random(one)]
-        self.random_buffers = {one.buffer for one in self.random}
+        self.random = [
+            operand for operand in self.pattern.operands if operand.buffer is not None and _is_random(operand)
+        ]
+        self.random_buffers = {operand.buffer for operand in self.random}
 
     def facts(self, run: Run | None) -> KernelFacts:
         """The facts without those from the assembly."""
@@ -136,7 +138,7 @@ class _Loops:
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
         for buffer, nbytes in touched.items():
-            mine = [one for one in self.random if one.buffer == buffer]
+            mine = [operand for operand in self.random if operand.buffer == buffer]
             if mine:
                 visits, each = _visits(mine[0]), max(runs_of(mine[0]).run_bytes, mine[0].item_bytes)
                 nbytes = min(nbytes, visits * each)
@@ -148,20 +150,20 @@ class _Loops:
 
     def _touched(self, buffer: int) -> int:
         """Bytes of the cache lines of a buffer that the kernel accesses; all, where that is unknown."""
-        mine = [one for one in self.pattern.operands if one.buffer == buffer]
-        return min(self.sizes[buffer], sum(one.inside(0) for one in mine))
+        mine = [operand for operand in self.pattern.operands if operand.buffer == buffer]
+        return min(self.sizes[buffer], sum(operand.inside(0) for operand in mine))
 
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
         """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
         types = self.info.arithmetic
-        dots = next((one for one in types if one.endswith(("dot", "tile"))), "")
+        dots = next((name for name in types if name.endswith(("dot", "tile"))), "")
         redundant = redundancy(self.uops, self.kernel)
         if dots:
             kind, operations = dots, self.info.flops
         else:
             kind, operations = self._longest_arithmetic(redundant if redundant >= 2 else 1)
         peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
-        rates = {one: self._peak(one, self.all_threads) for one in self._narrow_instructions()}
+        rates = {name: self._peak(name, self.all_threads) for name in self._narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
         unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
         return operations, kind, (peak, own), unused
@@ -174,26 +176,26 @@ class _Loops:
         if types:
             counts[floats] = 2 * executed_operations(self.uops) / redundant
         peaks = {kind: self._peak(kind, self.all_threads) for kind in counts}
-        kind = max(counts, key=lambda one: (counts[one] / peaks[one] if peaks[one] else 0.0, one != "int32"))
+        kind = max(counts, key=lambda name: (counts[name] / peaks[name] if peaks[name] else 0.0, name != "int32"))
         return kind, round(counts[kind])
 
     def _narrow_instructions(self) -> tuple[str, ...]:
         """The instructions that multiply and add the types of a sum of products; an operand that another kernel
         converted counts as what it was."""
         is_product = any(
-            node.op is Ops.REDUCE and any(one.op is Ops.MUL for one in node.src[0].toposort())
+            node.op is Ops.REDUCE and any(node_below.op is Ops.MUL for node_below in node.src[0].toposort())
             for node in self.kernel.ast.toposort()
         )
         if not is_product:
             return ()
-        types = {self._origin(buffer) for place, buffer in enumerate(self.info.buffers) if place not in self.written}
+        types = {self._origin(buffer) for slot, buffer in enumerate(self.info.buffers) if slot not in self.written}
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _origin(self, buffer: int) -> str:
         """The type of a buffer. If a kernel converted it from a buffer of the same size, the type of that buffer."""
         mine = self.trace.buffers[buffer]
         if mine.maker is not None and mine.dtype in ("float32", "int32"):
-            sources = [self.trace.buffers[one] for one in self.trace.kernels[mine.maker].buffers if one != buffer]
+            sources = [self.trace.buffers[other] for other in self.trace.kernels[mine.maker].buffers if other != buffer]
             if len(sources) == 1 and sources[0].size == mine.size:
                 return sources[0].dtype
         return mine.dtype
@@ -292,15 +294,15 @@ class _Loops:
     def _gathers(self) -> dict[str, Any]:
         if not self.random:
             return {}
-        one = max(self.random, key=_visits)
-        assert one.buffer is not None
-        visits, rate = _visits(one), self.known.gather(one.nbytes, self.threads)
+        operand = max(self.random, key=_visits)
+        assert operand.buffer is not None
+        visits, rate = _visits(operand), self.known.gather(operand.nbytes, self.threads)
         return {
             "gathers": visits,
             "gather_us": visits / rate.rate / 1e3 if rate is not None and rate.rate else 0.0,
-            "gather_bytes": max(runs_of(one).run_bytes, one.item_bytes),
-            "gather_of": self.names[one.buffer],
-            "scatters": one.buffer in self.written,
+            "gather_bytes": max(runs_of(operand).run_bytes, operand.item_bytes),
+            "gather_of": self.names[operand.buffer],
+            "scatters": operand.buffer in self.written,
         }
 
     # *** code ***
@@ -355,16 +357,22 @@ class _Loops:
     def _crossing(self, loop: HotLoop, found: KernelFacts) -> dict[str, Any]:
         """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
-        mine = [one for one in operands if one.buffer not in (None, *self.random_buffers) and crosses_lines(one)]
+        mine = [
+            operand
+            for operand in operands
+            if operand.buffer not in (None, *self.random_buffers) and crosses_lines(operand)
+        ]
         if not mine or not found.cycles:
             return {}
-        reduced = next((k for k, one in enumerate(loops) if one.arg.kind is AxisKind.REDUCE), 0)
+        reduced = next((k for k, axis in enumerate(loops) if axis.arg.kind is AxisKind.REDUCE), 0)
         from_l1 = self.pattern.step_bytes(loops, reduced) <= 0.9 * self.target.l1_bytes
         cycles = loop.wide_loads / ALIGNED_LOADS[True][0 if from_l1 else 1]
         share = cycles * found.code_share / found.cycles
         return {
             "crossing_us": share * found.judged_us,
-            "crossing": ", ".join(dict.fromkeys(self.names[one.buffer] for one in mine if one.buffer is not None)),
+            "crossing": ", ".join(
+                dict.fromkeys(self.names[operand.buffer] for operand in mine if operand.buffer is not None)
+            ),
         }
 
 
@@ -381,7 +389,9 @@ def _visits(operand: Operand) -> int:
 
 def _assembly_of(view: KernelAnalyses, info: KernelInfo) -> list[str]:
     owner = info.id if info.same_as is None else info.same_as
-    listed = next((one for one in view.trace.programs if one.kernel == owner and one.language == "asm"), None)
+    listed = next(
+        (program for program in view.trace.programs if program.kernel == owner and program.language == "asm"), None
+    )
     return [line.text for line in listed.lines] if listed is not None else []
 
 

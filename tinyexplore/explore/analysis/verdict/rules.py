@@ -390,7 +390,7 @@ def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     """
     if not facts.time_us:
         raise ValueError(f"kernel {facts.kernel} has no samples: {facts.not_run or 'capture it with repeat=10'}")
-    rule = next((one for one in RULES if one.holds(facts)), None)
+    rule = next((candidate for candidate in RULES if candidate.holds(facts)), None)
     likely = rule.kind if rule is not None else "unexplained"
     return ("noise" if facts.is_disturbed else likely), likely, rule
 

@@ -93,14 +93,14 @@ def set_opts_text(number: int, opts: Iterable[str]) -> str:
 
 def smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """These opts with the largest UPCAST by half, by a quarter."""
-    amounts = {place: to_opt(one).amount for place, one in enumerate(opts) if one.startswith("UPCAST(")}
-    place = max(amounts, key=lambda one: amounts[one], default=None)
-    if place is None:
+    amounts = {number: to_opt(opt).amount for number, opt in enumerate(opts) if opt.startswith("UPCAST(")}
+    number = max(amounts, key=lambda candidate: amounts[candidate], default=None)
+    if number is None:
         return
-    largest = to_opt(opts[place])
+    largest = to_opt(opts[number])
     for part in (2, 4):
         if (amount := largest.amount // part) > 1:
-            yield (*opts[:place], str(replace(largest, amount=amount)), *opts[place + 1 :])
+            yield (*opts[:number], str(replace(largest, amount=amount)), *opts[number + 1 :])
 
 
 def _against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:

@@ -70,35 +70,35 @@ class SpeedVerdict(Readable):
 
     def table(self) -> Table:
         """The sentence, and a row for each number and each suggestion."""
-        rows = [(one.name, one.value, one.panel) for one in self.evidence]
-        rows += [("try", one.text, one.result) for one in self.suggestions]
-        for one in self.parts:
-            rows.append((f"kernel {one.kernel} · {one.name}", one.text, ""))
+        rows = [(item.name, item.value, item.panel) for item in self.evidence]
+        rows += [("try", trial.text, trial.result) for trial in self.suggestions]
+        for part in self.parts:
+            rows.append((f"kernel {part.kernel} · {part.name}", part.text, ""))
         return Table(self.text, ("", "", ""), tuple(rows), self._notes())
 
     def _notes(self) -> tuple[str, ...]:
         missing = f"Not known: {'; '.join(self.missing)}." if self.missing else ""
         rule = f"Rule: {self.reason}" if self.reason else ""
-        return tuple(one for one in (rule, missing) if one)
+        return tuple(note for note in (rule, missing) if note)
 
     def _repr_html_(self) -> str:
         color = TONES[self.tone]
         head, _, rest = self.text.partition(". ")
         chips = "".join(
-            f"<span title='{escape(one.panel)}' style='display:inline-block;border:1px solid currentColor;opacity:.85;"
-            f"border-radius:4px;padding:1px 7px;margin:2px 4px 2px 0;font-size:.9em'>{escape(one.name)} "
-            f"<b>{escape(one.value)}</b></span>"
-            for one in self.evidence
+            f"<span title='{escape(item.panel)}' style='display:inline-block;border:1px solid currentColor;opacity:.85;"
+            f"border-radius:4px;padding:1px 7px;margin:2px 4px 2px 0;font-size:.9em'>{escape(item.name)} "
+            f"<b>{escape(item.value)}</b></span>"
+            for item in self.evidence
         )
         tries = "".join(
-            f"<p style='margin:4px 0'><b>Try</b> {escape(one.text)}"
-            f"{f' <b>{escape(one.result)}</b>' if one.result else ''}</p>"
-            for one in self.suggestions
+            f"<p style='margin:4px 0'><b>Try</b> {escape(trial.text)}"
+            f"{f' <b>{escape(trial.result)}</b>' if trial.result else ''}</p>"
+            for trial in self.suggestions
         )
         parts = "".join(
-            f"<tr><td style='text-align:left;vertical-align:top'>{one.kernel} · {escape(one.name)}</td>"
-            f"<td style='text-align:left;color:{TONES[one.tone]}'>{escape(one.text)}</td></tr>"
-            for one in self.parts
+            f"<tr><td style='text-align:left;vertical-align:top'>{part.kernel} · {escape(part.name)}</td>"
+            f"<td style='text-align:left;color:{TONES[part.tone]}'>{escape(part.text)}</td></tr>"
+            for part in self.parts
         )
         table = f"<table>{parts}</table>" if parts else ""
         notes = f"<p style='font-size:.85em;opacity:.75'>{escape(lines_of(self._notes()))}</p>" if self._notes() else ""
@@ -397,13 +397,18 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
     a verdict. ValueError where there is none at all."""
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    times = [(one.facts.time_us if one.facts is not None else 0.0) * count for one, count in zip(parts, counts)]
+    times = [
+        (verdict.facts.time_us if verdict.facts is not None else 0.0) * count for verdict, count in zip(parts, counts)
+    ]
     total = sum(times)
-    order = sorted(range(len(parts)), key=lambda place: -times[place])
+    order = sorted(range(len(parts)), key=lambda number: -times[number])
     first = parts[order[0]]
-    limits = sum(min(time, one.share_of_limit * time) if one.share_of_limit else 0.0 for one, time in zip(parts, times))
-    launches = sum((one.facts.launch_us if one.facts else 0.0) * count for one, count in zip(parts, counts))
-    share = round(limits / total, 3) if total and all(one.share_of_limit for one in parts) else None
+    limits = sum(
+        min(time, verdict.share_of_limit * time) if verdict.share_of_limit else 0.0
+        for verdict, time in zip(parts, times)
+    )
+    launches = sum((verdict.facts.launch_us if verdict.facts else 0.0) * count for verdict, count in zip(parts, counts))
+    share = round(limits / total, 3) if total and all(verdict.share_of_limit for verdict in parts) else None
     kind, level, text = first.kind, first.level, first.text
     if len(parts) > 1:
         part = _percent(times[order[0]] / total) if total else "?"
@@ -432,9 +437,9 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
         name=title,
         likely=first.likely,
         reason=first.reason if len(parts) == 1 else "",
-        missing=tuple(dict.fromkeys((*(fact for one in parts for fact in one.missing), *missing))),
+        missing=tuple(dict.fromkeys((*(fact for verdict in parts for fact in verdict.missing), *missing))),
         facts=first.facts if len(parts) == 1 else None,
-        parts=tuple(parts[place] for place in order) if len(parts) > 1 else (),
+        parts=tuple(parts[number] for number in order) if len(parts) > 1 else (),
     )
 
 

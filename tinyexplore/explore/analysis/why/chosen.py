@@ -47,19 +47,21 @@ class WhyOpts(Readable):
     def table(self) -> Table:
         """One row per decision; those without an opt are counted in a note."""
         title = f"kernel {self.kernel} ({self.name}): {', '.join(self.opts) or 'no opts'}"
-        applicable = [one for one in self.chosen if one.opts or one.choice.weighed or one.choice.compared]
+        applicable = [
+            decision for decision in self.chosen if decision.opts or decision.choice.weighed or decision.choice.compared
+        ]
         rows = tuple(map(_row, applicable))
-        others = [_not_applied(one.choice) for one in self.chosen if one not in applicable]
+        others = [_not_applied(decision.choice) for decision in self.chosen if decision not in applicable]
         notes = (f"Decisions without effect: {', '.join(others)}.",) if others else ()
         columns = ("decision", "opts and reasons", "numbers compared", "opts without this decision")
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
 
     def __getitem__(self, decision: str) -> Chosen:
         """The decision with this name."""
-        for one in self.chosen:
-            if one.choice.name == decision:
-                return one
-        raise KeyError(f"no decision {decision!r}; there are: {', '.join(one.choice.name for one in self.chosen)}")
+        for row in self.chosen:
+            if row.choice.name == decision:
+                return row
+        raise KeyError(f"no decision {decision!r}; there are: {', '.join(row.choice.name for row in self.chosen)}")
 
 
 def next_best(weighed: Weighed) -> tuple[str, float] | None:
@@ -83,12 +85,12 @@ def _not_applied(choice: Choice) -> str:
     return f"{choice.name} ({choice.settled_by} came first)" if choice.settled_by else choice.name
 
 
-def _row(one: Chosen) -> tuple[str, str, str, str]:
+def _row(row: Chosen) -> tuple[str, str, str, str]:
     """The row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
-    opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in one.opts]
-    numbers = [*map(weighed_text, one.choice.weighed), *map(compared_text, one.choice.compared)]
-    without = "" if one.instead is None else ", ".join(one.instead) or "no opts"
-    return one.choice.name, lines_of(opts) or "none", lines_of(numbers), without
+    opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
+    numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
+    without = "" if row.instead is None else ", ".join(row.instead) or "no opts"
+    return row.choice.name, lines_of(opts) or "none", lines_of(numbers), without
 
 
 def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
@@ -99,13 +101,13 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         raise ValueError(f"kernel {kernel}: this trace has kernels 0 … {len(trace.kernels) - 1}")
     info = trace.kernels[kernel]
     owner = kernel if info.same_as is None else info.same_as
-    stage = next((one for one in trace.stages if one.kernel == owner and one.choices), None)
+    stage = next((candidate for candidate in trace.stages if candidate.kernel == owner and candidate.choices), None)
     if stage is None:
         return WhyOpts(kernel, info.name, info.opts, ())
     started = kernel_before(trace, stage)
     chosen = []
     for choice in stage.choices:
-        opts = tuple(stage.opts[place] for place in choice.opts)
+        opts = tuple(stage.opts[number] for number in choice.opts)
         instead = None
         if started is not None and any(opt.applied for opt in opts):
             with Context(**settings_of(trace)), recording(Recorder()):  # no other recorder gets its events

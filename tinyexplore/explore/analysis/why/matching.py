@@ -129,20 +129,20 @@ class _Walk:
         if not pending:
             yield bound, taken
             return
-        (pattern, node, path, place), *rest = pending
+        (pattern, node, path, location), *rest = pending
         mismatch = self.difference(pattern, node, path, bound)
         if mismatch is not None:
-            self.miss(mismatch, (len(taken), _NEARER[mismatch.kind]), bound, taken, (place, node, path))
+            self.miss(mismatch, (len(taken), _NEARER[mismatch.kind]), bound, taken, (location, node, path))
             return
         if pattern.name is not None:
             bound = {**bound, pattern.name: node}
         sources = () if pattern.ops == _CONST_ONLY else pattern.src or ()
         for order in _orders(pattern, sources, node):
             inner = [
-                (src, node.src[source], (*path, source), (*place, at))
+                (src, node.src[source], (*path, source), (*location, at))
                 for at, (src, source) in enumerate(zip(sources, order, strict=True))
             ]
-            yield from self.ways([*inner, *rest], bound, (*taken, (place, node, path)))
+            yield from self.ways([*inner, *rest], bound, (*taken, (location, node, path)))
 
     def miss(
         self,
@@ -247,19 +247,19 @@ def _count(pattern: UPat) -> int:
 
 def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
     """The parts of a rule's pattern, the whole first, each with the node that it was compared with."""
-    taken = {place: (node, path) for place, node, path in match.taken}
+    taken = {location: (node, path) for location, node, path in match.taken}
     printer = Printer()
     parts: list[PatternPart] = []
 
-    def walk(pattern: UPat, place: Path) -> None:
-        node, path = taken.get(place, (None, ()))
+    def walk(pattern: UPat, location: Path) -> None:
+        node, path = taken.get(location, (None, ()))
         state: PartState = "not reached" if node is None else "matched"
-        if match.missed is not None and match.missed[0] == place:
+        if match.missed is not None and match.missed[0] == location:
             (_, node, path), state = match.missed, "differs"
         text = "" if node is None else node_text(node, printer)
-        parts.append(PatternPart(place, _part_text(pattern), state, path, text))
+        parts.append(PatternPart(location, _part_text(pattern), state, path, text))
         for at, src in enumerate(() if pattern.ops == _CONST_ONLY else pattern.src or ()):
-            walk(src, (*place, at))
+            walk(src, (*location, at))
 
     walk(rule.pattern, ())
     return tuple(parts)

@@ -45,12 +45,12 @@ class Remade:
                 if source not in self._made and source not in missing:
                     missing.add(source)
                     waiting.append(source)
-        for one in sorted(missing):  # a node's sources stand before it
-            row = self.trace.nodes[one]
-            rebuilt = self._made[one] = uop_of(row, [self._made[source] for source in row.src])
+        for number in sorted(missing):  # a node's sources stand before it
+            row = self.trace.nodes[number]
+            rebuilt = self._made[number] = uop_of(row, [self._made[source] for source in row.src])
             if not self._digests.is_named(rebuilt, row.digest):
                 raise CannotRemake(
-                    f"node {one} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
+                    f"node {number} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
                     f"{row.dtype!r}, and what these give is not what was recorded; did another version record it?"
                 )
         return self._made[node]
@@ -66,11 +66,11 @@ class Remade:
                 if missing:
                     stack += missing
                     continue
-                place = stack.pop()
-                if place not in nodes:
+                number = stack.pop()
+                if number not in nodes:
                     was = self.uop(node.node)
                     src = tuple([nodes[source] for source in node.src])
-                    nodes[place] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
+                    nodes[number] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
         return nodes
 
 

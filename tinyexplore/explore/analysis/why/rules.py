@@ -98,10 +98,10 @@ class RuleAttempt(Readable):
         assert self.mismatch is not None
         lines = [f"{self.rule}: {self.verdict} ({self.passed} of {self.parts} parts match): {self.law}"]
         lines.append(f"    {mismatch_text(self.mismatch)}")
-        for place in self.mismatch.places:
-            why = f"{place.because} {place.text}".strip()
-            lines.append(f"    {place.file}:{place.line} {place.function}: {why}")
-            lines += [f"      {name} = {text}" for name, text in place.values]
+        for line in self.mismatch.places:
+            why = f"{line.because} {line.text}".strip()
+            lines.append(f"    {line.file}:{line.line} {line.function}: {why}")
+            lines += [f"      {name} = {text}" for name, text in line.values]
         return "\n".join(lines)
 
 
@@ -151,9 +151,13 @@ class WhyNot(Readable):
         counts = f"{len(self.could)} could fire, {len(self.stopped)} cannot"
         title = f"{self.what}, in {self.name} after step {self.step}: {counts}"
         notes = [self.note] if self.note else []
-        notes += [f"Step {one.step}: {one.rule} fired." for one in self.fired]
+        notes += [f"Step {firing.step}: {firing.rule} fired." for firing in self.fired]
         return Table(
-            title, _COLUMNS, tuple(one.row() for one in (*self.could, *self.stopped)), tuple(notes), _CODE_COLUMNS
+            title,
+            _COLUMNS,
+            tuple(attempt.row() for attempt in (*self.could, *self.stopped)),
+            tuple(notes),
+            _CODE_COLUMNS,
         )
 
     def __str__(self) -> str:
@@ -161,15 +165,15 @@ class WhyNot(Readable):
         lines = [f"{self.what}, in {self.name} after step {self.step}: {counts}"]
         if self.note:
             lines.append(self.note)
-        lines += [f"step {one.step}: {one.rule} fired" for one in self.fired]
+        lines += [f"step {firing.step}: {firing.rule} fired" for firing in self.fired]
         return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
 
     def __getitem__(self, rule: str) -> RuleAttempt:
         """The attempt of the rule with this name."""
-        for one in (*self.could, *self.stopped):
-            if one.rule == rule:
-                return one
-        names = ", ".join(one.rule for one in (*self.could, *self.stopped)) or "none"
+        for attempt in (*self.could, *self.stopped):
+            if attempt.rule == rule:
+                return attempt
+        names = ", ".join(attempt.rule for attempt in (*self.could, *self.stopped)) or "none"
         raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; tried were: {names}")
 
 
@@ -182,11 +186,15 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
     ctx: the context that a pass would give its rules (a `Lowering`); without one, a rule that asks for it answers
         "unknown".
     """
-    rules = [rule] if isinstance(rule, Rule) else [one for one in _rules(tables().values()) if one.name == rule]
+    rules = (
+        [rule]
+        if isinstance(rule, Rule)
+        else [candidate for candidate in _rules(tables().values()) if candidate.name == rule]
+    )
     if not rules:
-        names = ", ".join(sorted({one.name for one in _rules(tables().values())}))
+        names = ", ".join(sorted({candidate.name for candidate in _rules(tables().values())}))
         raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
-    attempts = [_tried(one, node, ctx) for one in rules]  # of rules with one name, the best match
+    attempts = [_tried(candidate, node, ctx) for candidate in rules]  # of rules with one name, the best match
     return max(attempts, key=lambda attempt: (attempt.verdict == "fires", attempt.passed))
 
 
@@ -228,7 +236,7 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
         verdict="fires" if match.after is not None else "unknown" if unknown else "stopped",
         passed=match.passed,
         parts=match.parts,
-        bound=tuple((name, node_text(one)) for name, one in match.bound.items()),
+        bound=tuple((name, node_text(bound_node)) for name, bound_node in match.bound.items()),
         after="" if match.after is None else node_text(match.after),
         mismatch=match.mismatch,
         pattern=pattern_parts(rule, match),
@@ -237,20 +245,20 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
 
 def _with_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
     """`first` is set on the first rule that fires: the pass applies this rule."""
-    return tuple(replace(one, first=place == 0) for place, one in enumerate(attempts))
+    return tuple(replace(attempt, first=number == 0) for number, attempt in enumerate(attempts))
 
 
 _NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
 
 
-def _nearness(one: RuleAttempt) -> tuple[float, int]:
-    assert one.mismatch is not None
-    return one.parts - one.passed, _NEAR.index(one.mismatch.kind)
+def _nearness(attempt: RuleAttempt) -> tuple[float, int]:
+    assert attempt.mismatch is not None
+    return attempt.parts - attempt.passed, _NEAR.index(attempt.mismatch.kind)
 
 
 def place_text(path: tuple[int, ...]) -> str:
     """The position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
-    return " of ".join(f"source {place}" for place in reversed(path)) or "the node itself"
+    return " of ".join(f"source {source}" for source in reversed(path)) or "the node itself"
 
 
 def mismatch_text(mismatch: Mismatch) -> str:
@@ -290,20 +298,21 @@ class Explainer:
             raise CannotRemake(
                 f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
             )
-        uop, graph, place, note = self._at(number, row, done)
+        uop, graph, number_in_graph, note = self._at(number, row, done)
         table = tables().get(row.name)
         if table is None:
             note = f"{_no_rules(self.trace, row)} {note}".strip()
             return WhyNot(row.id, row.name, done, number, node_text(uop), note, (), (), ())
         with Context(**settings_of(self.trace)):
             ctx = context_of(self.trace, row, self.remade)
-            rules = [one for one in table.rules if _is_about(one, uop) and rule in (None, one.name)]
-            if rule is not None and not any(one.name == rule for one in table.rules):
-                raise ValueError(
-                    f"no rule {rule!r} in {row.name}; there are: {', '.join(one.name for one in table.rules)}"
-                )
-            attempts = [_tried(one, uop, ctx) for one in rules]
-        could = [one for one in attempts if one.verdict == "fires"]
+            rules = [
+                candidate for candidate in table.rules if _is_about(candidate, uop) and rule in (None, candidate.name)
+            ]
+            if rule is not None and not any(candidate.name == rule for candidate in table.rules):
+                names = ", ".join(candidate.name for candidate in table.rules)
+                raise ValueError(f"no rule {rule!r} in {row.name}; there are: {names}")
+            attempts = [_tried(candidate, uop, ctx) for candidate in rules]
+        could = [attempt for attempt in attempts if attempt.verdict == "fires"]
         stopped = sorted((attempt for attempt in attempts if attempt.verdict != "fires"), key=_nearness)
         return WhyNot(
             stage=row.id,
@@ -313,8 +322,8 @@ class Explainer:
             what=node_text(uop),
             note=note,
             fired=fired_on(self.trace, row, number),
-            could=tuple(_placed(one, graph, place) for one in _with_first(could)),
-            stopped=tuple(_placed(one, graph, place) for one in stopped),
+            could=tuple(_placed(attempt, graph, number_in_graph) for attempt in _with_first(could)),
+            stopped=tuple(_placed(attempt, graph, number_in_graph) for attempt in stopped),
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
@@ -333,9 +342,9 @@ class Explainer:
     def _step_of(self, node: int, stage: Stage) -> int | None:
         """The number of steps of the stage after which `node` is in its graph; None if it never is."""
         nodes = dict(enumerate(self.trace.nodes))
-        if any(one.id == node for one in reachable(nodes, stage.before)):
+        if any(row.id == node for row in reachable(nodes, stage.before)):
             return 0
-        steps = (number for number, one in enumerate(stage.steps, 1) if node == one.after)
+        steps = (number for number, step in enumerate(stage.steps, 1) if node == step.after)
         return next(steps, None)
 
     def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
@@ -343,9 +352,9 @@ class Explainer:
         if not stage.steps:
             return self.remade.uop(node), None, None, ""
         graph, uops = self._graph(stage, step)
-        place = next((place for place, one in graph.nodes.items() if one.node == node), None)
-        if place is not None:
-            return uops[place], graph, place, ""
+        number_in_graph = next((key for key, shown in graph.nodes.items() if shown.node == node), None)
+        if number_in_graph is not None:
+            return uops[number_in_graph], graph, number_in_graph, ""
         return (
             self.remade.uop(node),
             None,
@@ -367,19 +376,19 @@ class Explainer:
         return shown_graph
 
 
-def _placed(one: RuleAttempt, graph: ShownGraph | None, place: int | None) -> RuleAttempt:
+def _placed(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
     """The attempt with the trace's nodes for the parts of its pattern and for the node that stopped it."""
-    if graph is None or place is None:
-        return one
+    if graph is None or number_in_graph is None:
+        return attempt
 
     def node_at(path: tuple[int, ...]) -> int:
-        at = place
+        at = number_in_graph
         for source in path:
             at = graph.nodes[at].src[source]
         return graph.nodes[at].node
 
-    parts = tuple(replace(part, at=node_at(part.path)) if part.actual else part for part in one.pattern)
-    return replace(one, at=None if one.mismatch is None else node_at(one.mismatch.path), pattern=parts)
+    parts = tuple(replace(part, at=node_at(part.path)) if part.actual else part for part in attempt.pattern)
+    return replace(attempt, at=None if attempt.mismatch is None else node_at(attempt.mismatch.path), pattern=parts)
 
 
 def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
