@@ -296,7 +296,7 @@ def _chunk(panels: list[Panel]) -> str:
         *(_import(view, "..") for view in [*(panel.view for panel in panels), *lone.values()]),
         "",
         *([f"export const css = {' + '.join(names)};"] if names else []),
-        *(_import(one, "..").replace("import", "export", 1) for panel in panels for one in panel.also),
+        *(_import(module, "..").replace("import", "export", 1) for panel in panels for module in panel.also),
         _views("views", {panel.name: panel.view for panel in panels}),
         *([_views("lone", lone)] if lone else []),
     ]

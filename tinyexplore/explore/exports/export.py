@@ -203,7 +203,7 @@ def summary_text(trace: Trace) -> str:
     if trace.rules or not trace.stage_texts:
         text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
     else:
-        changing = len({one.stage for one in trace.stage_texts})
+        changing = len({stage_text.stage for stage_text in trace.stage_texts})
         text += f"; {count_text(changing, 'stage')} made a text"
     title = f"Explorer({well_formed(trace.title)!r})" if trace.title else "Explorer"
     problems = [message.text for message in trace.messages if message.level == "error"]

@@ -81,11 +81,11 @@ def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
 def _with_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
     """Add the kernel's inputs, as far as there is room, and its expected outputs. Returns the room that is left."""
     contents = captured.contents
-    total = sum([len(one) for one in contents or () if one is not None])
+    total = sum([len(content) for content in contents or () if content is not None])
     inputs: list[bytes]
     if contents is not None and total <= bytes_left:
         sizes = [nbytes for _, nbytes in data["buffers"]]
-        inputs = [bytes(size) if one is None else one for one, size in zip(contents, sizes)]
+        inputs = [bytes(size) if content is None else content for content, size in zip(contents, sizes)]
         data["inputs"] = [None if content is None else b64encode(content).decode() for content in contents]
         bytes_left -= total
     else:
@@ -101,17 +101,17 @@ def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict
             kernel = hand_coded(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))
             runner = compile_optimised(CHECKED, kernel)
             types = buffer_types(runner.spec.uops)
-            buffers = [Buffer(CHECKED, size, dtype).copyin(one) for (dtype, size), one in zip(types, inputs)]
+            buffers = [Buffer(CHECKED, size, dtype).copyin(initial) for (dtype, size), initial in zip(types, inputs)]
             runner.run(runner.program.bind(buffers, captured.values), captured.values)
     except DeviceUnavailable:
         return
-    for place in sorted(runner.spec.writes):
-        dtype, size = types[place]
+    for slot in sorted(runner.spec.writes):
+        dtype, size = types[slot]
         step = -(-size // SAMPLE) | 1  # odd: not always the same column
-        content = buffers[place].copyout()
+        content = buffers[slot].copyout()
         width = dtype.itemsize
         sample = b"".join([content[at : at + width] for at in range(0, size * width, step * width)])
-        yield {"buffer": place, "step": step, "sample": b64encode(sample).decode()}
+        yield {"buffer": slot, "step": step, "sample": b64encode(sample).decode()}
 
 
 __all__ = ["runnable"]

@@ -154,17 +154,17 @@ class Building:
             self._sources[file] = Source(len(self._sources), PurePath(file).name or file, text)
         return self._sources[file]
 
-    def frame(self, place: Place | None) -> int | None:
+    def frame(self, location: Place | None) -> int | None:
         """The id of the frame of a place; None for no place."""
-        if place is None or place.line < 1:
+        if location is None or location.line < 1:
             return None
-        if place not in self._frames:
-            span = place.span
+        if location not in self._frames:
+            span = location.span
             if span is not None and (span[0] < 1 or span[2] < span[0] or min(span[1], span[3]) < 0):
                 span = None
-            source = self.source(place.file)
-            self._frames[place] = Frame(len(self._frames), source.id, place.line, place.function, span)
-        return self._frames[place].id
+            source = self.source(location.file)
+            self._frames[location] = Frame(len(self._frames), source.id, location.line, location.function, span)
+        return self._frames[location].id
 
     def node(
         self,
@@ -188,7 +188,7 @@ class Building:
             return self._keys[key]
         self.budget.spend("nodes")
         number = len(self.nodes)
-        digests = tuple(self.nodes[one].digest for one in src)
+        digests = tuple(self.nodes[source].digest for source in src)
         content = repr((kind, op, digests, dtype, shape, arg, tag)).encode("utf-8", "backslashreplace")
         digest = hashlib.blake2b(content, digest_size=8).hexdigest()
         shown = detail or "×".join(map(str, shape or ())) or dtype
@@ -238,12 +238,12 @@ class Building:
 
     def closed(self, number: int) -> None:
         """Gives a stage around others the graphs and the time of those inside."""
-        inside = [one for one in self.stages[number + 1 :] if one.parent == number]
+        inside = [stage for stage in self.stages[number + 1 :] if stage.parent == number]
         if inside:
             old = self.stages[number]
             elapsed = self._clock - old.started_us
-            before = next((one.before for one in inside if one.before), ())
-            after = next((one.after for one in reversed(inside) if one.after), ())
+            before = next((stage.before for stage in inside if stage.before), ())
+            after = next((stage.after for stage in reversed(inside) if stage.after), ())
             self.stages[number] = Stage(
                 number, old.name, old.parent, old.kernel, before, after, old.started_us, elapsed, (), (), ()
             )
@@ -276,7 +276,7 @@ class Building:
         """
         last = self._last.get(subject) or self._last.get(follows if follows else subject)
         if last is not None and last.language == language:
-            if [one.text for one in last.operations] == [one.text for one in operations]:
+            if [operation.text for operation in last.operations] == [operation.text for operation in operations]:
                 return None
         self.budget.spend("lines", len(operations))
         came_from = self._origins(last, operations)
@@ -299,26 +299,28 @@ class Building:
         self._link(name, number, last, operations, found, came_from)
         lines = tuple(
             TextLine(
-                one.text[: self.budget.limits.columns],
-                self._nodes_of_line(one, node, of),
+                operation.text[: self.budget.limits.columns],
+                self._nodes_of_line(operation, node, of),
                 origin,
             )
-            for one, node, origin in zip(operations, found, came_from)
+            for operation, node, origin in zip(operations, found, came_from)
         )
         text = StageText(len(self.texts), number, language, lines, "", None if last is None else last.text)
         self.texts.append(text)
         self._last[subject] = _Last(text.id, language, operations, found, root)
         return number
 
-    def _nodes_of_line(self, one: Operation, node: int | None, of: str) -> tuple[int, ...]:
+    def _nodes_of_line(self, operation: Operation, node: int | None, of: str) -> tuple[int, ...]:
         """The node of the operation, or of the operation that it was made for; else a node for its source position."""
-        if node is None and (nodes := self.nodes_of(one.of or (of,))):
+        if node is None and (nodes := self.nodes_of(operation.of or (of,))):
             return nodes
-        if node is None and one.place is not None:
-            node = self._lines.get(one.place)
+        if node is None and operation.place is not None:
+            node = self._lines.get(operation.place)
             if node is None:
-                where = f"{PurePath(one.place.file).name}:{one.place.line}"
-                node = self._lines[one.place] = self.node("line", "line", arg=where, detail=where, place=one.place)
+                where = f"{PurePath(operation.place.file).name}:{operation.place.line}"
+                node = self._lines[operation.place] = self.node(
+                    "line", "line", arg=where, detail=where, place=operation.place
+                )
         return () if node is None else (node,)
 
     def _steps(
@@ -342,35 +344,35 @@ class Building:
         found: list[int | None] = []
         in_region: dict[tuple[str, ...], list[int]] = {}
         unused: dict[int, None] = {}
-        for one in operations:
-            self.budget.check_depth(len(one.region))
-            if not one.op:
+        for operation in operations:
+            self.budget.check_depth(len(operation.region))
+            if not operation.op:
                 found.append(None)
                 continue
-            src = tuple(value_of[name] for name in one.uses if name in value_of)
+            src = tuple(value_of[name] for name in operation.uses if name in value_of)
             tag: Hashable = None
-            if one.group == "buffer":
-                tag = (one.arg, one.region)
-            elif not one.uses and one.group != "const":
-                tag = one.defines
+            if operation.group == "buffer":
+                tag = (operation.arg, operation.region)
+            elif not operation.uses and operation.group != "const":
+                tag = operation.defines
             node = self.node(
                 kind,
-                one.op,
+                operation.op,
                 src,
-                dtype=one.dtype,
-                shape=one.shape,
-                arg=one.arg,
-                group=one.group,
-                place=one.place,
-                name=one.defines[0] if one.group == "buffer" and one.defines else "",
+                dtype=operation.dtype,
+                shape=operation.shape,
+                arg=operation.arg,
+                group=operation.group,
+                place=operation.place,
+                name=operation.defines[0] if operation.group == "buffer" and operation.defines else "",
                 tag=tag,
             )
-            waiting += [(name, node) for name in one.uses if name not in value_of]
-            value_of.update(dict.fromkeys(one.defines, node))
+            waiting += [(name, node) for name in operation.uses if name not in value_of]
+            value_of.update(dict.fromkeys(operation.defines, node))
             for source in src:
                 unused.pop(source, None)
             unused[node] = None
-            in_region.setdefault(one.region, []).append(node)
+            in_region.setdefault(operation.region, []).append(node)
             found.append(node)
         self._add_regions(in_region)
         self.back_edges += [BackEdge(value_of[name], node) for name, node in waiting if value_of.get(name, -1) >= node]
@@ -396,8 +398,12 @@ class Building:
     def _origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
         if last is None:
             return [None] * len(operations)
-        places = [[one.place for one in side] for side in (last.operations, operations)]
-        return list(origins([one.text for one in last.operations], [one.text for one in operations], *places))
+        places = [[operation.place for operation in side] for side in (last.operations, operations)]
+        return list(
+            origins(
+                [operation.text for operation in last.operations], [operation.text for operation in operations], *places
+            )
+        )
 
     @staticmethod
     def _placed(
@@ -405,24 +411,27 @@ class Building:
     ) -> Sequence[Operation]:
         """Gives operations without a place one: that of the same operation in the text before; else that of the first
         operation that uses it; else that of its first operand."""
-        places = [one.place for one in operations]
-        for at, (one, origin) in enumerate(zip(operations, came_from)):
+        places = [operation.place for operation in operations]
+        for at, (operation, origin) in enumerate(zip(operations, came_from)):
             old = None if origin is None or last is None else last.operations[origin]
-            if places[at] is None and one.op and old is not None and old.op == one.op:
+            if places[at] is None and operation.op and old is not None and old.op == operation.op:
                 places[at] = old.place
         of_user: dict[str, Place | None] = {}
         for at in range(len(operations) - 1, -1, -1):
-            one = operations[at]
-            if places[at] is None and one.op and one.group != "buffer":
-                places[at] = next((of_user[name] for name in one.defines if of_user.get(name)), None)
+            operation = operations[at]
+            if places[at] is None and operation.op and operation.group != "buffer":
+                places[at] = next((of_user[name] for name in operation.defines if of_user.get(name)), None)
             if places[at] is not None:
-                of_user.update(dict.fromkeys(one.uses, places[at]))
+                of_user.update(dict.fromkeys(operation.uses, places[at]))
         of_operand: dict[str, Place | None] = {}
-        for at, one in enumerate(operations):
-            if places[at] is None and one.op and one.group != "buffer":
-                places[at] = next((of_operand[name] for name in one.uses if of_operand.get(name)), None)
-            of_operand.update(dict.fromkeys(one.defines, places[at]))
-        return [one if one.place is place else replace(one, place=place) for one, place in zip(operations, places)]
+        for at, operation in enumerate(operations):
+            if places[at] is None and operation.op and operation.group != "buffer":
+                places[at] = next((of_operand[name] for name in operation.uses if of_operand.get(name)), None)
+            of_operand.update(dict.fromkeys(operation.defines, places[at]))
+        return [
+            operation if operation.place is location else replace(operation, place=location)
+            for operation, location in zip(operations, places)
+        ]
 
     def _link(
         self,
@@ -434,18 +443,18 @@ class Building:
         came_from: Sequence[int | None],
     ) -> None:
         """Links nodes to those of the text before, and to those of other levels that their keys name."""
-        for one, node, origin in zip(operations, found, came_from):
+        for operation, node, origin in zip(operations, found, came_from):
             if node is None:
                 continue
             old = None if origin is None or last is None else last.nodes[origin]
             if old is not None and old < node:
                 self.links[Link(old, node, how, stage)] = None
-            for source in self.nodes_of(one.of):
+            for source in self.nodes_of(operation.of):
                 if source < node:
                     self.links[Link(source, node, how, stage)] = None
-        for one, node in zip(operations, found):
+        for operation, node in zip(operations, found):
             if node is not None:
-                self._by_key.update(dict.fromkeys(one.keys, node))
+                self._by_key.update(dict.fromkeys(operation.keys, node))
 
     def nodes_of(self, keys: Iterable[str]) -> tuple[int, ...]:
         """The nodes of operations by their keys; unknown keys are left out."""
@@ -482,7 +491,7 @@ class Building:
 
     def trace(self) -> Trace:
         """The trace, checked."""
-        unread = tuple(one.text for one in self.messages if one.level == "warning")
+        unread = tuple(message.text for message in self.messages if message.level == "warning")
         facts = tuple((name, text) for name, text in self.dump.facts.items())
         version = self.dump.version
         trace = Trace(

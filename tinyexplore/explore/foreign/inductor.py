@@ -79,13 +79,13 @@ def read(dump: Dump, budget: Budget) -> Trace:
     for text in dump.files.values():
         if _RECORD.match(text.partition("\n")[0]) is None:
             continue
-        for one in read_records(text, budget):
-            if not one.kind:
+        for record in read_records(text, budget):
+            if not record.kind:
                 damaged += 1
-            elif one.kind == "torch_version":
-                version = str(_json(one).get("pytorch_version", version))
-            elif one.data.get("frame_id") is not None:
-                records.setdefault(one.compile_id, []).append(one)
+            elif record.kind == "torch_version":
+                version = str(_json(record).get("pytorch_version", version))
+            elif record.data.get("frame_id") is not None:
+                records.setdefault(record.compile_id, []).append(record)
     dump = Dump(dump.compiler, version.partition("+")[0], dump.title or "TORCH_TRACE", dump.files, dump.facts)
     panels = ("rewrites", "history", "kernels", "lines")
     building = Building(dump, budget, compiler="TorchInductor", levels=levels, languages=_LANGUAGES, panels=panels)
@@ -147,23 +147,23 @@ class _Compilation:
 
     def read(self, records: Sequence[Record]) -> None:
         """Adds the stages in the order of the log."""
-        kinds = {one.kind for one in records}
+        kinds = {record.kind for record in records}
         if not kinds & (_GRAPHS.keys() | {"inductor_output_code"}):
             return
         group = self._b.stage(f"graph {self._id}")
         parts = ["forward", *(["backward"] if "aot_backward_graph" in kinds else [])]
         post, codes = iter(parts), iter(parts)
-        mappings = [_json(one) for one in records if one.kind == _MAPPINGS]
-        stacks = [_json(one) for one in records if one.kind == _STACKS]
+        mappings = [_json(record) for record in records if record.kind == _MAPPINGS]
+        stacks = [_json(record) for record in records if record.kind == _STACKS]
         coded = 0
-        for one in records:
-            if one.kind in _GRAPHS:
-                part, title, law = _GRAPHS[one.kind]
+        for record in records:
+            if record.kind in _GRAPHS:
+                part, title, law = _GRAPHS[record.kind]
                 part = next(post, "other") if part == "?" else part
-                self._graph(one, group, part, title, law)
-            elif one.kind == "inductor_output_code":
+                self._graph(record, group, part, title, law)
+            elif record.kind == "inductor_output_code":
                 mapping = mappings[coded] if coded < len(mappings) else {}
-                self._code(one, group, next(codes, "other"), mapping, stacks[coded] if coded < len(stacks) else {})
+                self._code(record, group, next(codes, "other"), mapping, stacks[coded] if coded < len(stacks) else {})
                 coded += 1
         if coded and not mappings:
             self._b.note("the log does not say which kernel computes which nodes: record with INDUCTOR_PROVENANCE=1")
@@ -206,8 +206,8 @@ class _Compilation:
             law="Inductor fuses nodes and writes kernels",
         )
         for before, after in _table(mapping.get("preToPost")):
-            for one in after:
-                self._b.connect(f"{self._id}  pre:{before}", f"{self._id} {part} post:{one}", "Inductor", stage)
+            for later in after:
+                self._b.connect(f"{self._id}  pre:{before}", f"{self._id} {part} post:{later}", "Inductor", stage)
 
     def _kernels(self, lines: Sequence[str], nodes_of: Mapping[str, tuple[str, ...]]) -> None:
         """Each kernel with its source text."""
@@ -226,7 +226,7 @@ def _table(value: object) -> Iterator[tuple[str, list[str]]]:
     """The rows of an object whose values are lists of texts."""
     if isinstance(value, Mapping):
         for name, found in value.items():
-            if isinstance(found, list) and all(isinstance(one, str) for one in found):
+            if isinstance(found, list) and all(isinstance(item, str) for item in found):
                 yield str(name), found
 
 
@@ -250,18 +250,18 @@ def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tupl
 
 def fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
     """The lines of an FX graph; comments that name a file are its places. `prefix`: of the keys of nodes."""
-    place: Place | None = None
+    location: Place | None = None
     in_return = False
     for at, line in enumerate(lines):
         if match := _FILE.search(line):
-            place = Place(match[1], int(match[2][:9]), match[3])
+            location = Place(match[1], int(match[2][:9]), match[3])
             continue
         if not line.strip() or line.startswith(" # graph id"):
             continue
         inputs = _INPUT.findall(line) if " = " not in line else []
         if inputs:
             name, dtype, sizes = inputs[0]
-            names = tuple(one for one, *_ in inputs)
+            names = tuple(input_name for input_name, *_ in inputs)
             yield Operation(line, "placeholder", names, (), dtype, _sizes(sizes), ", ".join(names), group="buffer")
         elif line.lstrip().startswith("return"):
             rest = line if line.rstrip().endswith(")") else "\n".join(lines[at : at + 500])
@@ -269,12 +269,12 @@ def fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
             yield Operation(line, "output", (), tuple(_WORD.findall(code))[1:], group="control")
             in_return = not line.rstrip().endswith(")")
         elif (match := _ASSIGNED.match(line)) and not in_return:
-            yield _assigned(line, match, place, prefix)
+            yield _assigned(line, match, location, prefix)
         else:
             yield Operation(line)
 
 
-def _assigned(line: str, match: re.Match[str], place: Place | None, prefix: str) -> Operation:
+def _assigned(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
     name, dtype, sizes, value = match.groups()
     value = value.partition(";  ")[0]
     call = _CALL.match(value)
@@ -290,12 +290,12 @@ def _assigned(line: str, match: re.Match[str], place: Place | None, prefix: str)
     )
     group = _GROUP_OF.get(op, "alu")
     shape = _sizes(sizes or "")
-    return Operation(text, op, (name,), uses, dtype or "", shape, arg, place, group, (), (prefix + name,))
+    return Operation(text, op, (name,), uses, dtype or "", shape, arg, location, group, (), (prefix + name,))
 
 
 def _sizes(text: str) -> tuple[int | str, ...]:
-    parts = [one.strip() for one in text.split(",") if one.strip()]
-    return tuple(int(one[:12]) if one.isdigit() else one[:20] for one in parts)
+    parts = [size.strip() for size in text.split(",") if size.strip()]
+    return tuple(int(size[:12]) if size.isdigit() else size[:20] for size in parts)
 
 
 __all__ = ["fx", "read", "read_records", "recognises"]

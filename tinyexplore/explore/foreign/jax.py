@@ -246,11 +246,11 @@ def _frames(text: str) -> dict[str, Place]:
     for line in rest.splitlines():
         if match := _LOCATION.match(line):
             number, file, function, *spans = match.groups()
-            first, last, column, end = (int(one[:9]) for one in spans)
+            first, last, column, end = (int(digits[:9]) for digits in spans)
             if file in files:
                 places[number] = Place(files[file], first, functions.get(function, ""), (first, column, last, end))
     frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", rest, re.MULTILINE)
-    return {frame: places[place] for frame, place in frames if place in places}
+    return {frame: places[place_number] for frame, place_number in frames if place_number in places}
 
 
 def jaxpr(text: str) -> Iterable[Operation]:
@@ -263,17 +263,17 @@ def jaxpr(text: str) -> Iterable[Operation]:
         indentation = len(clean) - len(clean.lstrip())
         while around and around[-1][0] >= indentation:
             around.pop()
-        place = around[-1][1] if around else None
+        location = around[-1][1] if around else None
         if source and source[1]:
-            place = Place(source[1], int(source[2][:9]), source[4])
-        around.append((indentation, place))
+            location = Place(source[1], int(source[2][:9]), source[4])
+        around.append((indentation, location))
         match = _EQUATION.match(clean)
         if "lambda " in clean and match is None:
             names = tuple(re.findall(r"([a-z_]\w*):\w+\[", clean))
             yield Operation(clean, "lambda", names, (), group="buffer", arg=str(number))
             continue
         if match is None:
-            yield Operation(clean, place=place)
+            yield Operation(clean, place=location)
             continue
         last = match[3] if match[3].count("[") == match[3].count("]") else _operands(lines, number)
         defined = re.findall(r"([a-z_]\w*):(\w+)\[([^\]]*)\]", match[1])
@@ -281,7 +281,7 @@ def jaxpr(text: str) -> Iterable[Operation]:
         shape = tuple(int(size[:12]) if size.isdigit() else size for size in sizes.split(",") if size)
         uses = tuple(re.findall(r"(?<![\w:.])([a-z_]\w*)(?![\w:=\[])", last.rpartition("]")[2]))
         names = tuple(name for name, *_ in defined)
-        yield Operation(clean, match[2], names, uses, dtype, shape, "", place, _GROUP_OF.get(match[2], "alu"))
+        yield Operation(clean, match[2], names, uses, dtype, shape, "", location, _GROUP_OF.get(match[2], "alu"))
 
 
 def _operands(lines: list[str], start: int) -> str:

@@ -41,8 +41,8 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
         clean = _METADATA.sub("", _DEBUG.sub("", line)).partition("; preds = ")[0].rstrip()
         if clean:
             is_instruction = clean.startswith(" ") and not clean.rstrip().endswith(":")
-            place = place_of(int(debug[1])) if debug and is_instruction else None
-            lines.append(Operation(clean, place=place))
+            location = place_of(int(debug[1])) if debug and is_instruction else None
+            lines.append(Operation(clean, place=location))
         if line.startswith("}"):
             is_inside = False
     return lines
@@ -54,8 +54,8 @@ def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
     places: dict[int, Place] = {}
     lines = []
     for number, line in enumerate(text.splitlines()):
-        if (debug := _DEBUG.search(line)) and (place := place_of(int(debug[1]))) is not None:
-            places[number] = place
+        if (debug := _DEBUG.search(line)) and (location := place_of(int(debug[1]))) is not None:
+            places[number] = location
         if named := _NAMED.match(line):
             lines.append(f"!{named[1]} = !{{}}")  # other metadata may refer to it
         else:
@@ -91,7 +91,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
             scope = fields.get("scope", "")
         return file, function
 
-    def place(number: int) -> Place | None:
+    def location(number: int) -> Place | None:
         if number in known:
             return known[number]
         innermost, at, found = None, str(number), None
@@ -109,7 +109,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         known[number] = found or innermost
         return known[number]
 
-    return place
+    return location
 
 
 def assembly(text: str) -> list[Operation]:
@@ -122,7 +122,7 @@ def assembly(text: str) -> list[Operation]:
 
 
 def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
-    place: Place | None = None
+    location: Place | None = None
     user: dict[tuple[str, str], tuple[str, str]] = {}  # place in a library → where it was inlined
     for line in text.splitlines():
         if match := _LOCATION.match(line):
@@ -134,15 +134,15 @@ def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
                     break
                 at = user[at]
             file, number = files.get(at[0], ""), int(at[1])
-            place = Place(file, number) if file and number else None
+            location = Place(file, number) if file and number else None
             continue
         clean = re.sub(r"\s+(?:#|//) .*$", "", line.rstrip()).expandtabs(8)
         if not clean.strip() or _DIRECTIVE.match(line):
             continue
         is_label = clean.rstrip().endswith(":") and not clean.startswith(" ")
         if is_label and not clean.startswith(("$L", ".L", "L")):
-            place = None  # another function
-        yield Operation(clean, place=None if is_label else place)
+            location = None  # another function
+        yield Operation(clean, place=None if is_label else location)
 
 
 __all__ = ["assembly", "is_library", "llvm_ir", "without_debug_data"]

@@ -188,47 +188,47 @@ def operations(text: str, budget: Budget) -> list[Operation]:
         if not line.strip() or line.lstrip().startswith("//") or _ALIAS.match(line):
             continue
         budget.check_depth(len(opened))
-        clean, place = locations.split(line[: budget.limits.columns])
+        clean, location = locations.split(line[: budget.limits.columns])
         stripped = clean.strip()
         if stripped.startswith("}") and opened:
             at = opened.pop()
             names = names[: len(opened)]
-            if place is not None and made[at].op:
-                made[at] = replace(made[at], place=place)
-        one = _operation(clean, place, tuple(names))
-        if one.op.endswith("func"):
+            if location is not None and made[at].op:
+                made[at] = replace(made[at], place=location)
+        operation = _operation(clean, location, tuple(names))
+        if operation.op.endswith("func"):
             function = f"{len(made)} "
-        scoped = [tuple(function + name for name in values) for values in (one.defines, one.uses)]
-        made.append(replace(one, defines=scoped[0], uses=scoped[1]))
-        symbol = _SYMBOL.search(clean) if "call" in one.op or one.op.endswith("func") else None
+        scoped = [tuple(function + name for name in values) for values in (operation.defines, operation.uses)]
+        made.append(replace(operation, defines=scoped[0], uses=scoped[1]))
+        symbol = _SYMBOL.search(clean) if "call" in operation.op or operation.op.endswith("func") else None
         if stripped.endswith("{"):
             opened.append(len(made) - 1)
-            names.append(symbol[1] if symbol else one.op or "region")
+            names.append(symbol[1] if symbol else operation.op or "region")
         elif symbol:
             calls[len(made) - 1] = symbol[1]
     called_at: dict[str, Place] = {}  # function → where it is called first
-    for at, one in enumerate(made):
-        made[at] = one = _in_called(one, called_at)
-        if at in calls and one.place is not None:
-            called_at.setdefault(calls[at], one.place)
+    for at, operation in enumerate(made):
+        made[at] = operation = _in_called(operation, called_at)
+        if at in calls and operation.place is not None:
+            called_at.setdefault(calls[at], operation.place)
     return made
 
 
-def _in_called(one: Operation, called_at: dict[str, Place]) -> Operation:
+def _in_called(operation: Operation, called_at: dict[str, Place]) -> Operation:
     """An operation without a location has that of the first call of its function."""
-    if one.place is not None or not one.op or one.op == "block":
-        return one
-    place = next((called_at[name] for name in one.region if name in called_at), None)
-    return one if place is None else replace(one, place=place)
+    if operation.place is not None or not operation.op or operation.op == "block":
+        return operation
+    location = next((called_at[name] for name in operation.region if name in called_at), None)
+    return operation if location is None else replace(operation, place=location)
 
 
-def _operation(line: str, place: Place | None, region: tuple[str, ...]) -> Operation:
+def _operation(line: str, location: Place | None, region: tuple[str, ...]) -> Operation:
     if block := _BLOCK.match(line):
         arguments = tuple(_VALUE.findall(block[2] or ""))
-        return Operation(line, "block", arguments, (), arg=block[1], place=place, group="control", region=region)
+        return Operation(line, "block", arguments, (), arg=block[1], place=location, group="control", region=region)
     match = _OPERATION.match(line)
     if match is None:
-        return Operation(line, place=place, region=region)
+        return Operation(line, place=location, region=region)
     defines = tuple(name.partition(":")[0] for name in (match[1] or "").split(", ") if name)
     values = tuple(_VALUE.findall(match[3]))
     name = match[2]
@@ -239,7 +239,7 @@ def _operation(line: str, place: Place | None, region: tuple[str, ...]) -> Opera
     shape = tuple(size if size == "?" else int(size[:9]) for size in shaped[1].split("x") if size) if shaped else None
     dtype = (shaped[2] if shaped else _TYPE.findall(kinds)[0]).strip()[:40]
     attributes = _VALUE.sub("", match[3].partition(" : ")[0]).strip(" ,")[:200]
-    return Operation(line, name, defines, values, dtype, shape, attributes, place, _group(name), region)
+    return Operation(line, name, defines, values, dtype, shape, attributes, location, _group(name), region)
 
 
 def _group(name: str) -> str:
@@ -259,15 +259,15 @@ class Locations:
         start = line.find(" loc(")
         if start < 0:
             return line.rstrip(), None
-        clean, place, at = line[:start], None, start
+        clean, location, at = line[:start], None, start
         while at >= 0:
             end = _closing(line, at + 4)
             places = self._places(line[at + 1 : end + 1], 0)
-            place = next((one for one in places if not is_library(one.file)), None)
+            location = next((candidate for candidate in places if not is_library(candidate.file)), None)
             following = line.find(" loc(", end)
             clean += line[end + 1 : following if following >= 0 else None]
             at = following
-        return clean.rstrip(), place
+        return clean.rstrip(), location
 
     def _places(self, text: str, depth: int) -> list[Place]:
         """All places in a location, the innermost call first."""
@@ -276,11 +276,11 @@ class Locations:
         self._known[text] = []  # of one that names itself
         found: list[Place] = []
         parts = _PARTS.findall(text)
-        for place, part in enumerate(parts):
+        for number, part in enumerate(parts):
             if part.startswith("#loc") and (named := self._texts.get(part[1:])):
                 found += self._places(named, depth + 1)
-            elif part.startswith('"') and place + 1 < len(parts) and parts[place + 1].startswith(":"):
-                found.append(_place(part[1:-1], parts[place + 1]))
+            elif part.startswith('"') and number + 1 < len(parts) and parts[number + 1].startswith(":"):
+                found.append(_place(part[1:-1], parts[number + 1]))
         self._known[text] = found[:64]
         return found[:64]
 
@@ -288,7 +288,7 @@ class Locations:
 def _place(file: str, numbers: str) -> Place:
     """Of `:3:8`, `:3:8 to :13` and `:3:8 to 4:2`. Columns count from 0 in a frame."""
     begin, _, end = numbers.partition(" to ")
-    line, column = (min(int(one[:9]), 10**8) for one in begin[1:].split(":"))
+    line, column = (min(int(digits[:9]), 10**8) for digits in begin[1:].split(":"))
     last, _, last_column = end.partition(":")
     span = (line, column, int(last[:9] or line), int(last_column[:9])) if end else None
     return Place(file, line, "", span)

@@ -88,12 +88,12 @@ def _watched(name: str, seen: list[tuple[str, float, str]], modules: dict[str, s
     manager, library = compiler_machinery.PassManager, codegen.CPUCodeLibrary
     run_pass, optimize = manager._runPass, library._optimize_final_module
 
-    def watched_pass(self: Any, index: int, one: Any, state: Any) -> Any:
+    def watched_pass(self: Any, index: int, compiler_pass: Any, state: Any) -> Any:
         began = perf_counter()
-        result = run_pass(self, index, one, state)
+        result = run_pass(self, index, compiler_pass, state)
         if state.func_id is not None and state.func_id.func_name == name:
             ir = getattr(state, "func_ir", None)
-            seen.append((one.name(), perf_counter() - began, "" if ir is None else _ir_text(ir)))
+            seen.append((compiler_pass.name(), perf_counter() - began, "" if ir is None else _ir_text(ir)))
         return result
 
     def watched_optimization(self: Any) -> Any:
@@ -111,16 +111,18 @@ def _ir_text(ir: Any) -> str:
     lines = []
     for label, block in sorted(ir.blocks.items()):
         lines.append(f"label {label}:")
-        lines += [f"    {' '.join(str(one).split())}{_MARK}{one.loc.line}" for one in block.body]
+        lines += [f"    {' '.join(str(statement).split())}{_MARK}{statement.loc.line}" for statement in block.body]
     return "\n".join(lines)
 
 
 def _bytecode(f: Any) -> str:
     lines, line = [], 0
-    for one in dis.get_instructions(f):
-        started = one.starts_line
-        line = started if type(started) is int else getattr(one, "line_number", None) or line
-        lines.append(f"{one.offset:6} {one.opname:24} {one.argrepr}".rstrip() + f"{_MARK}{line}")
+    for instruction in dis.get_instructions(f):
+        started = instruction.starts_line
+        line = started if type(started) is int else getattr(instruction, "line_number", None) or line
+        lines.append(
+            f"{instruction.offset:6} {instruction.opname:24} {instruction.argrepr}".rstrip() + f"{_MARK}{line}"
+        )
     return "\n".join(lines)
 
 
@@ -138,14 +140,19 @@ def _of_llvm(module: str, symbol: str) -> dict[str, str]:
         return {"llvm/error.txt": str(error)}
     files: dict[str, str] = {}
     selected = 0
-    for one in passes.changed:
-        selected += "Instruction Selection" in one.name
-        if one.stage == "assembly" or selected > 1:  # code generation of the next function begins
+    for llvm_pass in passes.changed:
+        selected += "Instruction Selection" in llvm_pass.name
+        if llvm_pass.stage == "assembly" or selected > 1:  # code generation of the next function begins
             break
-        marks = [places.get(-1 if line.uop is None else line.uop) for line in one.lines]
-        lines = [f"{line.text}{_MARK}{place.line}" if place else line.text for line, place in zip(one.lines, marks)]
-        language = "mir" if one.stage == "machine IR" else "llvm"
-        files[f"llvm/{one.number:03} {one.name.replace('/', ' ') or 'LLVM IR'}.{language}.txt"] = "\n".join(lines)
+        marks = [places.get(-1 if line.uop is None else line.uop) for line in llvm_pass.lines]
+        lines = [
+            f"{line.text}{_MARK}{location.line}" if location else line.text
+            for line, location in zip(llvm_pass.lines, marks)
+        ]
+        language = "mir" if llvm_pass.stage == "machine IR" else "llvm"
+        files[f"llvm/{llvm_pass.number:03} {llvm_pass.name.replace('/', ' ') or 'LLVM IR'}.{language}.txt"] = "\n".join(
+            lines
+        )
     return files
 
 
@@ -170,7 +177,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
         file, passes = str(table["file"]), [(str(name), float(s), str(text)) for name, s, text in table["passes"]]
     except (LookupError, TypeError, ValueError) as error:
         raise ForeignError(f"{PASSES} is damaged ({error})") from None
-    lines = [Operation(text, place=place) for text, place in _marked(dump.files.get("bytecode.txt", ""), file)]
+    lines = [Operation(text, place=location) for text, location in _marked(dump.files.get("bytecode.txt", ""), file)]
     building.text("bytecode", "bytecode", lines, law="Python compiles the function")
     group = building.stage("Numba's passes")
     waiting = 0.0
@@ -200,7 +207,7 @@ def _read_llvm(building: Building, file: str) -> None:
     for name in sorted(name for name in dump.files if name.startswith("llvm/") and name[5:8].isdigit()):
         title = name[9:].removesuffix(".txt")
         language = "mir" if title.endswith(".mir") else "llvm"
-        lines = [Operation(text, place=place) for text, place in _marked(dump.files[name], file)]
+        lines = [Operation(text, place=location) for text, location in _marked(dump.files[name], file)]
         building.text(title.removesuffix(f".{language}"), language, lines, parent=group, law="a pass of LLVM")
     building.closed(group)
     building.text("assembly", "asm", assembly(dump.files.get("assembly.s", "")), law="the code that Numba runs")
@@ -216,14 +223,14 @@ def _marked(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
 def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
     """The statements of Numba IR. A name that is assigned again is another value."""
     block = ""
-    for text, place in lines:
+    for text, location in lines:
         if text.startswith("label "):
             block = text.rstrip(":")
             yield Operation(text)
             continue
         match = _STATEMENT.match(text)
         if match is None:
-            yield Operation(text, place=place)
+            yield Operation(text, place=location)
             continue
         target, value = match[1] or "", match[2]
         head = value.split("(")[0].split(" ")[0].rstrip(":")
@@ -236,7 +243,7 @@ def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
         if re.fullmatch(r"[\w.$]+", value):
             op = "copy"
         literal = value if group in ("const", "buffer") else ""
-        yield Operation(text, op, defines, names, "", None, literal[:120], place, group, (block,) if block else ())
+        yield Operation(text, op, defines, names, "", None, literal[:120], location, group, (block,) if block else ())
 
 
 __all__ = ["numba_ir", "read", "recognises", "record"]

@@ -63,10 +63,10 @@ class Rewriting:
             return []
         sources = self._nodes[node].src
         visited = sources if self._enter_calls or not self._is_opaque(node) else sources[1:]
-        waiting = [one for one in visited if one not in self._final and one not in opened]
+        waiting = [inner for inner in visited if inner not in self._final and inner not in opened]
         if not waiting:
             body = sources[: len(sources) - len(visited)]
-            src = (*body, *(self._final.get(one, one) for one in visited))
+            src = (*body, *(self._final.get(inner, inner) for inner in visited))
             self._became[node] = node if src == sources else self._rebuild(node, src)
             if src != sources:
                 self._rebuilt.setdefault(self._became[node], []).append(node)

@@ -71,7 +71,7 @@ def record(f: Callable[[], Any], *, title: str = "") -> Dump:
             result.realize()
     tracking.stop()
     writer = _Writer(tracking.fields, lines.places)
-    groups = [[name, [writer.rewrite(one) for one in rewrites]] for name, rewrites in tracking.groups(first)]
+    groups = [[name, [writer.rewrite(rewrite) for rewrite in rewrites]] for name, rewrites in tracking.groups(first)]
     tables = {**writer.tables(), "groups": groups}
     files = {TABLES: json.dumps(tables, separators=(",", ":")), **sources_of(file for file, _ in lines.places.values())}
     return Dump("tinygrad", tracking.version, title or getattr(f, "__name__", "tinygrad"), files)
@@ -120,18 +120,18 @@ class _Writer:
         self._texts: dict[str, int] = {}
         self._rules: dict[tuple[str, int], int] = {}
 
-    def rewrite(self, one: TrackedRewrite) -> list[Any]:
+    def rewrite(self, rewrite: TrackedRewrite) -> list[Any]:
         """A rewrite: name, UOp, depth, whether it walks once, and enters calls; then its matches, in columns."""
-        rows = [(self.uop(a), self.uop(b), self._rule(where), round(s * 1e6, 2)) for a, b, where, s in one.matches]
-        flags = [one.depth, int(one.walk), int(one.enter_calls)]
+        rows = [(self.uop(a), self.uop(b), self._rule(where), round(s * 1e6, 2)) for a, b, where, s in rewrite.matches]
+        flags = [rewrite.depth, int(rewrite.walk), int(rewrite.enter_calls)]
         columns = [[row[at] for row in rows] for at in range(4)]
-        return [one.name, self.uop(one.sink), *flags, *columns]
+        return [rewrite.name, self.uop(rewrite.sink), *flags, *columns]
 
     def uop(self, number: int) -> int:
         """The row of a UOp that tinygrad numbered; its sources get theirs first."""
         stack = [number]
         while stack:
-            waiting = [one for one in self._fields[stack[-1]][2] if one not in self._rows]
+            waiting = [source for source in self._fields[stack[-1]][2] if source not in self._rows]
             stack += waiting
             if not waiting:
                 top = stack.pop()
@@ -145,7 +145,7 @@ class _Writer:
             text = f"{shown} … {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
         kind = str(dtype).removeprefix("dtypes.")
         texts = (op.name, "" if kind == "void" else kind, text, "" if tag is None else str(tag))
-        key = (*map(self._text, texts), *(self._rows[one] for one in src))
+        key = (*map(self._text, texts), *(self._rows[number] for number in src))
         if key not in self._uops:
             notes = (metadata or [()])[0] or ()
             file, line = next((self._places[id(note)] for note in notes if id(note) in self._places), ("", 0))
@@ -162,7 +162,7 @@ class _Writer:
     def tables(self) -> dict[str, Any]:
         """The tables: sources of a UOp as distances to earlier rows."""
         columns: dict[str, Any] = {name: [row[at] for row in self._uops] for at, name in enumerate(_COLUMNS[:4])}
-        columns["src"] = [[number - one for one in row[4:]] for number, row in enumerate(self._uops)]
+        columns["src"] = [[number - source for source in row[4:]] for number, row in enumerate(self._uops)]
         columns["user"] = self._users
         rules = [
             ["tinygrad/" + file.rpartition("/tinygrad/")[2], line, linecache.getline(file, line).strip()]
@@ -224,17 +224,23 @@ class _Reader:
 
     def _recorded(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
         here = len(self._nodes)
-        if not all(1 <= one <= here for one in distances):
+        if not all(1 <= distance <= here for distance in distances):
             raise ValueError(f"UOp {here} has a source that is not before it")
         file, line, calls = (self._texts[user[0]], user[1], self._texts[user[2]])
-        place = Place(file, line) if file else None
-        parts = (self._texts[op], self._texts[arg], self._texts[tag], place, tuple(calls.split(",")) if calls else ())
-        return self._made(tuple(self._nodes[here - one] for one in distances), self._texts[dtype], parts)
+        location = Place(file, line) if file else None
+        parts = (
+            self._texts[op],
+            self._texts[arg],
+            self._texts[tag],
+            location,
+            tuple(calls.split(",")) if calls else (),
+        )
+        return self._made(tuple(self._nodes[here - distance] for distance in distances), self._texts[dtype], parts)
 
     def _made(
         self, src: tuple[int, ...], dtype: str, parts: tuple[str, str, str, Place | None, tuple[str, ...]]
     ) -> int:
-        op, arg, tag, place, calls = parts
+        op, arg, tag, location, calls = parts
         node = self._b.node(
             "uop",
             op,
@@ -243,7 +249,7 @@ class _Reader:
             arg=arg,
             detail=arg if op in _SHOWN_ARG else "",
             group=_GROUP_OF.get(op, "alu"),
-            place=place,
+            place=location,
             calls=calls,
             tag=tag,
         )
@@ -265,12 +271,12 @@ class _Reader:
         kernel = self._b.kernel(name, self._b.dump.facts.get("device", "CPU")) if is_kernel else None
         group = self._b.stage(name, kernel=kernel)
         around = [(group, -1)]  # stages that are open, with their depth
-        for place, (title, sink, depth, walk, enter_calls, *columns) in enumerate(rewrites):
+        for number, (title, sink, depth, walk, enter_calls, *columns) in enumerate(rewrites):
             matches = [(self._nodes[a], self._nodes[b], self._rules[rule], us) for a, b, rule, us in zip(*columns)]
             while len(around) > 1 and around[-1][1] >= depth:
                 self._b.closed(around.pop()[0])
             parent = around[-1][0]
-            if is_function(title) and not matches and place + 1 < len(rewrites) and rewrites[place + 1][2] > depth:
+            if is_function(title) and not matches and number + 1 < len(rewrites) and rewrites[number + 1][2] > depth:
                 self._b.budget.check_depth(len(around))
                 around.append((self._b.stage(title, parent=parent, kernel=kernel), depth))
                 continue
@@ -294,9 +300,11 @@ class _Reader:
     def _listing(self, name: str, kernel: int, group: int) -> None:
         """The source code that the last rewrites of a kernel made, and its list of UOps."""
         nodes = self._b.nodes
-        programs = [nodes[one] for stage in self._b.stages[group:] for one in stage.after if nodes[one].op == "PROGRAM"]
+        programs = [
+            nodes[number] for stage in self._b.stages[group:] for number in stage.after if nodes[number].op == "PROGRAM"
+        ]
         for program in reversed(programs):
-            sources = [one for one in program.src if nodes[one].op == "SOURCE"]
+            sources = [number for number in program.src if nodes[number].op == "SOURCE"]
             if sources:
                 text = self._parts[sources[0]][1]
                 self._b.program(kernel, "c", [(line, ()) for line in text.splitlines()])

@@ -74,20 +74,22 @@ class Tracking:
         for key, rewrites in zip(self._ops.tracked_keys[first:], self._ops.tracked_ctxs[first:]):
             name = getattr(key, "display_name", None) or getattr(key, "name", None) or key
             shown = str(name) if isinstance(name, str) else type(key).__name__
-            yield plain(shown), [self._rewrite(one) for one in rewrites]
+            yield plain(shown), [self._rewrite(rewrite) for rewrite in rewrites]
 
-    def _rewrite(self, one: Any) -> TrackedRewrite:
+    def _rewrite(self, rewrite: Any) -> TrackedRewrite:
         matches = []
-        for before, after, pattern, *seconds in one.matches:
+        for before, after, pattern, *seconds in rewrite.matches:
             if pattern is not None and after is not None:
-                place = getattr(pattern, "location", pattern)
-                matches.append((self.number(before), self.number(after), (place[0], place[1]), *(seconds or [0.0])))
+                location = getattr(pattern, "location", pattern)
+                matches.append(
+                    (self.number(before), self.number(after), (location[0], location[1]), *(seconds or [0.0]))
+                )
         return TrackedRewrite(
-            name=name_of(one),
-            sink=self.number(one.sink),
-            depth=getattr(one, "depth", 0),
-            walk=bool(getattr(one, "walk", False)),
-            enter_calls=bool(getattr(one, "enter_calls", True)),
+            name=name_of(rewrite),
+            sink=self.number(rewrite.sink),
+            depth=getattr(rewrite, "depth", 0),
+            walk=bool(getattr(rewrite, "walk", False)),
+            enter_calls=bool(getattr(rewrite, "enter_calls", True)),
             matches=matches,
         )
 
@@ -97,7 +99,7 @@ class Tracking:
             return uop
         stack = [uop]
         while stack:
-            waiting = [one for one in stack[-1].src if id(one) not in self._numbers]
+            waiting = [source for source in stack[-1].src if id(source) not in self._numbers]
             stack += waiting
             if not waiting:
                 self._add(stack.pop())
@@ -110,14 +112,14 @@ class Tracking:
         notes = () if note is None else note if isinstance(note, tuple) else (note,)
         number = self._numbers[id(uop)] = len(self._numbered)
         self._numbered.append(uop)
-        sources = tuple(self._numbers[id(one)] for one in uop.src)
+        sources = tuple(self._numbers[id(source)] for source in uop.src)
         self.fields[number] = (uop.op, uop.dtype, sources, uop.arg, getattr(uop, "tag", None), notes)
 
 
-def name_of(one: Any) -> str:
+def name_of(rewrite: Any) -> str:
     """The name of a rewrite that tinygrad noted; the place of the call where it has none."""
-    name = getattr(one, "name", None)
-    return name or f"rewrite at {os.path.basename(one.loc[0])}:{one.loc[1]}"
+    name = getattr(rewrite, "name", None)
+    return name or f"rewrite at {os.path.basename(rewrite.loc[0])}:{rewrite.loc[1]}"
 
 
 def _ops(version: str) -> Any:

@@ -66,7 +66,7 @@ def _watched(sections: list[str]) -> Iterator[None]:
 
     def watched_match(self: Any, op: Any, rewriter: Any) -> None:
         patterns = self.rewrite_patterns
-        self.rewrite_patterns = [_Watching(one, sections) for one in patterns]
+        self.rewrite_patterns = [_Watching(pattern, sections) for pattern in patterns]
         try:
             match_one(self, op, rewriter)
         finally:
@@ -106,8 +106,8 @@ def _header(kind: type) -> str:
     except (OSError, TypeError):
         file, line = "unknown", 0
     says = " ".join(inspect.cleandoc(kind.__dict__.get("__doc__") or kind.__name__).split("\n\n")[0].split())[:_TEXT]
-    place = f"xdsl/{file.rpartition('/xdsl/')[2]}"
-    return f"// -----// Pattern {kind.__name__} ({place}:{line}) {says} //----- //"
+    path = f"xdsl/{file.rpartition('/xdsl/')[2]}"
+    return f"// -----// Pattern {kind.__name__} ({path}:{line}) {says} //----- //"
 
 
 def _text(module: Any) -> str:

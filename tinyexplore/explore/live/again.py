@@ -58,7 +58,7 @@ class KernelsAgain:
     def _captured(self, info: KernelInfo) -> CapturedKernel:
         kernel = self._kernel(info)
         uops = tuple(self.remade.uop(node) for node in self._stage(info, "render").after)
-        program = next((one for one in self._programs(info) if one.language != "uops"), None)
+        program = next((candidate for candidate in self._programs(info) if candidate.language != "uops"), None)
         language = "" if program is None else program.language
         spec = spec_of(info.name, kernel.target, uops, language, self._lines(program), "")
         values = self.carried.values.get(info.id, ())
@@ -80,7 +80,9 @@ class KernelsAgain:
         if name:
             stages = [stage for stage in own if stage.name == name and stage.after][-1:]
         else:
-            stages = [one for one in own if len(one.before) == 1 and self.trace.nodes[one.before[0]].kind == "uop"][:1]
+            stages = [
+                stage for stage in own if len(stage.before) == 1 and self.trace.nodes[stage.before[0]].kind == "uop"
+            ][:1]
         if not stages:
             raise LookupError(
                 f"kernel {info.id} ({info.name}) was not compiled in this capture and cannot be compiled again"

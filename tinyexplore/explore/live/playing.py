@@ -189,8 +189,8 @@ def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
     """The text before the last line `# %%`, which runs without being recorded, and the text after it."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
     first = marks[-1] if marks else 0
-    before = [one for one in tree.body if one.lineno < first]
-    return ast.Module(before, []), ast.Module([one for one in tree.body if one.lineno >= first], [])
+    before = [statement for statement in tree.body if statement.lineno < first]
+    return ast.Module(before, []), ast.Module([statement for statement in tree.body if statement.lineno >= first], [])
 
 
 def _told(session: Explorer) -> Explorer | None:
@@ -230,7 +230,7 @@ def _value_text(value: Any) -> str:
 def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
     """The traceback from the program's first line on, and the program's last line in it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [place for place, frame in enumerate(frames) if frame.filename == FILE]
+    own = [number for number, frame in enumerate(frames) if frame.filename == FILE]
     frames_shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []
     text = "".join([*traceback.format_list(frames_shown), *traceback.format_exception_only(error)]).strip()
     return text, frames[own[-1]].lineno if own else None

@@ -75,10 +75,10 @@ def times_in_turns(
         if turn and clock() - began > ENOUGH_S * len(runs):
             break
         places = range(len(runs))
-        for place in reversed(places) if turn % 2 else places:
+        for number in reversed(places) if turn % 2 else places:
             start = clock()
-            runs[place]()
-            samples[place].append(round((clock() - start) * 1e6, 1))
+            runs[number]()
+            samples[number].append(round((clock() - start) * 1e6, 1))
     return [tuple(sample) for sample in samples]
 
 
@@ -86,10 +86,10 @@ def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
     """Raises Lost if the error of an element is larger than rounding explains."""
     ours, theirs = _elements(actual), _elements(expected)
     scale = max((abs(value) for value in theirs if math.isfinite(value)), default=1)
-    for place, (a, b) in enumerate(zip(ours, theirs)):
+    for element, (a, b) in enumerate(zip(ours, theirs)):
         both_nan = a != a and b != b
         if not (a == b or both_nan or abs(a - b) <= TOLERANCE * max(abs(b), 1e-2 * scale)):
-            raise Lost(f"its results are wrong: data{position}[{place}] is {a}, by the heuristics' kernel {b}")
+            raise Lost(f"its results are wrong: data{position}[{element}] is {a}, by the heuristics' kernel {b}")
 
 
 def _elements(buffer: Buffer) -> Sequence[Any]:

@@ -46,7 +46,7 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
         raise
     new.end()
     capture.become(new)
-    titles = [(one.title, one.name) for one in capture.trace.kernels]
+    titles = [(info.title, info.name) for info in capture.trace.kernels]
     identity = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
     number = titles.index(identity) if identity in titles else 0
     if widget := capture.widget:

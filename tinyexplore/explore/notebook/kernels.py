@@ -385,13 +385,13 @@ class Kernels(Readable, Sequence[KernelView]):
         """One row per kernel: number, what it computes, name, opts, time."""
         rows = tuple(
             (
-                str(one.number),
-                one.info.title or ", ".join(map(call_text, one.info.calls)),
-                one.name,
-                " ".join(one.opts) or "none",
-                _time(one),
+                str(kernel.number),
+                kernel.info.title or ", ".join(map(call_text, kernel.info.calls)),
+                kernel.name,
+                " ".join(kernel.opts) or "none",
+                _time(kernel),
             )
-            for one in self
+            for kernel in self
         )
         columns = ("#", "computes", "kernel", "opts", "time")
         return Table(count_text(len(rows), "kernel"), columns, rows, code=frozenset(("kernel", "opts")))

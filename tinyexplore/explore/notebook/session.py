@@ -245,14 +245,14 @@ class Explorer(Hinting):
             raise TypeError(f"{stop!r} ({type(stop).__name__}) is no stop: give (text, place), or a question")
         return self._note(*stop)
 
-    def _note(self, text: str, place: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
+    def _note(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
         from tinyexplore.explore.tracefile.dialect import is_tensor
 
         text_of("text", text)
-        if place is None or isinstance(place, str):
-            return Stop(text, place or "")
-        ids = node_ids(place)
+        if target is None or isinstance(target, str):
+            return Stop(text, target or "")
+        ids = node_ids(target)
         if not ids:
             raise ValueError(f"the note {text!r} has no place: no nodes were given")
         kind = "lazy" if is_tensor(self.trace, self.trace.nodes[ids[0]]) else "uops"

@@ -33,11 +33,13 @@ class Shown:
         never dropped.
         """
         most = config().EXPLORER_MB << 20
-        self._views = [(one, view) for one, view in self._views if view.payload]  # but for those that were closed
+        self._views = [
+            (widget_reference, view) for widget_reference, view in self._views if view.payload
+        ]  # but for those that were closed
         left_traces = left_views = most
-        for one, view in reversed(self._views):
+        for widget_reference, view in reversed(self._views):
             size = len(view.payload)
-            shown_widget = one()
+            shown_widget = widget_reference()
             if shown_widget is None:
                 left_views -= size
                 if left_views < 0:

@@ -196,7 +196,7 @@ class FusionBoard(Hinting):
         if isinstance(edge, Edge):
             src, into = edge.src, edge.dst
         elif isinstance(edge, tuple):
-            src, into = (_number(one) for one in edge)
+            src, into = (_number(end) for end in edge)
         elif dst is not None:
             src, into = _number(edge), _number(dst)
         else:

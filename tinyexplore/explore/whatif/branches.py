@@ -79,7 +79,7 @@ class Branches(Readable, tuple[Branch, ...]):
             parent = "" if branch.parent is None else str(branch.parent)
             kernel = "" if branch.kernel is None else str(branch.kernel)
             arguments = ", ".join(str(value) for name, value in branch.command.arguments if name != "kernel")
-            times = [one.median_us for one in branch.kernels if one.median_us is not None]
+            times = [variant.median_us for variant in branch.kernels if variant.median_us is not None]
             time = duration_text(sum(times)) if times else ""
             rows.append((str(branch.id), parent, kernel, f"{branch.command.kind} {arguments}", time, branch.status))
         columns = ("#", "from", "kernel", "command", "time", "status")
@@ -128,7 +128,10 @@ class WhatIf(Readable):
         self._bench: KernelBench | None = None
         self._extended: tuple[Trace, Trace] | None = None
         if kernels and settings is not None:
-            subjects = {number: KernelSubject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
+            subjects = {
+                number: KernelSubject.of(trace.kernels[number].device, captured_kernel)
+                for number, captured_kernel in kernels.items()
+            }
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
             self._bench = KernelBench(subjects, settings, names, captured or {})
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
@@ -374,7 +377,9 @@ class WhatIf(Readable):
         row = self._branch(branch)
         if row.schedule is not None:
             return self._schedule_trace(row, row.schedule)
-        numbers = [one.kernel or 0 for one in row.kernels] + [one.kernel for one in row.firings]
+        numbers = [kernel_variant.kernel or 0 for kernel_variant in row.kernels] + [
+            firing.kernel for firing in row.firings
+        ]
         if not numbers or (row.kernel is None and not row.rule_law):
             raise WhatIfError(f"branch {row.id} has no kernel: {row.reason or 'it is about none'}")
         if kernel is not None and kernel not in numbers:
@@ -382,12 +387,12 @@ class WhatIf(Readable):
         if row.edited is not None:
             raise WhatIfError(f"branch {row.id} is an edited text and has listings only")
         number = numbers[0] if kernel is None else kernel
-        variant = next((one for one in row.kernels if (one.kernel or 0) == number), None)
+        variant = next((candidate for candidate in row.kernels if (candidate.kernel or 0) == number), None)
         bench = self.bench(number)
-        place = self._place(bench, row)
+        context = self._place(bench, row)
         before = None if row.parent is None else self._branch(row.parent)
         passes = passes_of(from_info(row.command), self._place(bench, before), number)
-        trace = bench.recorded(number, lambda: place.kernel(number), passes).trace
+        trace = bench.recorded(number, lambda: context.kernel(number), passes).trace
         trace = with_checks(trace, [firing for firing in row.firings if firing.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
@@ -506,8 +511,8 @@ class WhatIf(Readable):
         new = self._branches[self._told :]
         self._told = len(self._branches)
         if self.on_change is not None:
-            for one in new if branch in new else [*new, branch]:
-                self.on_change(one)
+            for changed in new if branch in new else [*new, branch]:
+                self.on_change(changed)
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:

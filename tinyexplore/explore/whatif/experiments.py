@@ -141,10 +141,10 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
         yield chosen
     legal = legal_opts(_variant(view.whatif.whole(captured)).offers)
     if kind == "one thread":
-        yield from ((*opts, one) for one in legal if one.startswith("THREAD("))
+        yield from ((*opts, opt) for opt in legal if opt.startswith("THREAD("))
     if kind in ("latency", "not vectorized"):
-        vectors = [to_opt(one) for one in legal if one.startswith("VECTOR(")]
-        vectors = sorted((one for one in vectors if one.amount <= LANES), key=lambda one: -one.amount)
+        vectors = [to_opt(opt) for opt in legal if opt.startswith("VECTOR(")]
+        vectors = sorted((opt for opt in vectors if opt.amount <= LANES), key=lambda opt: -opt.amount)
         yield from ((*opts, str(vector)) for vector in vectors[:1])
     without = tuple(opt for opt in opts if not opt.startswith(PREFETCHES))
     if without != opts:

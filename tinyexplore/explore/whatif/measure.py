@@ -71,7 +71,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
     """The verdict on samples against those of their base, which were measured alternately."""
-    base, mine = (Run(0, 0, warm=True, **quartiles(one)) for one in (base_times_us, times_us))
+    base, mine = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
     return compare_times(base, mine).verdict
 
 

@@ -42,8 +42,8 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
     opened: tuple[UOp, ...] = ()
     for number, statement in enumerate(statements):
         depth = common_depth(opened, statement.loops)
-        for place in range(depth, len(statement.loops)):
-            head = statement.loops[: place + 1]
+        for loop_depth in range(depth, len(statement.loops)):
+            head = statement.loops[: loop_depth + 1]
             sharing = list(_sharing(statements[number:], head))
             yield _loop(head, sharing, kernel.target, printer, names)
         yield NestLine(len(statement.loops), statement.text)
@@ -89,10 +89,12 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
     )
 
 
-def _both(one: Touch, other: Touch, capacity: int) -> Touch:
+def _both(first: Touch, other: Touch, capacity: int) -> Touch:
     """Two places at which one operand is accessed."""
-    stride = one.stride if one.stride == other.stride else None
-    return Touch(one.buffer, one.name, min(one.bytes + other.bytes, capacity), one.again and other.again, stride)
+    stride = first.stride if first.stride == other.stride else None
+    return Touch(
+        first.buffer, first.name, min(first.bytes + other.bytes, capacity), first.again and other.again, stride
+    )
 
 
 def _item_bytes(pointer: UOp) -> int:

@@ -43,7 +43,9 @@ def branches_svg(trace: Trace) -> str:
 def schedules_svg(trace: Trace) -> str:
     """The cuts and joins as a tree, with kernels, bytes, peak memory and times."""
     branches = [branch for branch in trace.branches if schedule_of(branch) is not None]
-    times = [one.schedule.median_us for one in branches if one.schedule and one.schedule.median_us is not None]
+    times = [
+        branch.schedule.median_us for branch in branches if branch.schedule and branch.schedule.median_us is not None
+    ]
     slowest = max(times, default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
 

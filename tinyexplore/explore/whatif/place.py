@@ -77,7 +77,7 @@ class Command(Protocol):
         """The kernel that it is about, if it is about one."""
         ...
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         """Carries it out; Refused where it fails."""
         ...
 

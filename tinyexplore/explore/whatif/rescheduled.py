@@ -187,7 +187,9 @@ class Rescheduling:
         if mine.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
             much = f"{mine.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
             raise NotRun(f"it would take {much}")
-        needed = sum(buffer.nbytes for one in (base, mine) for item in one.ready for buffer in set(item.buffers))
+        needed = sum(
+            buffer.nbytes for schedule in (base, mine) for item in schedule.ready for buffer in set(item.buffers)
+        )
         if needed > physical_bytes() / 2:
             raise NotRun(f"it would take {needed / 1e9:.3g} GB beside what the program has")
 
@@ -225,7 +227,7 @@ def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterabl
     for event in recorder.events:
         if isinstance(event, Decided) and event.lazybuffer in numbers:
             number = numbers[event.lazybuffer]
-            rows = tuple([compared_row(one) for one in event.compared])
+            rows = tuple([compared_row(figure) for figure in event.compared])
             equal = numbers.get(event.equal_to)
             reason = event.reason if equal is None else f"{event.reason}: node {equal}"
             decisions[number] = Decision(number, event.decision, reason, rows, event.legality_error)
@@ -290,8 +292,8 @@ def timed(
         if clock() - began > (ENOUGH_S if turn + 1 >= FEWEST else PATIENCE_S):
             break
     kernels = []
-    for place, kernel in enumerate(variant.kernels):
-        figures = quartiles([sample[place] * 1e6 for sample in taken[False]])
+    for number, kernel in enumerate(variant.kernels):
+        figures = quartiles([sample[number] * 1e6 for sample in taken[False]])
         del figures["times_us"]
         kernels.append(replace(kernel, **figures))
     totals, base_totals = (

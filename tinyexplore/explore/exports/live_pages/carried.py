@@ -78,21 +78,21 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
     targets: dict[str, Target] = {}
     contents: dict[int, Contents] = {}
     bytes_left, left_out = CARRIED_BYTES, 0
-    for number, one in captured.items():
-        targets.setdefault(_family(trace.kernels[number].device), one.spec.target)
-        if one.contents is None:
+    for number, kernel in captured.items():
+        targets.setdefault(_family(trace.kernels[number].device), kernel.spec.target)
+        if kernel.contents is None:
             continue
-        needed = sum(len(part) for part in one.contents if part is not None)
+        needed = sum(len(part) for part in kernel.contents if part is not None)
         if needed > bytes_left:
             left_out += 1
             continue
         bytes_left -= needed
-        contents[number] = one.contents
+        contents[number] = kernel.contents
     described = dict(trace.options).get("target", "")
     for device in {_family(kernel.device) for kernel in trace.kernels} - targets.keys():
         if (target := _described(device, described)) is not None:
             targets[device] = target
-    values = {number: tuple(one.values) for number, one in captured.items() if one.values}
+    values = {number: tuple(kernel.values) for number, kernel in captured.items() if kernel.values}
     plain_graphs = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
     return Carried(targets, values, contents, left_out, plain_graphs)
 

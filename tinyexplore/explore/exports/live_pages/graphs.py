@@ -79,13 +79,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Ops):
         return {"op": value.name}
     if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} is no plain value")
 
 
 def _value(data: Any) -> Any:
     if isinstance(data, list):
-        return tuple([_value(one) for one in data])
+        return tuple([_value(item) for item in data])
     if not isinstance(data, dict):
         return data
     ((kind, text),) = data.items()

@@ -61,7 +61,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
                 targets[machine] = Device["LLVM"].target
         except DeviceUnavailable:
             continue  # without llvmlite there is the interpreter's own machine
-    offered = [("Interpreter · scalars", ""), *(one for one in MACHINES if one[1] in targets)]
+    offered = [("Interpreter · scalars", ""), *(choice for choice in MACHINES if choice[1] in targets)]
     elements = engine_elements(Carried(targets), find_pyodide(pyodide))
     script = script_text("standalone")
     allowed = policy(script, script_text("live"), compiles=True)

@@ -62,13 +62,13 @@ def lacking(folder: Path) -> str:
 def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
     """The folder with `package`: unpacked earlier into a folder that only this user can write, or now."""
     folder = Path()
-    for place in kept_folders():
-        folder = place / f"pyodide-{name}"
+    for directory in kept_folders():
+        folder = directory / f"pyodide-{name}"
         if not lacking(folder):
             return folder
         with suppress(OSError):
-            make_private(place)
-        if os.access(place, os.W_OK):
+            make_private(directory)
+        if os.access(directory, os.W_OK):
             break
     _keep(package(), folder)
     return folder

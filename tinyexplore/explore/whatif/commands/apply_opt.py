@@ -24,10 +24,10 @@ class ApplyOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         opt = to_opt(self.opt)
-        if place.parent is not None and place.parent.edited is not None:
+        if context.parent is not None and context.parent.edited is not None:
             raise Refused(
                 "an opt changes the loops of a kernel, and this branch is an edited text; undo the edit first"
             )
-        return try_out(place, self.kernel, lambda: apply_opt(place.kernel(self.kernel), opt))
+        return try_out(context, self.kernel, lambda: apply_opt(context.kernel(self.kernel), opt))

@@ -26,12 +26,12 @@ class AsCaptured:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         def make() -> Kernel:
             """Where the heuristics chose these opts, by them once more: they record their reasons."""
             with recording(None):
-                as_chosen = place.bench.hand_coded(self.kernel).applied
-            same = as_chosen == place.bench.subjects[self.kernel].applied
-            return place.bench.hand_coded(self.kernel) if same else place.bench.captured(self.kernel)
+                as_chosen = context.bench.hand_coded(self.kernel).applied
+            same = as_chosen == context.bench.subjects[self.kernel].applied
+            return context.bench.hand_coded(self.kernel) if same else context.bench.captured(self.kernel)
 
-        return try_out(place, self.kernel, make)
+        return try_out(context, self.kernel, make)

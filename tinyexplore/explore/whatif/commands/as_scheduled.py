@@ -21,5 +21,5 @@ class AsScheduled:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        return reschedule(place, self.schedule, frozenset(), frozenset())
+    def carry_out(self, context: CommandContext) -> Outcome:
+        return reschedule(context, self.schedule, frozenset(), frozenset())

@@ -30,17 +30,17 @@ class DisableRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
+    def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that a kernel goes through."""
-        return pipeline_with(place, Disabled(self.rule))
+        return pipeline_with(context, Disabled(self.rule))
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        passes = self.pipeline(place, 0)
-        rule = self._rule(place)
-        kernels = sorted(place.bench.subjects)
-        return try_out_rule(place, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
+    def carry_out(self, context: CommandContext) -> Outcome:
+        passes = self.pipeline(context, 0)
+        rule = self._rule(context)
+        kernels = sorted(context.bench.subjects)
+        return try_out_rule(context, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
 
-    def _rule(self, place: CommandContext) -> Rule | None:
+    def _rule(self, context: CommandContext) -> Rule | None:
         of_passes = [rule for step in rewrites() for rule in step.table.rules]
-        inserted = [rule for change in changes_of(place, place.parent) if (rule := getattr(change, "rule", None))]
+        inserted = [rule for change in changes_of(context, context.parent) if (rule := getattr(change, "rule", None))]
         return next((rule for rule in of_passes + inserted if getattr(rule, "name", "") == self.rule), None)

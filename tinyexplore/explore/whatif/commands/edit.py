@@ -41,39 +41,39 @@ class Edit:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         if self.stage == "opts":
-            return self._opts(place)
-        if self.stage not in (stages := stages_of(place, self.kernel)):
+            return self._opts(context)
+        if self.stage not in (stages := stages_of(context, self.kernel)):
             raise WhatIfError(
                 f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(stages)}"
             )
-        for branch in place.branches:
+        for branch in context.branches:
             if branch.edited is not None and branch.status == "done" and dict(branch.command.arguments) == self._told():
                 return Outcome(same=branch)
-        return self._tried(place)
+        return self._tried(context)
 
     def _told(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
-    def _opts(self, place: CommandContext) -> Outcome:
+    def _opts(self, context: CommandContext) -> Outcome:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
             edited = Edited("opts", (_diagnostic_of_opts(self.text, str(error)),))
             raise Refused(str(error), rest=Outcome(edited=edited)) from None
-        return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))
+        return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
-    def _tried(self, place: CommandContext) -> Outcome:
-        bench, number = place.bench, self.kernel
+    def _tried(self, context: CommandContext) -> Outcome:
+        bench, number = context.bench, self.kernel
         device = bench.subjects[number].device
         if why := bench.under_settings(lambda: refusal_of(device)):
             raise Refused(why)
         with recording(None):
-            kernel, base = base_program(place, number)
-            before = stage_text(place, number, self.stage)
-        if self.text.split() == before.split() and place.parent is not None:
-            return Outcome(same=place.parent, note="nothing was changed")
+            kernel, base = base_program(context, number)
+            before = stage_text(context, number, self.stage)
+        if self.text.split() == before.split() and context.parent is not None:
+            return Outcome(same=context.parent, note="nothing was changed")
         uops: tuple[UOp, ...] = ()
         if self.stage == "uops":
             uops = self._parsed(base)
@@ -86,9 +86,9 @@ class Edit:
             device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, display_names
         )
         attempt = bench.try_text or tried
-        place.step("compiling, comparing and timing the text")
+        context.step("compiling, comparing and timing the text")
         edit_result = bench.under_settings(lambda: attempt(text, bench.contents.get(number)))
-        variant = variant_of_edit(place, edit_result, self.stage, self.text, uops)
+        variant = variant_of_edit(context, edit_result, self.stage, self.text, uops)
         if edit_result.lost:
             raise Refused(
                 edit_result.lost, (variant,) if edit_result.listings else (), Outcome(edited=edit_result.edited)
@@ -107,11 +107,11 @@ class Edit:
 
 
 def variant_of_edit(
-    place: CommandContext, edit_result: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
+    context: CommandContext, edit_result: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
 ) -> KernelVariant:
     """The variant of the branch's kernel after the edit."""
-    assert place.parent is not None
-    variant = place.parent.kernels[0]
+    assert context.parent is not None
+    variant = context.parent.kernels[0]
     listings = edit_result.listings
     if stage == "uops" and listings:
         listings = (replace(listings[0], language="uops", lines=tuple(text.splitlines())), *listings)

@@ -32,20 +32,20 @@ class FireRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
+    def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that the kernel goes through."""
         rule = rule_named(self.rule)
-        graph = graph_at(place.bench, self.kernel, self.stage, self.step)
+        graph = graph_at(context.bench, self.kernel, self.stage, self.step)
         if not self.node:
             return passes_from(self.stage, graph.root, fired_everywhere(self.stage, rule))
         digests = UopDigests()
-        node = next((one for one in graph.root.toposort() if digests.is_named(one, self.node)), None)
+        node = next((candidate for candidate in graph.root.toposort() if digests.is_named(candidate, self.node)), None)
         if node is None:
             raise WhatIfError(f"no node {self.node} in kernel {self.kernel} after step {self.step} of {self.stage}")
         return passes_from(self.stage, graph.root, fired_once(self.stage, rule, node))
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         rule = rule_named(self.rule)
-        place.bench.subjects[self.kernel]
-        passes = self.pipeline(place, self.kernel)
-        return try_out_rule(place, rule, self.rule, [self.kernel], lambda _: passes, lambda fired: fired.rule is rule)
+        context.bench.subjects[self.kernel]
+        passes = self.pipeline(context, self.kernel)
+        return try_out_rule(context, rule, self.rule, [self.kernel], lambda _: passes, lambda fired: fired.rule is rule)

@@ -24,5 +24,5 @@ class HandCode:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        return try_out(place, self.kernel, lambda: place.bench.hand_coded(self.kernel))
+    def carry_out(self, context: CommandContext) -> Outcome:
+        return try_out(context, self.kernel, lambda: context.bench.hand_coded(self.kernel))

@@ -31,12 +31,12 @@ class InsertRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
+    def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that a kernel goes through."""
-        return pipeline_with(place, Inserted(rule_named(self.rule), self.stage, self.position))
+        return pipeline_with(context, Inserted(rule_named(self.rule), self.stage, self.position))
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         rule = rule_named(self.rule)
-        passes = self.pipeline(place, 0)
-        kernels = sorted(place.bench.subjects)
-        return try_out_rule(place, rule, self.rule, kernels, lambda _: passes, lambda fired: fired.rule is rule)
+        passes = self.pipeline(context, 0)
+        kernels = sorted(context.bench.subjects)
+        return try_out_rule(context, rule, self.rule, kernels, lambda _: passes, lambda fired: fired.rule is rule)

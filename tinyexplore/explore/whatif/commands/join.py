@@ -28,9 +28,9 @@ class Join:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        edge = edge_at(place, self.schedule, self.src, self.dst)
+    def carry_out(self, context: CommandContext) -> Outcome:
+        edge = edge_at(context, self.schedule, self.src, self.dst)
         if edge.against_join:
             raise Refused(edge.against_join)
-        cut, join = overrides_at(place)
-        return reschedule(place, self.schedule, cut - {self.src}, join | {self.src})
+        cut, join = overrides_at(context)
+        return reschedule(context, self.schedule, cut - {self.src}, join | {self.src})

@@ -26,8 +26,8 @@ class Leave:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        cut, join = overrides_at(place)
+    def carry_out(self, context: CommandContext) -> Outcome:
+        cut, join = overrides_at(context)
         if self.src not in cut | join:
             raise Refused(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")
-        return reschedule(place, self.schedule, cut - {self.src}, join - {self.src})
+        return reschedule(context, self.schedule, cut - {self.src}, join - {self.src})

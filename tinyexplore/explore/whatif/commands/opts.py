@@ -18,17 +18,17 @@ class _Known(Exception):
         self.branch = branch
 
 
-def try_out(place: CommandContext, number: int, make: Callable[[], Kernel]) -> Outcome:
+def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> Outcome:
     """The kernel that `make` gives, compiled and timed; or the branch that has it already."""
 
     def accept(kernel: Kernel) -> None:
-        same = place.known(number, tuple(map(str, kernel.applied)))
+        same = context.known(number, tuple(map(str, kernel.applied)))
         if same is not None and same.kernels[0].listings:
             raise _Known(same)
-        place.step("compiling")
+        context.step("compiling")
 
     try:
-        variant, note, lost = place.bench.variant(number, make, accept, place.step)
+        variant, note, lost = context.bench.variant(number, make, accept, context.step)
     except OptError as error:
         raise Refused(str(error)) from None
     except _Known as known:

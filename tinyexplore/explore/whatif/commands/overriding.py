@@ -10,36 +10,36 @@ from tinyexplore.explore.whatif.outcome import Outcome, Refused
 from tinyexplore.explore.whatif.place import CommandContext
 
 
-def overrides_at(place: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
+def overrides_at(context: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
     """The cuts and joins of the parent branch."""
-    variant = None if place.parent is None else place.parent.schedule
+    variant = None if context.parent is None else context.parent.schedule
     return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
 
 
-def edge_at(place: CommandContext, schedule: int, src: int, dst: int) -> Edge:
+def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
     """The edge in the parent branch. WhatIfError if there is none."""
-    rescheduling = place.rescheduling
+    rescheduling = context.rescheduling
     if schedule not in rescheduling.graphs:
         stages = ", ".join(map(str, rescheduling.graphs))
         raise WhatIfError(f"stage {schedule} scheduled nothing; these did: {stages}")
-    fusions = Fusions(place.trace, None if place.parent is None else place.parent.schedule)
-    nodes = place.trace.nodes
+    fusions = Fusions(context.trace, None if context.parent is None else context.parent.schedule)
+    nodes = context.trace.nodes
     if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
         raise WhatIfError(f"node {dst} does not read node {src}: view.fusion.edges() has all edges")
     return fusions.edge(src, dst)
 
 
-def reschedule(place: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
+def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
     """The schedule with these overrides, compiled, compared and timed; or the branch that has it already."""
-    if schedule not in place.rescheduling.graphs:
+    if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
-    for branch in place.branches:
+    for branch in context.branches:
         known = branch.schedule
         if branch.status == "done" and known is not None and known.stage == schedule:
             if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
                 return Outcome(same=branch)
-    variant, note, lost = place.rescheduling.variant(schedule, cut, join, place.step)
-    variant = replace(variant, edges=Fusions(place.trace, variant).fusion_edges())
+    variant, note, lost = context.rescheduling.variant(schedule, cut, join, context.step)
+    variant = replace(variant, edges=Fusions(context.trace, variant).fusion_edges())
     if lost:
         raise Refused(lost, rest=Outcome(schedule=variant))
     return Outcome(schedule=variant, note=note)

@@ -23,7 +23,7 @@ def rule_named(name: str) -> Rule:
         raise WhatIfError(str(error.args[0])) from None
 
 
-def changes_of(place: CommandContext, branch: Branch | None) -> list[Change]:
+def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
     """The rules that are inserted and disabled in a branch, all the way from the capture on."""
     changes: list[Change] = []
     while branch is not None:
@@ -34,20 +34,20 @@ def changes_of(place: CommandContext, branch: Branch | None) -> list[Change]:
             )
         elif branch.command.kind == "DisableRule":
             changes.insert(0, Disabled(str(arguments["rule"])))
-        branch = None if branch.parent is None else place.branches[branch.parent]
+        branch = None if branch.parent is None else context.branches[branch.parent]
     return changes
 
 
-def pipeline_with(place: CommandContext, change: Change) -> tuple[Pass, ...]:
+def pipeline_with(context: CommandContext, change: Change) -> tuple[Pass, ...]:
     """The pipeline of the branch to go on from, and one more change."""
     try:
-        return passes_with([*changes_of(place, place.parent), change])
+        return passes_with([*changes_of(context, context.parent), change])
     except NoSuchPass as error:
         raise WhatIfError(str(error)) from None
 
 
 def try_out_rule(
-    place: CommandContext,
+    context: CommandContext,
     rule: Rule | None,
     name: str,
     kernels: Sequence[int],
@@ -58,22 +58,22 @@ def try_out_rule(
     checks = Checks()
     trials = []
     for done, number in enumerate(kernels):
-        if place.is_cancelled():
+        if context.is_cancelled():
             raise Cancelled
-        place.progress(f"kernel {number} through the passes", done, len(kernels))
-        trials.append(try_kernel(place.bench, number, passes_for(number), is_asked, checks))
-    variants = tuple([one.variant for one in trials if one.variant is not None])
-    firings = tuple([firing for one in trials for firing in one.firings])
+        context.progress(f"kernel {number} through the passes", done, len(kernels))
+        trials.append(try_kernel(context.bench, number, passes_for(number), is_asked, checks))
+    variants = tuple([trial.variant for trial in trials if trial.variant is not None])
+    firings = tuple([firing for trial in trials for firing in trial.firings])
     outcome = Outcome(variants, note=told(trials, name, len(kernels)), rule=rule, firings=firings)
     if not variants and any(trial.failure for trial in trials):
         raise Refused(outcome.note, variants, outcome)
     return outcome
 
 
-def passes_of(command: object, place: CommandContext, number: int) -> Sequence[Pass]:
+def passes_of(command: object, context: CommandContext, number: int) -> Sequence[Pass]:
     """The pipeline that a command sends a kernel through: the engine's, unless it is about rules."""
     pipeline = getattr(command, "pipeline", None)
-    return PASSES if pipeline is None else pipeline(place, number)
+    return PASSES if pipeline is None else pipeline(context, number)
 
 
 __all__ = ["changes_of", "passes_of", "pipeline_with", "rule_named", "try_out_rule"]

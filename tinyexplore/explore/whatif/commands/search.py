@@ -31,15 +31,15 @@ class SearchOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         if self.width < 1:
             raise Refused(f"the width of a beam is at least 1 kernel, not {self.width}")
-        listener = Listener(self.kernel, place)
+        listener = Listener(self.kernel, context)
         try:
-            fastest = place.bench.under_settings(lambda: self._searched(place, listener))
+            fastest = context.bench.under_settings(lambda: self._searched(context, listener))
         except Cancelled:
             raise Refused(f"cancelled after {listener.tried}were tried and are stored") from None
-        outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, fastest.applied))
+        outcome = try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, fastest.applied))
         outcome_text = listener.outcome
         is_better = (
             outcome_text is not None
@@ -49,10 +49,10 @@ class SearchOpts:
         note = "" if outcome_text is None or is_better else outcome_text.reason
         return Outcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
-    def _searched(self, place: CommandContext, listener: Listener) -> Kernel:
-        subject = place.bench.subjects[self.kernel]
-        with recording(listener), showing_progress(listener if place.shows_progress else None):
-            return searched(subject.device, place.bench.unchanged(self.kernel), self.width)
+    def _searched(self, context: CommandContext, listener: Listener) -> Kernel:
+        subject = context.bench.subjects[self.kernel]
+        with recording(listener), showing_progress(listener if context.shows_progress else None):
+            return searched(subject.device, context.bench.unchanged(self.kernel), self.width)
 
 
 def _outcome(event: Searched) -> SearchData:
@@ -69,10 +69,10 @@ class Listener(Recorder):
     search.
     """
 
-    def __init__(self, kernel: int, place: CommandContext) -> None:
+    def __init__(self, kernel: int, context: CommandContext) -> None:
         super().__init__()
         self.kernel = kernel
-        self.place = place
+        self.context = context
         self.tried = 0
         self.outcome: SearchData | None = None
 
@@ -81,13 +81,13 @@ class Listener(Recorder):
             case CandidateMeasured(kernel, seconds, note):
                 self.tried += 1
                 time_us = None if math.isinf(seconds) else round(seconds * 1e6, 3)
-                self.place.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
+                self.context.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
             case Searching(_, compiled, measured, candidates, _):
                 words = f"BEAM: {self.tried} tried, {candidates} in this round"
-                self.place.progress(words, (compiled + measured) / 2, candidates)
+                self.context.progress(words, (compiled + measured) / 2, candidates)
             case Searched():
                 self.outcome = _outcome(event)
-        if self.place.is_cancelled():
+        if self.context.is_cancelled():
             raise Cancelled
 
 

@@ -25,6 +25,6 @@ class SetOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> Outcome:
         opts = to_opts(self.opts)
-        return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))
+        return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))

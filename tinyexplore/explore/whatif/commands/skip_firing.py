@@ -30,19 +30,19 @@ class SkipFiring:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
+    def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that the kernel goes through."""
-        rule, node = self._firing(place)
+        rule, node = self._firing(context)
         return passes_skipping(self.stage, rule.name, node)
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        rule, _ = self._firing(place)
-        passes = self.pipeline(place, self.kernel)
+    def carry_out(self, context: CommandContext) -> Outcome:
+        rule, _ = self._firing(context)
+        passes = self.pipeline(context, self.kernel)
         words = f"without {rule.name} at step {self.step} of {self.stage}"
-        return try_out_rule(place, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
+        return try_out_rule(context, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
 
-    def _firing(self, place: CommandContext) -> tuple[Rule, UOp]:
-        graph = graph_at(place.bench, self.kernel, self.stage, self.step)
+    def _firing(self, context: CommandContext) -> tuple[Rule, UOp]:
+        graph = graph_at(context.bench, self.kernel, self.stage, self.step)
         if graph.fired is None:
             raise WhatIfError(
                 f"step {self.step} of {self.stage} is not a firing; it rebuilt a node whose sources changed"

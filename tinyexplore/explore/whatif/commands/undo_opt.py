@@ -23,9 +23,9 @@ class UndoOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: CommandContext) -> Outcome:
-        if place.parent is not None and place.parent.edited is not None and place.parent.parent is not None:
-            return Outcome(same=place.branches[place.parent.parent])
-        if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:
+    def carry_out(self, context: CommandContext) -> Outcome:
+        if context.parent is not None and context.parent.edited is not None and context.parent.parent is not None:
+            return Outcome(same=context.branches[context.parent.parent])
+        if not context.bench.under_settings(lambda: context.kernel(self.kernel)).applied:
             raise Refused("no opt was applied, so there is nothing to undo")
-        return try_out(place, self.kernel, lambda: undo_opt(place.kernel(self.kernel)))
+        return try_out(context, self.kernel, lambda: undo_opt(context.kernel(self.kernel)))

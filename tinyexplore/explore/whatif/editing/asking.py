@@ -136,7 +136,10 @@ def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, lis
         except OSError as error:
             reason = f"it could not be tried: the kernel's inputs could not be written to a temporary folder ({error})"
             raise Refused(f"{reason}; set TMPDIR to a folder with enough space that you may write to") from error
-        yield (str(path), [None if one is None else len(one) for one in captured.contents]), digest.hexdigest()
+        yield (
+            (str(path), [None if initial is None else len(initial) for initial in captured.contents]),
+            digest.hexdigest(),
+        )
 
 
 def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:

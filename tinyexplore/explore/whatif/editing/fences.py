@@ -94,11 +94,11 @@ class Fenced:
         """The writes into the rest of its pages, as text; "" for none."""
         before = ctypes.string_at(self.first, self.start - self.first)
         if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
-            changed = next(place for place, byte in enumerate(before) if byte != FILLED)
+            changed = next(offset for offset, byte in enumerate(before) if byte != FILLED)
             return _words("wrote", self, changed - len(before), len(overwritten) - changed)
         behind = ctypes.string_at(self.start + self.nbytes, self.last - self.start - self.nbytes)
         if (overwritten := behind.rstrip(bytes([FILLED]))) != b"":
-            changed = next(place for place, byte in enumerate(behind) if byte != FILLED)
+            changed = next(offset for offset, byte in enumerate(behind) if byte != FILLED)
             return _words("wrote", self, self.nbytes + changed, len(overwritten) - changed)
         return ""
 
@@ -122,9 +122,9 @@ def fenced(
     memory = []
     for position, ((name, dtype), content) in enumerate(zip(names, contents)):
         align = 64 if position in aligned else dtype.itemsize
-        one = Fenced.of(name, dtype, content, at_start=at_start, align=align)
-        one.close(read_only=position not in writes)
-        memory.append(one)
+        fence = Fenced.of(name, dtype, content, at_start=at_start, align=align)
+        fence.close(read_only=position not in writes)
+        memory.append(fence)
     yield memory
 
 
@@ -139,8 +139,8 @@ def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -
     return ""
 
 
-def _words(verb: str, one: Fenced, offset: int, count: int) -> str:
-    where = _near(verb, one.name, offset, one.nbytes, one.dtype.itemsize)
+def _words(verb: str, memory: Fenced, offset: int, count: int) -> str:
+    where = _near(verb, memory.name, offset, memory.nbytes, memory.dtype.itemsize)
     return where.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
 
 

@@ -176,10 +176,10 @@ class _ListingReader:
     at: int = 0
 
     def fail(self, message: str, at: int | None = None) -> ProgramError:
-        place = self.at if at is None else at
-        while place < len(self.line) and self.line[place] == " ":
-            place += 1
-        return ProgramError(self.number, place + 1, message)
+        column = self.at if at is None else at
+        while column < len(self.line) and self.line[column] == " ":
+            column += 1
+        return ProgramError(self.number, column + 1, message)
 
     def read(self, number: int, line: str) -> None:
         self.number, self.line, self.at = number, line, 0
@@ -434,11 +434,11 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
 def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)
     wanted = [node for node in before if node.op in kinds]
-    for one in lines:
-        if one.uop.op in kinds and one.uop not in wanted:
-            expected = next((node for node in wanted if node.op is one.uop.op and node.arg == one.uop.arg), None)
+    for line in lines:
+        if line.uop.op in kinds and line.uop not in wanted:
+            expected = next((node for node in wanted if node.op is line.uop.op and node.arg == line.uop.arg), None)
             problem = f"expected {_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
-            raise ProgramError(one.line, 0, f"the arguments of the kernel must not change; {problem}")
+            raise ProgramError(line.line, 0, f"the arguments of the kernel must not change; {problem}")
     present = {line.uop for line in lines}
     for node in wanted:
         if node not in present:

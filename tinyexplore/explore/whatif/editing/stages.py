@@ -16,47 +16,47 @@ from tinyexplore.uop import UOp
 STAGES = ("opts", "uops", "llvm", "c")
 
 
-def stages_of(place: CommandContext, kernel: int) -> tuple[str, ...]:
+def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
     """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler; of a
     GPU's kernel, neither."""
-    device = place.bench.subjects[kernel].device
-    interface = place.bench.under_settings(lambda: Device[device])
+    device = context.bench.subjects[kernel].device
+    interface = context.bench.under_settings(lambda: Device[device])
     if interface.target.has_local:
         return STAGES[:2]
     return tuple(stage for stage in STAGES if stage != "llvm" or interface.renderer.language == "llvm")
 
 
-def base_program(place: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
+def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
     """The kernel of the parent branch and its linear program, with an earlier edit of the program."""
-    branch = place.parent
+    branch = context.parent
     while branch is not None and branch.edited is not None:
         arguments = dict(branch.command.arguments)
         if arguments.get("stage") == "uops":
-            kernel = place.bench.under_settings(lambda: place.kernel(number))
-            return kernel, tuple(one.uop for one in parse_program(str(arguments["text"])))
-        branch = None if branch.parent is None else place.branches[branch.parent]
+            kernel = context.bench.under_settings(lambda: context.kernel(number))
+            return kernel, tuple(line.uop for line in parse_program(str(arguments["text"])))
+        branch = None if branch.parent is None else context.branches[branch.parent]
 
     def work() -> tuple[Kernel, tuple[UOp, ...]]:
         with recording(None):
-            kernel = place.kernel(number)
+            kernel = context.kernel(number)
             return kernel, lower(kernel)
 
-    return place.bench.under_settings(work)
+    return context.bench.under_settings(work)
 
 
-def stage_text(place: CommandContext, number: int, stage: str) -> str:
+def stage_text(context: CommandContext, number: int, stage: str) -> str:
     """The text of a stage in the parent branch, for editing."""
-    if stage not in (stages := stages_of(place, number)):
+    if stage not in (stages := stages_of(context, number)):
         raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
-    branch = place.parent
+    branch = context.parent
     if stage == "opts":
         return ", ".join(_opts(branch) if branch is not None and branch.kernels else ())
     if branch is not None and branch.edited is not None and branch.edited.stage == stage:
         return str(dict(branch.command.arguments)["text"])
-    kernel, uops = base_program(place, number)
+    kernel, uops = base_program(context, number)
     if stage == "uops":
         return program_text(uops)
-    device = place.bench.subjects[number].device
+    device = context.bench.subjects[number].device
 
     def render() -> str:
         renderer = Device[device].renderer
@@ -66,7 +66,7 @@ def stage_text(place: CommandContext, number: int, stage: str) -> str:
         return source
 
     try:
-        return place.bench.under_settings(render)
+        return context.bench.under_settings(render)
     except DeviceUnavailable as error:
         raise WhatIfError(str(error)) from None
 

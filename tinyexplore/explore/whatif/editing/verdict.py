@@ -80,8 +80,8 @@ def compared(
         places = numpy.flatnonzero(off)
         differing += int(places.size)
         if places.size and first is None:
-            place = int(places[0])
-            first = Difference(name, place, _text(mine[place]), _text(other[place]))
+            index = int(places[0])
+            first = Difference(name, index, _text(mine[index]), _text(other[index]))
     verdict = "differs" if differing else "same bits" if same else "within rounding"
     return {
         "verdict": verdict,
@@ -106,7 +106,7 @@ def compared_one_by_one(
         scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
         near = TOLERANCE.get(dtype, 0.0)
         magnitude = max((abs(value) for value in other if math.isfinite(value)), default=0.0)
-        for place, (a, b) in enumerate(zip(mine, other)):
+        for index, (a, b) in enumerate(zip(mine, other)):
             if a == b or (a != a and b != b):
                 continue
             same = False
@@ -114,7 +114,7 @@ def compared_one_by_one(
             worst = worst.beside(_Apart(error, magnitude, near))
             if not error <= near * (1e-2 * scale + abs(b)):
                 differing += 1
-                first = first or Difference(name, place, _said(a), _said(b))
+                first = first or Difference(name, index, _said(a), _said(b))
     return {
         "verdict": "differs" if differing else "same bits" if same else "within rounding",
         "compared": count,

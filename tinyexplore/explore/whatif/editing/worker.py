@@ -121,10 +121,10 @@ def tried(
     outputs: dict[int, bytes] = {}
     for at_start in (False, True):
         with fenced(subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start) as memory:
-            tell({"phase": "run", "places": [one.as_place() for one in memory], "patience_s": patience_s})
-            bound = program.bind([one.buffer(device) for one in memory], subject.values)
+            tell({"phase": "run", "places": [block.as_place() for block in memory], "patience_s": patience_s})
+            bound = program.bind([block.buffer(device) for block in memory], subject.values)
             bound(0, spec.extent(subject.values) or 1)
-            if words := next((words for one in memory if (words := one.overrun())), ""):
+            if words := next((words for block in memory if (words := block.overrun())), ""):
                 tell({"overrun": words})
                 return
             if not at_start:
@@ -170,8 +170,8 @@ def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[
 def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
     """Microseconds of one run of the edit and of the original, measured interleaved."""
     runs: list[Callable[[], None]] = []
-    for one, program_of in ((spec, program), (subject.spec, subject.program)):
-        bound, extent = program_of.bind(plain_buffers(subject), subject.values), one.extent(subject.values)
+    for own_spec, program_of in ((spec, program), (subject.spec, subject.program)):
+        bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
     with alone():
         edit_s, before_s = in_turns(runs, SAMPLES)

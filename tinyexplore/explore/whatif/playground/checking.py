@@ -100,7 +100,10 @@ def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
 
 
 APPROXIMATIONS = frozenset(
-    one.name for step in PASSES if isinstance(step, Rewrite) and step.name == APPROXIMATING for one in step.table.rules
+    listed_rule.name
+    for step in PASSES
+    if isinstance(step, Rewrite) and step.name == APPROXIMATING
+    for listed_rule in step.table.rules
 )
 
 __all__ = ["APPROXIMATIONS", "REORDERING", "CheckedFiring", "check_firings", "tolerance_of"]

@@ -138,9 +138,10 @@ class Playground(Readable):
         """The rules that fired in the capture and your own, the most frequent first."""
         rules = self.of()
         listed = sorted(
-            (one for one in rules if one.firings or one.own), key=lambda rule: (not rule.own, -rule.firings)
+            (candidate for candidate in rules if candidate.firings or candidate.own),
+            key=lambda rule: (not rule.own, -rule.firings),
         )
-        rows = tuple((one.name, one.law, ", ".join(one.passes), str(one.firings)) for one in listed[:MOST_SHOWN])
+        rows = tuple((row.name, row.law, ", ".join(row.passes), str(row.firings)) for row in listed[:MOST_SHOWN])
         notes = (
             f"Checks of firings: {self.proves}.",
             "`.of(stage)` lists all; `.matches(rule)` shows where one fires.",
@@ -192,9 +193,9 @@ def find_rule(rule: Rule | str) -> Rule:
     if isinstance(rule, Rule):
         return rule
     for step in rewrites():
-        for one in step.table.rules:
-            if one.name == rule:
-                return one
+        for candidate in step.table.rules:
+            if candidate.name == rule:
+                return candidate
     return written(rule).rule
 
 

@@ -142,7 +142,7 @@ def _after_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: f
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
         pair = _Pair(before, after, cut, None)
-        counterexample = pair.one(
+        counterexample = pair.compared_once(
             lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero(requirement.dtype))
         )
         if isinstance(counterexample, Counterexample):
@@ -155,11 +155,11 @@ def _zero(dtype: DType) -> Any:
 
 
 def _types_differ(before: UOp, after: UOp) -> str:
-    one, other = before.dtype, after.dtype
-    if not isinstance(one, DType) or not isinstance(other, DType):
-        return "" if type(one) is type(other) else f"{dtype_text(one)} has become {dtype_text(other)}"
-    if one.scalar is not other.scalar:
-        return f"{dtype_text(one)} has become {dtype_text(other)}"
+    first, other = before.dtype, after.dtype
+    if not isinstance(first, DType) or not isinstance(other, DType):
+        return "" if type(first) is type(other) else f"{dtype_text(first)} has become {dtype_text(other)}"
+    if first.scalar is not other.scalar:
+        return f"{dtype_text(first)} has become {dtype_text(other)}"
     if (
         is_value(before)
         and lane_count(before) != lane_count(after)
@@ -227,7 +227,7 @@ class _Pair:
         skipped = ""
         doubt: Counterexample | None = None
         for choose, carried_values in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, budget))):
-            counterexample = self.one(choose, carried_values)
+            counterexample = self.compared_once(choose, carried_values)
             if isinstance(counterexample, Counterexample):
                 if not self.cut:
                     return Verdict(
@@ -269,10 +269,13 @@ class _Pair:
         def differs(values: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, counterexample, tries
             tries += 1
-            other = self.one(_mostly(values, choose))
+            other = self.compared_once(_mostly(values, choose))
             if not isinstance(other, Counterexample):
                 return False
-            chosen, counterexample = {one: value for one, value in values.items() if one in self.last.chosen}, other
+            chosen, counterexample = (
+                {needed: value for needed, value in values.items() if needed in self.last.chosen},
+                other,
+            )
             return True
 
         size = len(chosen)
@@ -283,16 +286,16 @@ class _Pair:
                     name for name in names[start : start + size] if name in chosen and not _is_zero(name, chosen[name])
                 ]
                 if some and tries < most:
-                    differs({**chosen, **{one: _simplest(one) for one in some}})
+                    differs({**chosen, **{needed: _simplest(needed) for needed in some}})
             size //= 2
         for _ in range(2):
-            for requirement in [one for one in chosen if not _is_zero(one, chosen[one])]:
+            for requirement in [needed for needed in chosen if not _is_zero(needed, chosen[needed])]:
                 for simple in simpler_values(requirement, chosen[requirement]) if requirement in chosen else ():
                     if tries >= most or differs({**chosen, requirement: simple}):
                         break
         return counterexample
 
-    def one(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
+    def compared_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
         """The result of one sample: a counterexample, "" if both graphs agree, or why nothing was compared."""
         world = self.last = World(choose, self.cut, carried)
         before, after, faults = self._results(world)
@@ -303,20 +306,20 @@ class _Pair:
         if isinstance(before, dict):
             return self._effects_differ(world, before, after)
         if isinstance(before, Address):
-            before, after = (tuple([_place_text(place) for place in _places(side)]) for side in (before, after))
+            before, after = (tuple([_place_text(location) for location in _places(side)]) for side in (before, after))
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
             return self._counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
         undefined = ""
-        for lane, (one, other) in enumerate(zip(before, after, strict=True)):
-            if type(one) is NoValue:
-                undefined = str(one)
-            elif not self._same(one, other, world.greatest):
+        for lane, (first, other) in enumerate(zip(before, after, strict=True)):
+            if type(first) is NoValue:
+                undefined = str(first)
+            elif not self._same(first, other, world.greatest):
                 self.lane = lane
                 where = f"lane {lane}: " if count > 1 else ""
-                return self._counterexample(world, f"{where}{value_text(one)}", value_text(other))
-        return undefined if all(type(one) is NoValue for one in before) else ""
+                return self._counterexample(world, f"{where}{value_text(first)}", value_text(other))
+        return undefined if all(type(value) is NoValue for value in before) else ""
 
     def _results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
         mine, others = self.before.ranges, self.after.ranges
@@ -332,26 +335,26 @@ class _Pair:
             raise NotEvaluated("a loop that the original graph does not depend on")
         return world.lanes(root)
 
-    def _same(self, one: Any, other: Any, greatest: float) -> bool:
+    def _same(self, first: Any, other: Any, greatest: float) -> bool:
         if type(other) is NoValue:
             return False
-        if isinstance(one, Address) or isinstance(other, Address):
-            return isinstance(one, Address) and isinstance(other, Address) and _places(one) == _places(other)
-        if isinstance(one, float) and isinstance(other, float):
-            if one != one or other != other:
-                return one != one and other != other
+        if isinstance(first, Address) or isinstance(other, Address):
+            return isinstance(first, Address) and isinstance(other, Address) and _places(first) == _places(other)
+        if isinstance(first, float) and isinstance(other, float):
+            if first != first or other != other:
+                return first != first and other != other
             if self.tolerance is not None:
-                return one == other or abs(one - other) <= self.tolerance * greatest
-            return one == other and math.copysign(1, one) == math.copysign(1, other)
-        return type(one) is type(other) and bool(one == other)
+                return first == other or abs(first - other) <= self.tolerance * greatest
+            return first == other and math.copysign(1, first) == math.copysign(1, other)
+        return type(first) is type(other) and bool(first == other)
 
     def _effects_differ(self, world: World, before: Effects, after: Effects) -> Counterexample | str:
-        for pointer, place in dict.fromkeys((*before, *after)):
-            lay = world.element(pointer, place)
-            one, other = before.get((pointer, place), lay), after.get((pointer, place), lay)
-            if type(one) is not NoValue and not self._same(one, other, world.greatest):
-                name = f"{memory_name(pointer)}[{place}]"
-                return self._counterexample(world, f"{name} = {value_text(one)}", f"{name} = {value_text(other)}")
+        for pointer, index in dict.fromkeys((*before, *after)):
+            lay = world.element(pointer, index)
+            first, other = before.get((pointer, index), lay), after.get((pointer, index), lay)
+            if type(first) is not NoValue and not self._same(first, other, world.greatest):
+                name = f"{memory_name(pointer)}[{index}]"
+                return self._counterexample(world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}")
         return ""
 
     def _counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
@@ -463,14 +466,14 @@ def _places(address: Address) -> tuple[Any, ...]:
     idx = address.idx * count if len(address.idx) == 1 else address.idx
     valid = address.valid or (True,)
     valid = valid * count if len(valid) == 1 else valid
-    return tuple([(address.pointer, place) if allowed else None for place, allowed in zip(idx, valid)])
+    return tuple([(address.pointer, index) if allowed else None for index, allowed in zip(idx, valid)])
 
 
-def _place_text(place: tuple[UOp, Any] | None) -> str:
+def _place_text(location: tuple[UOp, Any] | None) -> str:
     """An element as a reader finds it in the graph."""
-    if place is None:
+    if location is None:
         return "nothing (masked)"
-    pointer, number = place
+    pointer, number = location
     if type(number) is NoValue:
         return f"{memory_name(pointer)} at no place: {number}"
     size = pointer.dtype.size

@@ -41,7 +41,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
     except ValueError as error:
         raise WhatIfError(str(error)) from None
     trace = _lowering(bench, number)
-    row: Stage = next(one for one in trace.stages if one.name == stage)
+    row: Stage = next(candidate for candidate in trace.stages if candidate.name == stage)
     if not 0 <= step <= len(row.steps):
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
     remade = Remade(trace)
@@ -51,7 +51,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
     else:
         root = remade.uop(row.before[0])
     fired = lowered_by(bench, number, PASSES).fired
-    return Intermediate(root, next((one for one in fired if one.stage == stage and one.step == step), None))
+    return Intermediate(root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None))
 
 
 def _lowering(bench: KernelBench, number: int) -> Trace:

@@ -65,9 +65,9 @@ class RuleMatches(tuple[RuleMatch, ...]):
     """Places, which print as one line each."""
 
     def __repr__(self) -> str:
-        kernels = len({place.kernel for place in self})
+        kernels = len({match.kernel for match in self})
         head = f"{count_text(len(self), 'place')} in {count_text(kernels, 'kernel')}"
-        return "\n".join([head, *(f"  {place}" for place in self)])
+        return "\n".join([head, *(f"  {match}" for match in self)])
 
 
 def matches_of(
@@ -125,11 +125,11 @@ def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
     for number, step in enumerate(stage.steps, 1):
         fresh = [step.after]
         while fresh:
-            one = fresh.pop()
-            if one not in known:
-                known.add(one)
-                yield one, number
-                fresh.extend(trace.nodes[one].src)
+            new_node = fresh.pop()
+            if new_node not in known:
+                known.add(new_node)
+                yield new_node, number
+                fresh.extend(trace.nodes[new_node].src)
 
 
 __all__ = ["RuleMatch", "MatchList", "RuleMatches", "matches_of"]

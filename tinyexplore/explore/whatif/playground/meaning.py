@@ -119,12 +119,12 @@ class World:
             self._store_all(root, at, written)
         return written
 
-    def element(self, pointer: UOp, place: int) -> Any:
+    def element(self, pointer: UOp, index: int) -> Any:
         """The content of a memory element before any store."""
-        if (pointer, place) not in self.memory:
+        if (pointer, index) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, place] = self._choose(InputRequirement(pointer, kind, *_limits(kind), place))
-        return self.memory[pointer, place]
+            self.memory[pointer, index] = self._choose(InputRequirement(pointer, kind, *_limits(kind), index))
+        return self.memory[pointer, index]
 
     # *** choosing ***
 
@@ -276,17 +276,20 @@ class World:
             (start,) = idx
             idx = tuple([start if type(start) is NoValue else start + lane for lane in range(count)])
         allowed = (True,) * len(idx) if valid is None else valid * len(idx) if len(valid) == 1 else valid
-        return [self._place(address.pointer, place, one, does) for place, one in zip(idx, allowed, strict=True)]
+        return [
+            self._place(address.pointer, index, is_allowed, does)
+            for index, is_allowed in zip(idx, allowed, strict=True)
+        ]
 
-    def _place(self, pointer: UOp, place: Any, valid: Any, does: str) -> int | NoValue | None:
-        if type(valid) is NoValue or (valid and type(place) is NoValue):
-            return valid if type(valid) is NoValue else place
+    def _place(self, pointer: UOp, index: Any, valid: Any, does: str) -> int | NoValue | None:
+        if type(valid) is NoValue or (valid and type(index) is NoValue):
+            return valid if type(valid) is NoValue else index
         if not valid:
             return None
         size = pointer.dtype.size
-        if not 0 <= place < size:
-            return self._fault(f"{does} element {place} of {memory_name(pointer)}, which has {size}")
-        return int(place)
+        if not 0 <= index < size:
+            return self._fault(f"{does} element {index} of {memory_name(pointer)}, which has {size}")
+        return int(index)
 
     def _load(self, node: UOp, address: Address) -> Lanes:
         count = node.dtype.count
@@ -294,19 +297,19 @@ class World:
             count = max(len(address.idx), len(address.valid or ()))
         zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
         values: list[Any] = []
-        for place in self._places(address, count, "reads"):
-            if isinstance(place, int):
-                self._lay(address.pointer, place, self.loaded.get((node, len(values))))
-                values.append(self.element(address.pointer, place))
+        for index in self._places(address, count, "reads"):
+            if isinstance(index, int):
+                self._lay(address.pointer, index, self.loaded.get((node, len(values))))
+                values.append(self.element(address.pointer, index))
             else:
-                values.append(zero if place is None else place)
+                values.append(zero if index is None else index)
         return tuple(values)
 
-    def _lay(self, pointer: UOp, place: int, value: Any) -> None:
+    def _lay(self, pointer: UOp, index: int, value: Any) -> None:
         """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
-        if value is not None and (pointer, place) not in self.memory:
+        if value is not None and (pointer, index) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, place] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), place)] = value
+            self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), index)] = value
 
     def _store_all(self, root: UOp, at: Point, written: Effects) -> None:
         match root.op:
@@ -325,24 +328,24 @@ class World:
                 raise NotEvaluated(f"{root.op.name} stores nothing")
 
     def _store(self, store: UOp, at: Point, written: Effects) -> None:
-        place, value = store.src[:2]
+        address, value = store.src[:2]
         values = self.lanes(value, at)
-        where = self.lanes(place, at)
-        if place.op is Ops.VECTORIZE:
-            for lane, one in enumerate(where):
-                self._put(one, (values[lane % len(values)],), written)
+        where = self.lanes(address, at)
+        if address.op is Ops.VECTORIZE:
+            for lane, lane_address in enumerate(where):
+                self._put(lane_address, (values[lane % len(values)],), written)
             return
         count = max(store.arg or value.dtype.count, len(values), len(where.idx), len(where.valid or ()))
         self._put(where, values * count if len(values) == 1 else values, written)
 
     def _put(self, address: Address, values: Lanes, written: Effects) -> None:
         places = self._places(address, len(values), "stores into")
-        for place, value in zip(places, values, strict=True):
-            if type(place) is int:
-                self.element(address.pointer, place)
-                written[address.pointer, place] = value
-            elif place is not None:
-                self._fault(f"stores where {place}")
+        for index, value in zip(places, values, strict=True):
+            if type(index) is int:
+                self.element(address.pointer, index)
+                written[address.pointer, index] = value
+            elif index is not None:
+                self._fault(f"stores where {index}")
 
     # *** loops ***
 
@@ -373,7 +376,7 @@ class World:
         *factor, last = node.src[1:]
         if last.op is not Ops.RANGE or not is_loop(last):
             return self._scan_of_lanes(node, at)
-        if any(one.op is Ops.RANGE for one in factor):
+        if any(part.op is Ops.RANGE for part in factor):
             raise NotEvaluated("a running result along two loops")
         (now,) = at.get(last) or self._input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)

@@ -114,7 +114,7 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
 
     def resumed(_: UOp, lowering: Lowering) -> UOp:
         """The graph as it was at a step."""
-        for _number in range(1 + max((one.arg for one in root.find(Ops.DEFINE_ACC)), default=-1)):
+        for _number in range(1 + max((accumulator.arg for accumulator in root.find(Ops.DEFINE_ACC)), default=-1)):
             next(lowering.numbers)
         return root
 
@@ -138,7 +138,7 @@ def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:
     """The pipeline in which `rule` of pass `stage` does not fire on `node`."""
     step = pass_named(stage)
     without = replace(step, table=NotOn(step.table, rule, node))
-    return tuple(without if one is step else one for one in PASSES)
+    return tuple(without if candidate is step else candidate for candidate in PASSES)
 
 
 __all__ = [

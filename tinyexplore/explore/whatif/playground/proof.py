@@ -58,14 +58,14 @@ def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     if z3 is None or not (_is_exact(before, cut) and _is_exact(after, cut)):
         return Proof("unknown")
     form = _Form(z3, cut)
-    one = form.term(before)
+    first = form.term(before)
     allowed = list(form.conditions)
     form.conditions.clear()
     other = form.term(after)
     solver = z3.Solver()
     solver.set("timeout", LIMIT_MS)
     solver.add(*form.ranges, *allowed)
-    solver.add(z3.Or(one != other, z3.Not(z3.And(*form.conditions))))
+    solver.add(z3.Or(first != other, z3.Not(z3.And(*form.conditions))))
     answer = solver.check()
     if answer == z3.unsat:
         return Proof("proved")

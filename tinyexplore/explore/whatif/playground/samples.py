@@ -39,7 +39,7 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
     edges = [*limits, *[-limit for limit in limits], whole, whole - 1, 1.0 + last, *ties]
     floats = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
     distinct = {}
-    for value in (to_dtype_range(float(one), dtype) for one in floats):
+    for value in (to_dtype_range(float(number), dtype) for number in floats):
         distinct[repr(value)] = value
     return tuple(distinct.values())
 
@@ -52,7 +52,7 @@ def odd_ints(low: int, high: int) -> tuple[int, ...]:
         ints += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
     for power in (30, 62):  # rounded twice, these go the other way
         ints += [(1 << power) + (1 << power - width) + 1 for width in _WIDTHS]
-    return tuple(dict.fromkeys(one for one in ints if low <= one <= high))
+    return tuple(dict.fromkeys(number for number in ints if low <= number <= high))
 
 
 def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
@@ -63,12 +63,12 @@ def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -
 @lru_cache(256)
 def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
     if dtype is dtypes.bool:
-        return tuple([bool(one) for one in range(low, high + 1)])
+        return tuple([bool(number) for number in range(low, high + 1)])
     if dtypes.is_float(dtype):
-        near = [one for value in constants for one in _float_neighbours(float(value), dtype)]
+        near = [number for value in constants for number in _float_neighbours(float(value), dtype)]
         return tuple({repr(odd_float): odd_float for odd_float in (*odd_floats(dtype), *near)}.values())
     near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
-    return tuple(dict.fromkeys((*odd_ints(low, high), *[one for one in near if low <= one <= high])))
+    return tuple(dict.fromkeys((*odd_ints(low, high), *[number for number in near if low <= number <= high])))
 
 
 def _float_neighbours(value: float, dtype: DType) -> list[float]:
@@ -89,8 +89,8 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
         if type(constant) is not bool and math.isfinite(constant) and abs(constant) not in (0, 1)
     )
     few = list(islice(numbers, MOST_CONSTANTS))
-    between = [one + sign * other for one in few[:3] for other in few[:3] if one != other for sign in (1, -1)]
-    return tuple(dict.fromkeys((*few, *[-one for one in few], *between)))
+    between = [first + sign * other for first in few[:3] for other in few[:3] if first != other for sign in (1, -1)]
+    return tuple(dict.fromkeys((*few, *[-number for number in few], *between)))
 
 
 def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
@@ -128,15 +128,16 @@ def simpler_values(requirement: InputRequirement, value: Any) -> tuple[Any, ...]
         candidates = [0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 10.0]
         if math.isfinite(value):
             candidates += [
-                to_dtype_range(one, requirement.dtype) for one in (float(int(value)), round(value, 1), round(value, 3))
+                to_dtype_range(number, requirement.dtype)
+                for number in (float(int(value)), round(value, 1), round(value, 3))
             ]
     else:
         candidates = [0, 1, -1, 2, 3, 5, 7]
         candidates += [int(math.copysign(abs(value) % 10**digits, value)) for digits in (1, 2, 3, 5)]
         candidates = [
-            one
-            for one in (*candidates, requirement.low, requirement.high)
-            if requirement.low <= one <= requirement.high
+            number
+            for number in (*candidates, requirement.low, requirement.high)
+            if requirement.low <= number <= requirement.high
         ]
     texts = [repr(candidate) for candidate in candidates]
     return tuple(candidates[: texts.index(repr(value))] if repr(value) in texts else candidates)
@@ -196,8 +197,8 @@ def _signed(draw: Draw, sign: int) -> Draw:
 def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
     """The lanes of one node together."""
     groups: dict[Any, list[InputRequirement]] = {}
-    for one in inputs:
-        groups.setdefault((one.node, one.place), []).append(one)
+    for requirement in inputs:
+        groups.setdefault((requirement.node, requirement.place), []).append(requirement)
     return list(groups.values())
 
 

@@ -168,7 +168,7 @@ def try_kernel(
 ) -> PipelineTrial:
     """The captured kernel through `passes`. is_asked: the firings that are recorded."""
     lowered = lowered_by(bench, number, passes)
-    firings = tuple([checks.row(number, one) for one in lowered.fired if is_asked(one)][:MOST_FIRINGS])
+    firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_asked(firing)][:MOST_FIRINGS])
     if lowered.program is None:
         return PipelineTrial(number, None, firings, lowered.error)
     if lowered.program == lowered_by(bench, number, PASSES).program:
@@ -209,8 +209,8 @@ def first_line(error: Exception) -> str:
 
 def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
     """The result of `change` ("without widen", or the name of a rule), in one line."""
-    firings = [one for outcome in outcomes for one in outcome.firings]
-    wrong = [one for one in firings if one.verdict == "differs"]
+    firings = [firing for outcome in outcomes for firing in outcome.firings]
+    wrong = [firing for firing in firings if firing.verdict == "differs"]
     unchecked = [firing for firing in firings if firing.verdict == "not checked"]
     changed = [outcome.variant for outcome in outcomes if outcome.variant is not None]
     failures = _failures(outcomes)
@@ -225,7 +225,7 @@ def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
     if unchecked:
         parts.append(f"{len(unchecked)} not checked")
     parts.append(f"{len(changed)} of {count_text(kernels, 'kernel')} changed")
-    parts += [f"kernel {one.kernel}: {one.note}" for one in changed if one.note]
+    parts += [f"kernel {outcome.kernel}: {outcome.note}" for outcome in changed if outcome.note]
     return "; ".join([*parts, *failures])
 
 

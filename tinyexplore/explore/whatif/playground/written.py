@@ -98,7 +98,7 @@ def written(name: str) -> Written:
 
 def written_rules() -> tuple[Rule, ...]:
     """The rules that were written here, in their order."""
-    return tuple(one.rule for one in _written.values())
+    return tuple(written.rule for written in _written.values())
 
 
 def tolerance_of_rule(rule: Rule) -> float | None:
