@@ -237,6 +237,18 @@ def test_a_fusion_of_xla_has_the_operations_of_its_computation_as_sources() -> N
     assert {region.name for region in trace.regions} >= {"fused_computation", "main.3"}
 
 
+@pytest.mark.parametrize("name", named("jax"))
+def test_each_kernel_of_xla_has_the_graph_of_its_computation(name: str) -> None:
+    """Of the instructions that it fused, without those that compute its operands."""
+    trace = traced(name)
+    for kernel in trace.kernels:
+        stage = next(one for one in trace.stages if one.kernel == kernel.id)
+        region = next(one for one in trace.regions if set(stage.after) <= set(one.nodes))
+        assert stage.after and region.name != "main"
+        texts_of = [text for text in trace.stage_texts if trace.stages[text.stage].kernel == kernel.id]
+        assert texts_of and all(set(stage.after) <= set(line.nodes) for text in texts_of for line in text.lines)
+
+
 @pytest.mark.parametrize("name", named("numba"))
 def test_numba_goes_from_bytecode_through_llvms_passes_to_assembly(name: str) -> None:
     trace = traced(name)

@@ -16,9 +16,11 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Context, Device, Tensor
 from tinyexplore.explore import Explorer, explore
+from tinyexplore.explore import open as open_trace
 from tinyexplore.explore.notebook.requests import Answers
 
 pytestmark = pytest.mark.browser
+RECORDED = Path(__file__).resolve().parents[2] / "notebooks" / "recorded"
 needs_llvm = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs llvmlite")
 
 
@@ -57,6 +59,28 @@ def test_a_foreign_trace_is_stepped_by_its_texts(browser: Any, tmp_path: Path, s
     tab.wait_for_selector(".textdiff[data-language=tasm]")
     assert tab.evaluate("tinyexplore.handle.state.cursor.stage") == 3
     assert texts(tab, ".textdiff .sel code") == ["  sll r1, 1"]
+    tab.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["jax_softmax_of_product", "numba_sum_of_squares", "triton_add", "inductor_training_step"]
+)
+def test_the_graphs_pane_is_absent_or_has_a_graph(browser: Any, tmp_path: Path, name: str) -> None:
+    """At every text of another compiler: a kernel's text has its kernel's graph, and a text before all graphs none."""
+    view = open_trace(RECORDED / f"{name}.json.gz")
+    trace = view.trace
+    tab = opened(browser, view.to_html(), tmp_path)
+    firsts = {text.language: text.stage for text in reversed(trace.stage_texts)}
+    absent = []
+    for language, stage in firsts.items():
+        tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, place: 'passes', panel: 'rewrites'}})")
+        tab.wait_for_selector(".textdiff, .pair, .tree")
+        if tab.is_visible(".graph"):
+            assert tab.locator(".graph .boxes .box").count() > 0, language
+        else:
+            absent.append(language)
+            assert tab.locator(".codes").bounding_box()["width"] > 1200
+    assert absent == (["bytecode"] if name.startswith("numba") else [])
     tab.close()
 
 

@@ -37,11 +37,6 @@ export function counted(number: number, level: Level | undefined): string {
   return count(number, level?.name ?? "node", level?.plural ?? "nodes");
 }
 
-/** Whether there is a graph to draw: nodes that are not only there to lead from lines to lines. */
-export function hasGraph(trace: Trace): boolean {
-  return trace.dialect === null || trace.nodes.some((node) => levelOf(trace, node).role !== "lines");
-}
-
 /** Where a node stands: "block loop in function f"; "" in no region. */
 export function regionText({ regions }: Trace, id: number): string {
   const names: string[] = [];

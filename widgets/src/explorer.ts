@@ -1,6 +1,6 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
-import { hasGraph, isTensor } from "./dialect";
+import { isTensor } from "./dialect";
 import { type Ask, StoredResponses } from "./asking";
 import { applySizes, divider } from "./divider";
 import { append, button, h, s } from "./dom";
@@ -297,7 +297,24 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
   const panels = Object.fromEntries(made) as Record<Panel, View>;
   const tabs = new PanelTabs(store, root);
-  const views = [pipeline, graph, code, tabs, ...Object.values(panels)];
+  const main = h(
+    "div",
+    { class: "main" },
+    graph.element,
+    divider(root, () => "--split", "x"),
+    code.element,
+  );
+  const findGraph = (): void => {
+    main.classList.toggle("no-graph", graph.graphs.at(store.cursor).graph.nodes.size === 0);
+  };
+  const chooser: View = {
+    element: main,
+    update: ({ cursor }) => {
+      if (cursor) findGraph();
+    },
+  };
+  findGraph();
+  const views = [chooser, pipeline, graph, code, tabs, ...Object.values(panels)];
   for (const view of views) store.add(view);
 
   const showPanel = (): void => {
@@ -322,13 +339,6 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   store.add(turner);
   showPanel();
 
-  const main = h(
-    "div",
-    { class: hasGraph(store.index.trace) ? "main" : "main no-graph" },
-    graph.element,
-    divider(root, () => "--split", "x"),
-    code.element,
-  );
   const low = h("div", { class: "low" }, tabs.element, ...PANELS.map((key) => panels[key].element));
   const elements = [
     pipeline.element,

@@ -102,33 +102,41 @@ export class Graphs {
     return replay;
   }
 
-  /** The stage whose graph a stage shows: itself, or the last before it that has nodes (for render, compile, run). */
+  /** The stage whose graph a stage shows: itself, or the last before it that has nodes (for render, compile, run): one of
+   * its kernel, else one of the whole program. */
   stageWithGraph(id: number | null): Stage | null {
     const stages = this.index.trace.stages;
     const start = id === null ? undefined : stages[id];
+    let ofProgram: Stage | null = null;
     for (let at = id ?? -1; at >= 0; at -= 1) {
       const stage = stages[at];
-      const sameKernel = start === undefined || start.kernel === null || stage.kernel === start.kernel;
-      if (sameKernel && (stage.before.length > 0 || stage.after.length > 0)) return stage;
+      if (stage.before.length === 0 && stage.after.length === 0) continue;
+      if (start === undefined || start.kernel === null || stage.kernel === start.kernel) return stage;
+      if (stage.kernel === null) ofProgram ??= stage;
     }
-    return null;
+    return ofProgram;
   }
 
+  /** Without nodes where the stage is only a text, and no stage before it has a graph. */
   at(cursor: Cursor): { graph: ShownGraph; family: string; stage: Stage | null } {
+    const { trace } = this.index;
     const stage = this.stageWithGraph(cursor.stage);
+    const hasTensors = trace.nodes.some((node) => isTensor(trace, node));
     const isLazy = (roots: readonly number[]): boolean =>
-      roots.length > 0 && isTensor(this.index.trace, this.index.node(roots[0]));
-    if (cursor.graph === "lazy" || stage === null || isLazy(stage.before.length > 0 ? stage.before : stage.after)) {
+      roots.length > 0 && isTensor(trace, this.index.node(roots[0]));
+    const roots = stage === null || stage.before.length > 0 ? (stage?.before ?? []) : stage.after;
+    if (hasTensors && (cursor.graph === "lazy" || stage === null || isLazy(roots))) {
       return { graph: this.lazyBuffers(), family: "lazy", stage: null };
     }
+    if (stage === null) return { graph: this.plain([], []), family: "none", stage };
     const family = `kernel ${stage.kernel}`;
     if (stage.steps.length > 0) {
       const replay = this.replay(stage);
       const step = stage.id === cursor.stage ? Math.min(cursor.step, replay.count) : replay.count;
       return { graph: replay.graphAt(step), family, stage };
     }
-    const roots = stage.after.length > 0 ? stage.after : stage.before;
-    return { graph: this.plain(this.index.reachable(roots), [...roots]), family, stage };
+    const shown = stage.after.length > 0 ? stage.after : stage.before;
+    return { graph: this.plain(this.index.reachable(shown), [...shown]), family, stage };
   }
 
   lazyBuffers(): ShownGraph {

@@ -1,8 +1,9 @@
 // The verdicts on the kernels of a trace: requested once, when a view first shows them; a page stores them.
 
+import { canShow } from "./available";
 import { h } from "./dom";
 import type { VerdictList, VerdictRow } from "./requests";
-import type { Store } from "./store";
+import { type Cursor, PANELS, type Panel, type Store } from "./store";
 
 export type { VerdictRow } from "./requests";
 
@@ -66,24 +67,19 @@ export function kindTag(verdict: VerdictRow): HTMLElement {
   return h("span", { class: `verdict-kind tone-${verdict.tone}`, title: verdict.text }, word);
 }
 
-/** The sentence, its numbers, each a button that leads to its evidence, and what to try. */
+/** The sentence, its numbers, each a button that leads to its evidence if the explorer can show it here, and what to try. */
 export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
   const end = verdict.text.indexOf(". ");
   const head = end < 0 ? verdict.text : verdict.text.slice(0, end + 1);
   const kernel = verdict.kernel ?? undefined;
-  const numbers = verdict.evidence.map(({ name, value, panel }) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "evidence",
-        title: `Show where this comes from: ${panel}`,
-        onclick: () => lead(store, { ...(kernel === undefined ? {} : { kernel }), ...placeOf(panel) }),
-      },
-      `${name} `,
-      h("b", {}, value),
-    ),
-  );
+  const numbers = verdict.evidence.map(({ name, value, panel }) => {
+    const place = evidencePlace(store, panel, kernel);
+    const words = [`${name} `, h("b", {}, value)];
+    if (place === null) return h("span", { class: "evidence" }, ...words);
+    const go = (): void => lead(store, { ...(kernel === undefined ? {} : { kernel }), ...place });
+    const title = `Show where this comes from: ${panel}`;
+    return h("button", { type: "button", class: "evidence", title, onclick: go }, ...words);
+  });
   const tries = verdict.suggestions.map(({ text, result }) =>
     h("p", { class: "try" }, h("b", {}, "Try "), text, result === "" ? null : h("b", { class: "gain" }, ` ${result}`)),
   );
@@ -101,7 +97,7 @@ export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
 }
 
 /** Goes to a place of the workbench, also from the story. */
-function lead(store: Store, place: Partial<Store["cursor"]>): void {
+function lead(store: Store, place: Partial<Cursor>): void {
   store.go(place);
   store.work?.();
 }
@@ -127,19 +123,14 @@ function decisionsLink(store: Store, kernel: number): HTMLElement | null {
   );
 }
 
-/** Where the explorer shows an evidence: a panel, or the listing of the assembly. */
-function placeOf(panel: string): Partial<Store["cursor"]> {
-  switch (panel) {
-    case "code":
-      return { place: "code" };
-    case "gpu":
-      return { panel: "warps" };
-    case "roofline":
-    case "caches":
-    case "throughput":
-    case "kernels":
-      return { panel };
-    default:
-      return { panel: "timing" };
+const PANEL_OF: Record<string, Panel> = { gpu: "warps", samples: "timing" }; // where the name is another
+
+/** Where the explorer shows an evidence: a panel, or the listing of the assembly; null where it has neither here. */
+export function evidencePlace(store: Store, evidence: string, kernel: number | undefined): Partial<Cursor> | null {
+  if (evidence === "code") {
+    const programs = kernel === undefined ? [] : store.index.programsOf(kernel);
+    return programs.length > 0 ? { place: "code" } : null;
   }
+  const panel = PANEL_OF[evidence] ?? PANELS.find((one) => one === evidence);
+  return panel !== undefined && canShow(store, panel) ? { panel } : null;
 }

@@ -261,7 +261,7 @@ class Building:
         law: str = "",
         elapsed_us: float = 0.0,
         firings: Sequence[tuple[int, Sequence[Operation]]] = (),
-        of: str = "",
+        of: tuple[int, ...] = (),
         follows: str = "",
     ) -> int | None:
         """A stage whose result is a text; None where the text is the one before it, and no stage is made.
@@ -270,7 +270,7 @@ class Building:
             kind: of the nodes that operations become; "" for none.
             subject: what the text is of; it is compared with the last text of that subject.
             law: what the pass does, as text.
-            of: a key of the operation that all lines were made for.
+            of: the nodes that all lines were made for.
             follows: the subject whose last text comes before the first text of this one.
             firings: rules that fired inside the pass, in order, each with the text after it.
         """
@@ -310,9 +310,9 @@ class Building:
         self._last[subject] = _Last(text.id, language, operations, found, root)
         return number
 
-    def _nodes_of_line(self, operation: Operation, node: int | None, of: str) -> tuple[int, ...]:
-        """The node of the operation, or of the operation that it was made for; else a node for its source position."""
-        if node is None and (nodes := self.nodes_of(operation.of or (of,))):
+    def _nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
+        """The node of the operation, or those that it was made for; else a node for its source position."""
+        if node is None and (nodes := self.nodes_of(operation.of) if operation.of else of):
             return nodes
         if node is None and operation.place is not None:
             node = self._lines.get(operation.place)

@@ -164,7 +164,9 @@ def _read_kernels(building: Building, module: str) -> None:
             kernels.setdefault(match[2], {})[match[3]] = files[name]
     for title, texts in kernels.items():
         kernel = building.kernel(title, "XLA CPU")
-        group = building.stage(title, kernel=kernel)
+        roots = _roots(building, title)
+        nodes = (*building.nodes_of((f"hlo:{title}",)), *roots)
+        group = building.stage(title, kernel=kernel, before=roots, after=roots)
         steps = (
             ("ir-no-opt.ll", "XLA's LLVM IR", "llvm", "XLA writes the kernel as LLVM IR"),
             ("ir-with-opt.ll", "LLVM's passes", "llvm", "LLVM optimizes the kernel"),
@@ -174,11 +176,18 @@ def _read_kernels(building: Building, module: str) -> None:
             if suffix in texts:
                 lines = (assembly if language == "asm" else llvm_ir)(texts[suffix])
                 if language == "asm":
-                    nodes = building.nodes_of((f"hlo:{title}",))
                     building.program(kernel, language, [(line.text, nodes) for line in lines])
-                building.text(
-                    label, language, lines, subject=title, parent=group, kernel=kernel, law=law, of=f"hlo:{title}"
-                )
+                building.text(label, language, lines, subject=title, parent=group, kernel=kernel, law=law, of=nodes)
+
+
+def _roots(building: Building, kernel: str) -> tuple[int, ...]:
+    """The results of the computation that a kernel's instruction calls; none where it calls none or is unknown."""
+    regions = [set(region.nodes) for region in building.regions]
+    roots: dict[int, None] = {}
+    for node in building.nodes_of((f"hlo:{kernel}",)):
+        around = set().union(*(nodes for nodes in regions if node in nodes))
+        roots.update(dict.fromkeys(source for source in building.nodes[node].src if source not in around))
+    return tuple(roots)
 
 
 def _buffer_line(line: str) -> Operation:

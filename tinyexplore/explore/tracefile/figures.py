@@ -178,6 +178,8 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
         return "Code", "not rendered"
     names = dict.fromkeys(_IN_TITLE.get(language, LANGUAGE_NAMES.get(language, language)) for language in listed)
     source = sum(lines_of[language] for language in listed if language != "asm")
+    if listed == ["asm"]:
+        return " · ".join(names), count_text(lines_of["asm"], "line")
     assembly = f" · {lines_of['asm']:,} assembly" if "asm" in lines_of else ""
     return " · ".join(names), count_text(source, "line") + assembly
 

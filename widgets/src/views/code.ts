@@ -107,7 +107,7 @@ export class CodeView implements View {
   private arrange(): void {
     const { a, b, c, bc, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
-    const isWide = width === 0 || (width >= WIDE && this.store.index.trace.kernels.length > 0);
+    const isWide = width === 0 || (width >= WIDE && this.hasMachineCode());
     const fitting = isWide ? [a, b, c] : width < NARROW ? [all] : [a, bc];
     const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
@@ -121,6 +121,12 @@ export class CodeView implements View {
 
   update(change: Change): void {
     for (const pane of this.shown) pane.update(change);
+  }
+
+  /** Whether the pane of machine code has something to show; this compiler's always says why it has not. */
+  private hasMachineCode(): boolean {
+    const { dialect, kernels, programs } = this.store.index.trace;
+    return dialect === null ? kernels.length > 0 : programs.some(({ language }) => paneOf(language) === "c");
   }
 
   private cycle(): void {
@@ -268,7 +274,8 @@ class CodePane {
   private emptyText(): string {
     const { index, cursor } = this.store;
     if (this.key === "a" || this.key === "all") return "This trace holds no source of yours.";
-    if (cursor.kernel === null) return "This trace has no kernel.";
+    const { kernels } = index.trace;
+    if (cursor.kernel === null) return kernels.length === 0 ? "This trace has no kernel." : "Choose a kernel.";
     const name = index.trace.kernels[cursor.kernel]?.name ?? `kernel ${cursor.kernel}`;
     return this.key === "c" ? `No machine code was listed for ${name}.` : `${name} was not rendered in this trace.`;
   }

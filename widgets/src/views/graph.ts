@@ -10,7 +10,7 @@ import { type Mark, fateBetween, fateText, markOf } from "../fusions";
 import type { Box, Edge as Line, Layout } from "../layout";
 import { Layouter } from "../layouter";
 import { arranged } from "../layouts";
-import type { Stage } from "../model";
+import type { Stage, Trace } from "../model";
 import { operandWords } from "../products";
 import { recall, record } from "../recalled";
 import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
@@ -230,7 +230,8 @@ export class GraphView implements View {
   private plan(): Plan {
     const { store } = this;
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
-    const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
+    const isOwn = stage !== null && stage.id === store.cursor.stage; // else that of an earlier stage, after all its steps
+    const steps = stage === null ? 0 : isOwn ? Math.min(store.cursor.step, stage.steps.length) : stage.steps.length;
     const { graph, members } = this.regions.contracted(whole, this.isLazy, this.isSamePass);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
@@ -301,7 +302,7 @@ export class GraphView implements View {
     this.element.dataset.flow = this.flow;
     const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
     const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
-    this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
+    this.writeTitle(stage, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
     this.writeStatus();
     this.writeTools();
     this.frames = frames;
@@ -454,13 +455,16 @@ export class GraphView implements View {
 
   // *** words around the drawing ***
 
-  private writeTitle(stage: string | null, step: number, steps: number, isBefore: boolean): void {
+  private writeTitle(stage: Stage | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
     const { trace } = this.store.index;
     const tensors = levelFor(trace, "tensors");
-    const shown = this.store.cursor.stage === null ? undefined : trace.stages[this.store.cursor.stage];
-    const root = isBefore ? shown?.before[0] : (shown?.after[0] ?? shown?.before[0]);
+    const root = isBefore ? stage?.before[0] : (stage?.after[0] ?? stage?.before[0]);
     const program = root === undefined ? levelFor(trace, "program") : levelOf(trace, trace.nodes[root]);
+    if (this.family === "none") {
+      replaceChildren(this.title, h("b", {}, "Graph"));
+      return;
+    }
     const what = lazy
       ? trace.dialect === null
         ? "Tensor graph"
@@ -469,8 +473,8 @@ export class GraphView implements View {
     const where = lazy
       ? counted(this.drawn.total, tensors)
       : step < steps
-        ? `in ${stage}, ${step} of ${steps}`
-        : `${isBefore ? "before" : "after"} ${stage}`;
+        ? `in ${stage.name}, ${step} of ${steps}`
+        : `${isBefore ? "before" : isGraphOf(trace, stage) ? "of" : "after"} ${stage.name}`;
     const swap = (): void =>
       this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
     const other = lazy
@@ -502,9 +506,10 @@ export class GraphView implements View {
       this.hops = hops;
       this.draw("fit");
     };
+    const isNone = this.drawn.total === 0 && this.cone === null;
     replaceChildren(
       this.status,
-      h("span", {}, countedText(this.drawn, this.cone !== null)),
+      h("span", {}, isNone ? "This stage has no graph." : countedText(this.drawn, this.cone !== null)),
       this.isLazy ? this.regions.earlierChoice(() => this.draw("open")) : null,
       this.regions.fittedWords === null
         ? null
@@ -750,6 +755,11 @@ export class GraphView implements View {
     if (event.shiftKey && members.length > 0) this.store.toggle(members);
     else this.store.select(members);
   }
+}
+
+/** Whether a stage of another compiler only has its graph: it is no pass that rewrote one. */
+function isGraphOf({ dialect }: Trace, { before, after, transform }: Stage): boolean {
+  return dialect !== null && transform === null && String(before) === String(after);
 }
 
 /** A direction that the browser remembers. */

@@ -211,6 +211,7 @@ export class StepperView implements View {
       replaceChildren(this.detail);
       return;
     }
+    this.element.classList.remove("is-text");
     this.drawScrub(stage);
     if (stage.steps.length > 0) this.drawFiring(stage);
     else if (this.store.index.textsOf(stage.id).length > 0) void this.drawText(stage);
@@ -369,6 +370,7 @@ export class StepperView implements View {
   private async drawText(stage: Stage): Promise<void> {
     const key = this.drawnStep;
     const took = stage.elapsed_us > 0 ? h("p", {}, duration(stage.elapsed_us)) : null; // other compilers report no times
+    this.element.classList.toggle("is-text", took === null);
     replaceChildren(this.detail, h("h5", {}, stage.name), took);
     const { makeTexts, css = "" } = await this.store.chunks.load("texts");
     if (key !== this.drawnStep) return;
