@@ -35,7 +35,7 @@ def test_no_module_but_those_of_whole_tensors_imports_tensor() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and node.module == "tinyexplore.tensor.tensor"
     }
-    assert importers == {"__init__", "function", "living"}
+    assert importers == {"__init__", "function", "live_tensors"}
 
 
 def test_a_result_is_a_tensor_also_of_a_class_below() -> None:

@@ -16,7 +16,7 @@ import pytest
 import tinyexplore
 from tinyexplore import Tensor, explore
 from tinyexplore.engine import step_by_step
-from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.explore.recording.event_order import ordered_events
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.trace import Compiled, Ran, Recorder, StageBegan, StageEnded, recording
@@ -76,7 +76,7 @@ def test_what_other_threads_compile_stands_with_its_kernel() -> None:
     times = [entry.time for entry in recorder.log]
     assert times == sorted(times)
     kernel, compiled = None, []
-    for event, _, _ in in_turn(recorder):
+    for event, _, _ in ordered_events(recorder):
         if isinstance(event, StageBegan) and event.stage == "kernel":
             kernel = event.kernel
         elif isinstance(event, StageEnded) and event.stage == "kernel":

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tinyexplore import Tensor, Trace, dtypes, explore
-from tinyexplore.explore.analysis.why.remade import Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.digests import content_digest
@@ -35,8 +35,8 @@ def test_the_digests_of_nodes() -> None:
 def test_different_nodes_have_different_digests_and_live_nodes_have_those_of_the_trace(trace: Trace) -> None:
     uops = [node for node in trace.nodes if node.kind == "uop"]
     assert len({node.digest for node in trace.nodes}) == len(trace.nodes)
-    remade, digests = Remade(trace), UopDigests()
-    assert [digests.of(remade.uop(node.id)) for node in uops] == [node.digest for node in uops]
+    rebuilt, digests = RebuiltUOps(trace), UopDigests()
+    assert [digests.of(rebuilt.uop(node.id)) for node in uops] == [node.digest for node in uops]
 
 
 def test_a_packed_trace_has_no_digest_that_follows_from_the_node(trace: Trace) -> None:
@@ -48,11 +48,11 @@ def test_a_packed_trace_has_no_digest_that_follows_from_the_node(trace: Trace) -
 
 def test_digests_of_an_older_release_stay(trace: Trace) -> None:
     """They were the beginning of `UOp.digest`. Nodes are made anew from such a trace as well."""
-    remade = Remade(trace)
+    rebuilt = RebuiltUOps(trace)
     nodes = tuple(
-        replace(node, digest=remade.uop(node.id).digest[:12]) if node.kind == "uop" else node for node in trace.nodes
+        replace(node, digest=rebuilt.uop(node.id).digest[:12]) if node.kind == "uop" else node for node in trace.nodes
     )
     older = trace_from_bytes(trace_to_bytes(replace(trace, nodes=nodes)))
     assert older.nodes == nodes
-    again = Remade(older)
-    assert all(again.uop(node.id) is remade.uop(node.id) for node in nodes if node.kind == "uop")
+    again = RebuiltUOps(older)
+    assert all(again.uop(node.id) is rebuilt.uop(node.id) for node in nodes if node.kind == "uop")

@@ -15,7 +15,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch, Diagnostic
 from tinyexplore.explore.whatif.commands import Edit, from_json, to_json
-from tinyexplore.explore.whatif.editing import faults, fences
+from tinyexplore.explore.whatif.editing import faults, guard_pages
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.editing.faults import how_it_ended
 
@@ -214,7 +214,7 @@ def test_a_crash_costs_its_own_process_alone_and_is_told(view, what):
 
 
 def test_an_endless_loop_is_stopped(view, monkeypatch):
-    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 0.5)
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.client.LIMIT_S", 0.5)
     for code in ("for (volatile int i = 0; ; i++);", "extern unsigned sleep(unsigned); for (;;) sleep(100);"):
         began = time.monotonic()
         branch = after_edit(view, code)
@@ -223,7 +223,7 @@ def test_an_endless_loop_is_stopped(view, monkeypatch):
 
 
 def test_code_that_forks_or_ignores_signals_leaves_nothing_behind(view, monkeypatch):
-    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 0.5)
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.client.LIMIT_S", 0.5)
     code = "extern int fork(void); extern unsigned sleep(unsigned); if (fork() == 0) for (;;) sleep(7777); for (;;);"
     assert "longer than 0.5 s" in after_edit(view, code).reason
 
@@ -277,13 +277,13 @@ def test_what_a_system_cannot_guard_is_said(monkeypatch):
 def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(monkeypatch):
     from tinyexplore.dtype import dtypes
 
-    monkeypatch.setattr(fences, "protect", lambda: None)
+    monkeypatch.setattr(guard_pages, "protect", lambda: None)
     names, contents = [("data0", dtypes.float32)], [bytes(400)]
     for at_start in (False, True):
-        with fences.fenced(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
+        with guard_pages.fenced(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
             assert one.overrun() == "" and one.content() == bytes(400)
             place = one.start + 400 if at_start else one.start - 8
-            (fences.ctypes.c_uint32 * 1).from_address(place)[0] = 7
+            (guard_pages.ctypes.c_uint32 * 1).from_address(place)[0] = 7
             expected = "wrote 4 bytes behind the end of data0: element 100 of 100"
             if not at_start:
                 expected = "wrote 4 bytes before the start of data0: 8 bytes before it (element -2)"

@@ -136,7 +136,7 @@ def test_a_wrong_program_is_refused_at_its_line_and_a_wrong_index_is_caught(view
 
 
 def test_on_the_python_device_an_endless_program_is_stopped_as_well(monkeypatch):
-    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 1.5)
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.client.LIMIT_S", 1.5)
     x = Tensor.rand(8, device="PYTHON").realize()
     view = explore(lambda: x + 1, repeat=1)
     text = view.kernels[0].edit_text("uops")

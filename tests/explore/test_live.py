@@ -21,7 +21,7 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.analysis.models.asked import Stored
+from tinyexplore.explore.analysis.models.kernel_analyses import Stored
 from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
 from tinyexplore.explore.exports.live_pages import pyodide
 from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode

@@ -570,7 +570,7 @@ assert view.trace.kernels and view.kernels[0].branch.status == "done"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("tinyexplore.explore.") for name in ran.stdout.split()}
-    assert {"notebook.session", "recording.listen"} <= loaded
+    assert {"notebook.session", "recording.capture_recorder"} <= loaded
     answering = {f"tracefile.{name}" for name in ("model", "codec", "query")}
     answering |= {f"recording.{name}" for name in ("kept", "build", "rows")}
     packages = ("tracefile.pictures.", "exports.", "whatif.commands")

@@ -7,7 +7,7 @@ import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.explore.analysis.models.asked import NotKeptError
+from tinyexplore.explore.analysis.models.kernel_analyses import NotKeptError
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import KernelInfo
 from tinyexplore.explore.tracefile.pictures.sheets import timing_svg

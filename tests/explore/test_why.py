@@ -13,7 +13,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
 from tinyexplore.explore.analysis.why.matching import matched
-from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import Explainer, context_of, explainer, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
@@ -168,10 +168,10 @@ def test_rules_by_name_and_what_could_fire():
 # *** the compiled matcher, on everything recorded ***
 
 
-def nodes_of_stage(trace: Trace, stage, remade: Remade) -> set[UOp]:
-    found = {remade.uop(node) for step in stage.steps for node in (step.before, step.after)}
+def nodes_of_stage(trace: Trace, stage, rebuilt: RebuiltUOps) -> set[UOp]:
+    found = {rebuilt.uop(node) for step in stage.steps for node in (step.before, step.after)}
     for root in (*stage.before, *stage.after):
-        found.update(remade.uop(root).toposort())
+        found.update(rebuilt.uop(root).toposort())
     return found
 
 
@@ -181,16 +181,18 @@ def test_explained_as_firing_is_firing_on_every_node_of_the_golden_traces(name: 
         with capture(title=name) as session:
             PROGRAMS[name]()
         trace = session.trace
-        remade = Remade(trace)
-        known = {node.id: remade.uop(node.id) for node in trace.nodes if node.kind == "uop"}
+        rebuilt = RebuiltUOps(trace)
+        known = {node.id: rebuilt.uop(node.id) for node in trace.nodes if node.kind == "uop"}
         digests = UopDigests()
         assert all(digests.of(uop) == trace.nodes[node].digest for node, uop in known.items())
         asked: set[tuple[str, UOp]] = set()
         fired = 0
         for stage in trace.stages:
             table = tables().get(stage.name, PatternMatcher(()))
-            fresh = {(stage.name, node) for node in nodes_of_stage(trace, stage, remade)} - asked if table.rules else ()
-            ctx = context_of(trace, stage, remade)
+            fresh = (
+                {(stage.name, node) for node in nodes_of_stage(trace, stage, rebuilt)} - asked if table.rules else ()
+            )
+            ctx = context_of(trace, stage, rebuilt)
             for _, node in fresh:
                 for one in table.rules:
                     if one.pattern.ops is None or node.op in one.pattern.ops:
@@ -279,7 +281,7 @@ def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
 def test_what_cannot_be_asked(view: Explorer):
     stage = next(one for one in view.trace.stages if one.name == "simplify")
     lazy = view.trace.where(kind="lazybuffer")[0]
-    with pytest.raises(CannotRemake, match="is a LazyBuffer: rules are about UOps"):
+    with pytest.raises(CannotRebuild, match="is a LazyBuffer: rules are about UOps"):
         view.why_not(lazy, stage=stage.id)
     with pytest.raises(ValueError, match="this trace has nodes 0 … "):
         view.why_not(10**6, stage=stage.id)
@@ -293,7 +295,7 @@ def test_settings_and_the_target_are_those_of_the_capture():
     assert settings_of(trace)["TRANSCENDENTAL"] == 2
     stage = next(one for one in trace.stages if one.name == "transcendental functions")
     with Context(**settings_of(trace)):
-        target = context_of(trace, stage, Remade(trace))
+        target = context_of(trace, stage, RebuiltUOps(trace))
     assert dtypes.float32 not in target.native_dtypes
     assert target.name == Device[Device.DEFAULT].target.name
 

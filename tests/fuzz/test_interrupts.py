@@ -16,8 +16,8 @@ from tests.support.interrupts import Interrupted, Interrupter
 from tinyexplore import Tensor
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore import Explorer, capture, explore
-from tinyexplore.explore.recording.listen import CaptureRecorder
-from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.explore.recording.capture_recorder import CaptureRecorder
+from tinyexplore.explore.recording.event_order import ordered_events
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.trace import StageEnded
@@ -130,7 +130,7 @@ def test_a_recorder_loses_an_event_whole_or_not_at_all() -> None:
         recorder = CaptureRecorder()
         assert interrupter.run(partial(recorder.record, event), place)
         recorder.record(event)
-        assert [entry[0] for entry in in_turn(recorder)] in ([event], [event, event])
+        assert [entry[0] for entry in ordered_events(recorder)] in ([event], [event, event])
 
 
 def test_a_capture_goes_on_after_an_interrupt_that_the_user_catches() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import z3
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import OpGroups, Ops, Rule, UPat, algebra, divmod, known
+from tinyexplore.uop import OpGroups, Ops, Rule, UPat, algebra, divmod, folding
 from tinyexplore.uop import bounds as bounds_module
 from tinyexplore.uop.pattern import _ANY_ARG
 
@@ -280,12 +280,12 @@ class World:
         class Nodes:
             const = staticmethod(lambda dtype, value: world.constant(value, dtype))
 
-        for module in (divmod, algebra, known):
+        for module in (divmod, algebra, folding):
             for name, value in vars(module).items():
                 if isinstance(value, FunctionType) and value.__module__ in (
                     divmod.__name__,
                     algebra.__name__,
-                    known.__name__,
+                    folding.__name__,
                 ):
                     space[name] = FunctionType(value.__code__, space, name, value.__defaults__)
         space.update(

@@ -14,7 +14,7 @@ from tests.laws import test_laws as arithmetic_rules
 from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.uop import Rule
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.known import KNOWN
+from tinyexplore.uop.folding import FOLDING
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Row:
 def rows() -> list[Row]:
     """All rules of all tables."""
     tables = {step.name: step.table for step in PASSES if isinstance(step, Rewrite)}
-    tables |= {"simplify": SIMPLIFY, **tables, "known results": KNOWN}
+    tables |= {"simplify": SIMPLIFY, **tables, "known results": FOLDING}
     named: dict[Rule, list[str]] = {}
     for name, matcher in tables.items():
         for rule in matcher.rules:

@@ -9,7 +9,7 @@ from tests.laws.meaning import value_of, written
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Ops, PatternMatcher, Rule, UOp, UPat, cvar, index_const, law, rule, var
 from tinyexplore.uop import algebra as a
-from tinyexplore.uop import known as k
+from tinyexplore.uop import folding as k
 
 # products of two symbolic numbers, and paths that many comparisons make, take z3 too long at 64 bits
 FEWER_BITS = {

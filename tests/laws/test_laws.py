@@ -18,7 +18,7 @@ from tinyexplore.codegen.rewrites.small_floats import SMALL_FLOATS, WIDEN_SMALL_
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import OpGroups, PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.known import TENSOR_LAWS
+from tinyexplore.uop.folding import TENSOR_LAWS
 from tinyexplore.uop.semantics import cast, evaluate
 
 MOST_TRIES = 20_000

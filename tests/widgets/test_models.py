@@ -18,7 +18,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Context, Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.models.answers import debugger_data, row_widths
+from tinyexplore.explore.analysis.models.panel_data import debugger_data, row_widths
 from tinyexplore.explore.exports.export import chunk_scripts
 from tinyexplore.explore.notebook.requests import Answers
 

@@ -1,6 +1,5 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
-from tinyexplore.autograd.again import FoundStep, GradientWalk
 from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
 from tinyexplore.autograd.places import picked_gradient, taken_gradient
 from tinyexplore.autograd.rules import (
@@ -13,6 +12,7 @@ from tinyexplore.autograd.rules import (
     stationary_gradient,
 )
 from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
+from tinyexplore.autograd.second_order import FoundStep, GradientWalk
 from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 

@@ -12,7 +12,7 @@ from tinyexplore.device.registry import (
     Storage,
     UnknownDevice,
 )
-from tinyexplore.util.later import imported
+from tinyexplore.util.on_import import imported
 
 __all__ = [
     "Allocator",

@@ -26,7 +26,7 @@ from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, undone_on_error
-from tinyexplore.tensor.living import live_tensors
+from tinyexplore.tensor.live_tensors import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import guarded, is_symbolic, variables

@@ -23,9 +23,9 @@ from tinyexplore.tensor.random import generator
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import SymbolicError, is_symbolic, rebound, simplified, value_of
 from tinyexplore.util import GlobalCounters
-from tinyexplore.util.at_once import at_once
+from tinyexplore.util.uninterrupted import run_uninterrupted
 
-Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # as `at_once` takes it
+Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # as `run_uninterrupted` takes it
 
 
 class State:
@@ -348,7 +348,7 @@ class CallReplay:
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
         tensors, values = [state.tensor for state, _ in moved], [state.values[self.turn] for state, _ in moved]
         values_alive = [tensor.lazydata for tensor in tensors]
-        at_once(copies, tensors, "lazydata", values)
+        run_uninterrupted(copies, tensors, "lazydata", values)
         del values_alive
         self.epoch = now
         return True
@@ -432,13 +432,13 @@ class CallReplay:
                 for item in self.items:
                     item.run()
             if exchange is not None:
-                at_once(*exchange)
+                run_uninterrupted(*exchange)
             return
         began = perf_counter()
         for step in steps:
             step()
         if exchange is not None:
-            at_once(*exchange)
+            run_uninterrupted(*exchange)
         kernels, flops, moved = self.costs
         if self.values:
             flops, moved = value_of(flops, self.values), value_of(moved, self.values)
@@ -454,7 +454,7 @@ class CallReplay:
             if not done:
                 for buffer in overwritten:  # launched kernels still write there
                     buffer.memory.settle()
-                at_once(undo)
+                run_uninterrupted(undo)
             raise
 
     def _run_changing(self, arguments: list[Tensor]) -> None:

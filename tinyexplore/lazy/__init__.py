@@ -1,7 +1,7 @@
 """LazyBuffer: the immutable tensor-level node, which describes the value of a Tensor before it is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.known import Simplified, sources_of, written_from
+from tinyexplore.lazy.folding import Simplified, sources_of, written_from
 from tinyexplore.lazy.lazybuffer import (
     Copied,
     Gathered,

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.lazy.known import OF_ITSELF, Simplified, known_reduction, known_result
+from tinyexplore.lazy.folding import OF_ITSELF, Simplified, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import OpGroups, Ops

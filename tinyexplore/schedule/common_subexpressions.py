@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.lazy.known import constant_in
+from tinyexplore.lazy.folding import constant_in
 from tinyexplore.lazy.lazybuffer import moved_like
 from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order, is_leaf

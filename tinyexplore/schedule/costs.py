@@ -50,11 +50,11 @@ class Costs:
                 below *= node.src[0].size / node.size
             self.operations[node] = min(own + below, 1 << 20)
             count = readers.get(node, 0)
-            if own and count > 1 and node.size and not self.is_rather_repeated(node, count):
+            if own and count > 1 and node.size and not self.recomputing_is_cheaper(node, count):
                 self.counted_from.add(node)
         self.is_complete = True
 
-    def is_rather_repeated(
+    def recomputing_is_cheaper(
         self, node: LazyBuffer, kernels: int, exceeds: Callable[[str, float, float], bool] = is_over
     ) -> bool:
         """Whether it is cheaper that each of that many kernels recomputes `node` than that one kernel stores it."""

@@ -284,7 +284,7 @@ class Fusion:
         if legality_error := against_fusing(node):
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
-        if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
+        if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
             "steps that would run one by one", work, ONE_BY_ONE
         ):
             return "the loop that reads it runs element by element, in order; in a kernel of its own it is vectorized"
@@ -293,7 +293,7 @@ class Fusion:
         if len(plans) > 1:
             if is_reduce:
                 return f"a reduction that {len(plans)} kernels read"
-            if not self.costs.is_rather_repeated(node, len(plans), self.exceeds):
+            if not self.costs.recomputing_is_cheaper(node, len(plans), self.exceeds):
                 operations = self.costs.operations[node]
                 return f"{len(plans)} kernels read it, and it takes {operations:.0f} operations to compute"
         executions = sum(visit.executions for visit in visits)
@@ -522,7 +522,7 @@ class Fusion:
         if source is node or is_leaf(source) or source.op not in OpGroups.ALU or source in self.forced:
             return False
         kernels = len({visit.plan for visit in visits})
-        return kernels > 1 and not self.costs.is_rather_repeated(source, kernels)
+        return kernels > 1 and not self.costs.recomputing_is_cheaper(source, kernels)
 
     def visit_sources(self, node: LazyBuffer, visit: Visit) -> None:
         """Visits the sources of `node`, which is computed for `visit`."""
@@ -679,7 +679,7 @@ def is_same_place(node: LazyBuffer, visit: Visit) -> bool:
     return visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
 
 
-def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:
+def runs_sequentially(plan: KernelPlan, *, sums_up: bool) -> bool:
     """Whether the kernel is a scan or a scatter along the innermost axis, in order: what is fused into it has no lanes.
 
     Running sums and extremes have lanes along that axis. They count only if `sums_up`.

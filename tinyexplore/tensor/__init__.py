@@ -7,7 +7,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.roots import add_roots
 from tinyexplore.tensor.data import numpy_type as _to_np_dtype
 from tinyexplore.tensor.function import Function
-from tinyexplore.tensor.living import live_values
+from tinyexplore.tensor.live_tensors import live_values
 from tinyexplore.tensor.tensor import Tensor
 
 add_roots(live_values)

@@ -12,10 +12,10 @@ from tinyexplore.tensor.arithmetic import Arithmetic, broadcast_shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.errors import OperandError
-from tinyexplore.tensor.kept import KeptViews
+from tinyexplore.tensor.stale_views import StaleViews
 from tinyexplore.tensor.values import Values
 from tinyexplore.uop import Ops
-from tinyexplore.util.at_once import at_once
+from tinyexplore.util.uninterrupted import run_uninterrupted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,11 +54,11 @@ class Assignment(Arithmetic, Values):
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
             refuse_gradient_of_part(root, x)
-            KeptViews.warn_of(root, self.lazydata, self, x)
+            StaleViews.warn_of(root, self.lazydata, self, x)
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             note_change(self)
-            at_once((), (root, self), "lazydata", (whole, value))
+            run_uninterrupted((), (root, self), "lazydata", (whole, value))
             if root._ctx is not None:
                 root._ctx = TapeEntry(assigned_gradient, (), (), whole)
         else:

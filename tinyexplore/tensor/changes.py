@@ -19,7 +19,7 @@ from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.lazy.lazybuffer import moved_like
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import product
-from tinyexplore.util.at_once import at_once
+from tinyexplore.util.uninterrupted import run_uninterrupted
 
 if TYPE_CHECKING:
     from tinyexplore.device import Buffer
@@ -63,7 +63,7 @@ class Notes:
         """Restores the earlier values of all changed tensors."""
         tensors = [tensor for tensor, _ in self.changed.values()]
         values = [self.kept.get(key, old) for key, (_, old) in self.changed.items()]
-        at_once([Epoch.advance], tensors, "lazydata", values)
+        run_uninterrupted([Epoch.advance], tensors, "lazydata", values)
 
 
 class Epoch:

@@ -24,8 +24,8 @@ from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, wit
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
-from tinyexplore.tensor.kept import KeptViews
 from tinyexplore.tensor.reduction import Reduction, index_dtype, sum_dtype
+from tinyexplore.tensor.stale_views import StaleViews
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified, value_of
 
@@ -269,19 +269,19 @@ class Indexing(Reduction):
             else type(self)(v, device=self.device, dtype=self.dtype)
         )
         if _is_whole_mask(indices, self.shape) and value.numel() == 1:
-            KeptViews.warn_of(self, self.lazydata, v)
+            StaleViews.warn_of(self, self.lazydata, v)
             note_change(self)
             self.lazydata = laid_out_as(indices.to(self.device).where(value.reshape(()), self).lazydata, self.lazydata)
             return
         if _is_whole_mask(indices, ()):
             indices, value = indices.to(self.device)._broadcast_to(self.shape), _fitted(value, self.shape)
-            KeptViews.warn_of(self, self.lazydata, v)
+            StaleViews.warn_of(self, self.lazydata, v)
             note_change(self)
             self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
             return
         items = self._index_items(indices)
         plain = [slice(None) if _is_advanced(item) else item for item in items]
-        KeptViews.warn_of(self, self._basic_view(plain).lazydata, v, value)
+        StaleViews.warn_of(self, self._basic_view(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
             self._write_places(items, value)
         else:

@@ -22,8 +22,8 @@ from sys import getrefcount
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from tinyexplore.util.at_once import at_once
 from tinyexplore.util.config import check_further, process_config
+from tinyexplore.util.uninterrupted import run_uninterrupted
 
 try:
     from _ctypes import dlclose
@@ -304,7 +304,7 @@ def _collect_again(was_on: bool) -> None:
             _unsearched[0] = 0
             gc.collect()
         # what there is counts as old: the next search for garbage does not go through it
-        at_once([partial(gc.freeze), partial(gc.unfreeze)])
+        run_uninterrupted([partial(gc.freeze), partial(gc.unfreeze)])
     gc.enable()
 
 

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
-from tinyexplore.util.at_once import at_once
+from tinyexplore.util.uninterrupted import run_uninterrupted
 
 R = TypeVar("R")
 
@@ -81,15 +81,17 @@ class ThreadWorkers:
             lives = Lock()
             lives.acquire()
             try:
-                at_once([partial(start_new_thread, _work, (self._jobs, lives)), partial(self._threads.append, lives)])
+                run_uninterrupted(
+                    [partial(start_new_thread, _work, (self._jobs, lives)), partial(self._threads.append, lives)]
+                )
             except RuntimeError:  # there are no threads, or no more of them
                 break
         if not self._threads:
             for job in jobs:
                 job.do()
-            at_once([*then])
+            run_uninterrupted([*then])
             return
-        at_once([*[partial(self._jobs.put, job) for job in jobs], *then])
+        run_uninterrupted([*[partial(self._jobs.put, job) for job in jobs], *then])
 
     def do(self, jobs: Sequence[Job[Any]], own: Callable[[], object]) -> None:
         """Has `jobs` done, and does `own()` meanwhile. Returns when all have ended, also when it is interrupted; what

@@ -12,7 +12,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.timing import times_in_turns
 from tinyexplore.explore.tracefile.model import Edited
 from tinyexplore.explore.tracefile.texts import ratio_text
-from tinyexplore.explore.whatif.editing.asking import verdict_words
+from tinyexplore.explore.whatif.editing.client import verdict_words
 from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
 from tinyexplore.explore.whatif.measure import Measurement
 

@@ -12,7 +12,7 @@ import pytest
 from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
-from tinyexplore.tensor.living import live_tensors
+from tinyexplore.tensor.live_tensors import live_tensors
 from tinyexplore.trace import Ran, Recorder, recording
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor
-from tinyexplore.tensor.kept import KeptViews
+from tinyexplore.tensor.stale_views import StaleViews
 
 
 @pytest.fixture(autouse=True)
 def nothing_said_yet() -> Iterator[None]:
-    before, KeptViews.searches = KeptViews.searches, 100
+    before, StaleViews.searches = StaleViews.searches, 100
     yield
-    KeptViews.searches = before
+    StaleViews.searches = before
 
 
 def told(program: Callable[[Tensor], Any]) -> list[warnings.WarningMessage]:
@@ -82,8 +82,8 @@ def test_nothing_is_said_where_no_view_that_somebody_keeps_shows_what_is_written
 
 def test_steps_that_write_in_a_loop_are_not_searched() -> None:
     x = Tensor(np.zeros((4, 3), np.float32)).realize()
-    before = KeptViews.searches
+    before = StaleViews.searches
     for row in range(4):
         x[row] = x[row] * 2 + row
-    assert KeptViews.searches == before
+    assert StaleViews.searches == before
     assert x.tolist() == [[row] * 3 for row in range(4)]

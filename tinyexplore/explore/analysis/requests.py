@@ -20,9 +20,9 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
     from tinyexplore.explore.analysis.models.caches import CachesData
     from tinyexplore.explore.analysis.models.debugger import Debugger
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.tracefile.trace import Trace
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
@@ -165,8 +165,8 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
 
 def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """The response for a page: after alone where the kernel takes too long to model before."""
-    from tinyexplore.explore.analysis.models.answers import caches_data
     from tinyexplore.explore.analysis.models.caches import TooLong
+    from tinyexplore.explore.analysis.models.panel_data import caches_data
 
     try:
         return caches_data(analyses, request.kernel, request.before, request.after)
@@ -253,7 +253,7 @@ class Shape(Request):
 # *** requests that need kernels which can run again ***
 
 
-@request("debug", "tinyexplore.explore.analysis.models.answers:DebuggerState")
+@request("debug", "tinyexplore.explore.analysis.models.panel_data:DebuggerState")
 @dataclass(frozen=True)
 class Debug(Request):
     """Steps the debugger of a kernel, and returns its state.
@@ -277,7 +277,7 @@ class Debug(Request):
     lane: int | None = None
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.models.answers import debugger_data, row_widths
+        from tinyexplore.explore.analysis.models.panel_data import debugger_data, row_widths
 
         if self.do == "run to" and self.line is None:
             raise RequestError('debug: "run to" needs a line')
@@ -343,7 +343,7 @@ class Caches(Request):
     after: tuple[str, ...] | None = None
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.models.answers import caches_data
+        from tinyexplore.explore.analysis.models.panel_data import caches_data
 
         explorer = source.kernels()
         if self not in source.compared:

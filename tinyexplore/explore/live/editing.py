@@ -13,10 +13,17 @@ from tinyexplore.explore.live.interpreted import INTERPRETER
 from tinyexplore.explore.live.timing import MOST_WORK, times_in_turns
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
-from tinyexplore.explore.whatif.editing.asking import EditResult, Text
-from tinyexplore.explore.whatif.editing.subject import EditSubject, Told, plain_buffers, rendered, run_once, subject_of
+from tinyexplore.explore.whatif.editing.client import EditResult, Text
+from tinyexplore.explore.whatif.editing.subject import (
+    EditSubject,
+    SubjectDescription,
+    plain_buffers,
+    rendered,
+    run_once,
+    subject_of,
+)
 from tinyexplore.explore.whatif.editing.verdict import compared
-from tinyexplore.explore.whatif.outcome import Refused
+from tinyexplore.explore.whatif.outcome import CommandRejected
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine
@@ -27,20 +34,20 @@ NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
     """A linear program interpreted, compared, and timed beside the one before where the interpreter is its device.
-    Refused where nothing can be tried here."""
+    CommandRejected where nothing can be tried here."""
     if text.stage != "uops":
-        raise Refused(
+        raise CommandRejected(
             f"a page has no compiler for {NAMES[text.stage]}, and a browser does not run machine code: a notebook does "
             "both. Here opts and the linear program (UOps) can be edited"
         )
     if (work := max(executed(text.uops, lanes=True), executed(text.base, lanes=True))) > MOST_WORK:
-        raise Refused(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
+        raise CommandRejected(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
     contents = None if captured is None else captured.contents
     values = (
         captured.values if captured is not None and contents is not None else tuple(node.arg[2] for node in variables)
     )
-    description = Told(text.device, text.stage, text.name, text.names, values)
+    description = SubjectDescription(text.device, text.stage, text.name, text.names, values)
     subject = subject_of(description, text.original, text.base, contents)
     try:
         return _tried(subject, text)

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from tinyexplore.device import Device, DeviceInterface
 from tinyexplore.explore.live.interpreted import INTERPRETER, open_interpreted
-from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.realizing import realize_all
 from tinyexplore.explore.notebook.requests import Request, RequestError, RequestSource, request
 from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.recording.running import last_line, run_tree

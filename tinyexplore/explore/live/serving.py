@@ -14,10 +14,10 @@ from typing import Any
 
 from tinyexplore.explore.analysis.why.rules import settings_of
 from tinyexplore.explore.exports.live_pages.carried import Carried
-from tinyexplore.explore.live.again import KernelsAgain
 from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
 from tinyexplore.explore.live.playing import offer
+from tinyexplore.explore.live.rebuilt_kernels import RebuiltKernels
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
 from tinyexplore.explore.notebook.requests import RequestError, RequestSource, respond
 from tinyexplore.explore.notebook.session import Explorer
@@ -116,7 +116,7 @@ def _no_trace() -> Trace:
 def revived(trace: Trace, carried: Carried) -> Explorer:
     """An Explorer of a trace whose kernels can run again, on interpreted devices."""
     interpret(carried.targets)
-    again = KernelsAgain(trace, carried)
+    again = RebuiltKernels(trace, carried)
     kernels, captured = again.kernels(), again.captured()
     settings = replace(config(), **{**settings_of(trace), "DEVICE": "", "TARGET": "", "CACHELEVEL": 0})
     explorer = Explorer(trace)

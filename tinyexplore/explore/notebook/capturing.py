@@ -16,12 +16,12 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
 from tinyexplore.execute.sampling import seconds_waited
-from tinyexplore.explore.analysis.models.asked import KernelAnalyses, Stored
+from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, Stored
 from tinyexplore.explore.notebook.options import count_of, text_of
-from tinyexplore.explore.recording.elsewhere import Elsewhere
+from tinyexplore.explore.recording.capture_recorder import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.inputs import limit_of
-from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
+from tinyexplore.explore.recording.other_threads import Elsewhere
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of

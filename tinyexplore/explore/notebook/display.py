@@ -18,7 +18,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.shapes import shape
-from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.realizing import realize_all
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, capture
 from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
 from tinyexplore.explore.recording.nest import loop_nest

@@ -17,10 +17,10 @@ from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
     from tinyexplore.explore.analysis.models.caches import CacheModel
     from tinyexplore.explore.analysis.models.debugger import Debugger
     from tinyexplore.explore.analysis.models.gpu import GPUView
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.analysis.models.lru import Cache
     from tinyexplore.explore.analysis.models.streams import AddressStream
     from tinyexplore.explore.analysis.models.throughput import Throughput

@@ -27,7 +27,7 @@ from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F401  it registers further requests
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.notebook.capturing import CaptureSession
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.notebook.capturing import CaptureError, CaptureSession
 from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
-from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.realizing import realize_all
 from tinyexplore.explore.notebook.shown import shown
 from tinyexplore.explore.tracefile.hints import Hinting
 from tinyexplore.explore.tracefile.wellformed import PageText, for_terminal, write_text
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.board import FusionBoard
     from tinyexplore.explore.whatif.branches import WhatIf
-    from tinyexplore.explore.whatif.playground.door import Playground
+    from tinyexplore.explore.whatif.playground.playground import Playground
     from tinyexplore.widgets import GraphWidget
 
 EXPLORE_REPEAT = 10
@@ -115,7 +115,7 @@ class Explorer(Hinting):
     def rules(self) -> Playground:
         """The rewrite rules of the pipeline and your own on these kernels: `of`, `matches`, `fire`, `insert`,
         `disable`, `check`. It displays as the panel of the rules."""
-        from tinyexplore.explore.whatif.playground.door import Playground
+        from tinyexplore.explore.whatif.playground.playground import Playground
 
         return Playground(self)
 
@@ -172,7 +172,7 @@ class Explorer(Hinting):
         """The interactive views (needs anywidget)."""
         if self._widget is None:
             self._with_roofs()
-            from tinyexplore.explore.notebook.again import connect
+            from tinyexplore.explore.notebook.rerun import connect
             from tinyexplore.widgets import ExplorerWidget
 
             capture = self._capture

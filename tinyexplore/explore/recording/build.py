@@ -16,11 +16,11 @@ from typing import Any
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.explore.recording.describe import launches_text, search_text
 from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_axes, opt_text
+from tinyexplore.explore.recording.event_order import ordered_events
 from tinyexplore.explore.recording.names import assigned_names
 from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, roots_of
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.tables import Tables
-from tinyexplore.explore.recording.turns import in_turn
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     Candidate,
@@ -200,7 +200,7 @@ class Builder(Tables):
         """Times are those of a clock that stands still while kernels run again only to be timed."""
         if recorder.log:
             self.started = recorder.log[0].time
-        for event, time, self.thread in in_turn(recorder):
+        for event, time, self.thread in ordered_events(recorder):
             self.now_us = round((time - self.started) * 1e6, 2)
             self.readers[type(event)](event)
         while self.open:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
-from tinyexplore.explore.recording.realised import RealisedGraph
+from tinyexplore.explore.recording.realized_graph import RealisedGraph
 from tinyexplore.explore.recording.roots import roots_of
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.wellformed import write_text

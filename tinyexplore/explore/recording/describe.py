@@ -53,7 +53,7 @@ def walk_text(axis: Axis) -> str:
 
 def arg_text(arg: Any) -> str:
     """The argument of a node as text: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
-    so that a node can be rebuilt from them (`explore/analysis/why/remade.py`)."""
+    so that a node can be rebuilt from them (`explore/analysis/why/rebuilt_uops.py`)."""
     if arg is None:
         return ""
     if isinstance(arg, Ops):

@@ -24,7 +24,7 @@ from tinyexplore.uop import UOp
 from tinyexplore.util import Config, Context
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.editing.asking import EditResult, Text
+    from tinyexplore.explore.whatif.editing.client import EditResult, Text
 
 R = TypeVar("R")
 

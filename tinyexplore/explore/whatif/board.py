@@ -12,8 +12,8 @@ from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, Sched
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import ratio_text, spread_text
 from tinyexplore.explore.tracefile.trace import Trace
+from tinyexplore.explore.whatif.command import Command
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
-from tinyexplore.explore.whatif.place import Command
 
 if TYPE_CHECKING:
     from tinyexplore.explore.whatif.view import SessionView

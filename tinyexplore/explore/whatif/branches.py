@@ -27,6 +27,7 @@ from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import KernelBench, KernelSubject
+from tinyexplore.explore.whatif.command import Command, CommandContext, schedule_of
 from tinyexplore.explore.whatif.commands import (
     AsCaptured,
     AsScheduled,
@@ -37,11 +38,10 @@ from tinyexplore.explore.whatif.commands import (
     info_of,
 )
 from tinyexplore.explore.whatif.commands.rules import passes_of
-from tinyexplore.explore.whatif.editing.asking import EditResult, Text, dismiss, warm_up
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
-from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import Command, CommandContext, schedule_of
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
@@ -279,7 +279,7 @@ class WhatIf(Readable):
             self._check_cancelled(command)
         except Cancelled:
             raise WhatIfError(CANCELLED) from None
-        except Refused as error:
+        except CommandRejected as error:
             self._check_cancelled(command)  # then it was refused because its worker was ended
             return self._add(command, origin, error.outcome, "failed")
         finally:
@@ -426,7 +426,7 @@ class WhatIf(Readable):
             return None
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
-    def _light(self, number: int | None, outcome: Outcome) -> Branch | None:
+    def _light(self, number: int | None, outcome: CommandResult) -> Branch | None:
         """A branch of a search: it has times but no listings."""
         if number is None or not outcome.kernels:
             return None
@@ -467,7 +467,7 @@ class WhatIf(Readable):
         self._branches.append(branch)
         self._tell(branch)
 
-    def _add(self, command: Command, parent: Branch | None, outcome: Outcome, status: str) -> Branch:
+    def _add(self, command: Command, parent: Branch | None, outcome: CommandResult, status: str) -> Branch:
         branch = Branch(
             id=len(self._branches),
             parent=None if parent is None else parent.id,
@@ -490,7 +490,7 @@ class WhatIf(Readable):
         self._tell(branch)
         return branch
 
-    def _know(self, branch: Branch, label: str, outcome: Outcome) -> Branch:
+    def _know(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
         """Add the label, note or search result of `outcome` to an earlier branch, and make it the present one."""
         if label and label not in branch.labels:
             branch = self._put(replace(branch, labels=(*branch.labels, label)))

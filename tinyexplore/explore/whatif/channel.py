@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.explore.whatif.background import Background
 from tinyexplore.explore.whatif.branches import Progress, WhatIf
-from tinyexplore.explore.whatif.place import Command
+from tinyexplore.explore.whatif.command import Command
 
 AT_MOST_EVERY_S = 0.3  # progress, and the candidates of a search
 

@@ -10,7 +10,7 @@ from tinyexplore.uop import Rule
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """The result of a command.
 
     kernels: those that it changed.
@@ -33,16 +33,16 @@ class Outcome:
     search: Search | None = None
 
 
-class Refused(Exception):
+class CommandRejected(Exception):
     """Why a command failed, as text; the branch stores it. `kernels`, `rest`: what was made until then."""
 
-    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: Outcome | None = None) -> None:
+    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: CommandResult | None = None) -> None:
         super().__init__(reason)
-        self.outcome = replace(rest or Outcome(), kernels=tuple(kernels), note=reason)
+        self.outcome = replace(rest or CommandResult(), kernels=tuple(kernels), note=reason)
 
 
 class Cancelled(BaseException):
     """The reader has ended a long command."""
 
 
-__all__ = ["Cancelled", "Outcome", "Refused"]
+__all__ = ["Cancelled", "CommandResult", "CommandRejected"]

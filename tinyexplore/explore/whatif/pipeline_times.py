@@ -7,14 +7,14 @@ it was compiled. A pipeline that makes wrong code costs a process, and is report
 from __future__ import annotations
 
 from tinyexplore.compile.search import refusal_of
-from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.passes import LLVMPassesError, Pipeline, PipelineTimes, object_code
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.editing.asking import EditResult, Text, tried, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, tried, verdict_words
 from tinyexplore.explore.whatif.measure import Measurement
-from tinyexplore.explore.whatif.outcome import Refused
+from tinyexplore.explore.whatif.outcome import CommandRejected
 
 
 def times_of_pipeline(
@@ -62,7 +62,7 @@ def _measured(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) 
     attempt = bench.try_text or tried
     try:
         result = bench.under_settings(lambda: attempt(text, captured))
-    except (Refused, WhatIfError) as error:
+    except (CommandRejected, WhatIfError) as error:
         return PipelineTimes(reason=str(error))
     return _times(result)
 

@@ -10,16 +10,16 @@ from tinyexplore.explore.analysis.requests import Request, RequestSource, reques
 
 if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import Branch
-    from tinyexplore.explore.whatif.place import Command
+    from tinyexplore.explore.whatif.command import Command
 
 
-@request("rules", "tinyexplore.explore.whatif.playground.door:RuleList")
+@request("rules", "tinyexplore.explore.whatif.playground.playground:RuleList")
 @dataclass(frozen=True)
 class Rules(Request):
     """All rules, with how often each fired in the trace."""
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.whatif.playground.door import RuleList, rule_rows
+        from tinyexplore.explore.whatif.playground.playground import RuleList, rule_rows
         from tinyexplore.explore.whatif.playground.proof import how_sure
 
         return RuleList(rule_rows(source.trace()), how_sure())
@@ -36,8 +36,8 @@ class Matches(Request):
     rule: str
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.whatif.playground.door import find_rule
         from tinyexplore.explore.whatif.playground.matches import MatchList, matches_of
+        from tinyexplore.explore.whatif.playground.playground import find_rule
 
         return MatchList(tuple(matches_of(source.trace(), find_rule(self.rule))))
 

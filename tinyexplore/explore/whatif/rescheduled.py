@@ -23,7 +23,7 @@ from tinyexplore.engine import (
     step_by_step,
 )
 from tinyexplore.explore.recording.build import build_trace, compared_row
-from tinyexplore.explore.recording.listen import CaptureRecorder
+from tinyexplore.explore.recording.capture_recorder import CaptureRecorder
 from tinyexplore.explore.recording.rows import CapturedGraph, RebuiltGraph
 from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant
 from tinyexplore.explore.tracefile.trace import Trace

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tinyexplore.explore.analysis.models.answers import row_width, row_widths
 from tinyexplore.explore.analysis.models.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.models.debugging import GENERATED, debugger_of
+from tinyexplore.explore.analysis.models.panel_data import row_width, row_widths
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Message, RecordedBuffer, RecordedLoop, RecordedStep, Recording

@@ -10,8 +10,8 @@ from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
 from tinyexplore.explore.tracefile.texts import figures_text
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
     from tinyexplore.explore.analysis.models.gpu import GPUView
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 

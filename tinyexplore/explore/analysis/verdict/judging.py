@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.analysis.models.asked import NotKeptError
+from tinyexplore.explore.analysis.models.kernel_analyses import NotKeptError
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.measured import facts_of
 from tinyexplore.explore.analysis.verdict.rules import NEEDS_MODEL, judge
@@ -13,7 +13,7 @@ from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict,
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
 
 VECTORS = ("VECTOR", "UPCAST:VECTOR")  # opts
 NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "compute", "bandwidth", "re-reads")

@@ -34,7 +34,7 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.uop import AxisKind, Ops
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.models.asked import KernelAnalyses
+    from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.recording.captured import CapturedKernel
     from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run
     from tinyexplore.explore.tracefile.trace import Trace

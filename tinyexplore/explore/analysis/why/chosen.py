@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.analysis.why.remade import Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import settings_of
 from tinyexplore.explore.tracefile.fusions import compared_text
 from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
@@ -125,7 +125,7 @@ def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
     except (DeviceUnavailable, ValueError, KeyError):
         return None
     (ast,) = stage.before
-    return Kernel.of(Remade(trace).uop(ast), target)
+    return Kernel.of(RebuiltUOps(trace).uop(ast), target)
 
 
 __all__ = ["Chosen", "WhyOpts", "kernel_before", "next_best", "weighed_text", "why_opts"]

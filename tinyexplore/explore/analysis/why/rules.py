@@ -22,7 +22,7 @@ from tinyexplore.explore.analysis.why.matching import (
     node_text,
     pattern_parts,
 )
-from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.recording.sources import package_path, rule_text
 from tinyexplore.explore.tracefile.model import Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
@@ -280,7 +280,7 @@ class Explainer:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.remade = Remade(trace)
+        self.rebuilt = RebuiltUOps(trace)
         self.replays: OrderedDict[int, StageReplay] = OrderedDict()
         self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
 
@@ -295,7 +295,7 @@ class Explainer:
                 f"0 … {len(self.trace.nodes) - 1}, and the stage has steps 0 … {len(row.steps)}"
             )
         if self.trace.nodes[number].kind != "uop":
-            raise CannotRemake(
+            raise CannotRebuild(
                 f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
             )
         uop, graph, number_in_graph, note = self._at(number, row, done)
@@ -304,7 +304,7 @@ class Explainer:
             note = f"{_no_rules(self.trace, row)} {note}".strip()
             return WhyNot(row.id, row.name, done, number, node_text(uop), note, (), (), ())
         with Context(**settings_of(self.trace)):
-            ctx = context_of(self.trace, row, self.remade)
+            ctx = context_of(self.trace, row, self.rebuilt)
             rules = [
                 candidate for candidate in table.rules if _is_about(candidate, uop) and rule in (None, candidate.name)
             ]
@@ -350,13 +350,13 @@ class Explainer:
     def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
         """The UOp of `node` at that step, the graph, and the node's id in it."""
         if not stage.steps:
-            return self.remade.uop(node), None, None, ""
+            return self.rebuilt.uop(node), None, None, ""
         graph, uops = self._graph(stage, step)
         number_in_graph = next((key for key, shown in graph.nodes.items() if shown.node == node), None)
         if number_in_graph is not None:
             return uops[number_in_graph], graph, number_in_graph, ""
         return (
-            self.remade.uop(node),
+            self.rebuilt.uop(node),
             None,
             None,
             "It is not in the graph at this step, so the rules are tried on the node as recorded.",
@@ -369,7 +369,7 @@ class Explainer:
             if replay is None:
                 replay = self.replays[stage.id] = StageReplay(self.trace, stage.id)
             graph = replay.graph_at(step, marked=False)
-            shown_graph = self.graphs[stage.id, step] = graph, self.remade.graph(graph)
+            shown_graph = self.graphs[stage.id, step] = graph, self.rebuilt.graph(graph)
             for store in (self.replays, self.graphs):
                 if len(store) > _KEPT_REPLAYS:
                     store.popitem(last=False)
@@ -423,7 +423,7 @@ def settings_of(trace: Trace) -> dict[str, Any]:
     return settings
 
 
-def context_of(trace: Trace, stage: Stage, remade: Remade) -> Any:
+def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
     """The context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
     step: Pass | None = next((step for step in PASSES if step.name == stage.name), None)
     if not isinstance(step, Rewrite) or stage.kernel is None:
@@ -432,14 +432,14 @@ def context_of(trace: Trace, stage: Stage, remade: Remade) -> Any:
         target = Device[trace.kernels[stage.kernel].device].target
     except (DeviceUnavailable, ValueError, KeyError):
         return NO_CONTEXT
-    return step.context(Lowering(target, tuple(_arguments(trace, stage.kernel, remade))))
+    return step.context(Lowering(target, tuple(_arguments(trace, stage.kernel, rebuilt))))
 
 
-def _arguments(trace: Trace, kernel: int, remade: Remade) -> Iterator[UOp]:
+def _arguments(trace: Trace, kernel: int, rebuilt: RebuiltUOps) -> Iterator[UOp]:
     """The arguments of a kernel as it was scheduled."""
     for stage in trace.stages:
         if stage.kernel == kernel and len(stage.before) == 1 and trace.nodes[stage.before[0]].kind == "uop":
-            ast = remade.uop(stage.before[0])
+            ast = rebuilt.uop(stage.before[0])
             yield from [node for node in ast.toposort() if node.op in ARGUMENTS]
             return
 

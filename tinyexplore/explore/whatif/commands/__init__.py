@@ -11,6 +11,7 @@ from typing import Any
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import CommandInfo
+from tinyexplore.explore.whatif.command import Command
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
 from tinyexplore.explore.whatif.commands.as_scheduled import AsScheduled
@@ -21,12 +22,11 @@ from tinyexplore.explore.whatif.commands.fire_rule import FireRule
 from tinyexplore.explore.whatif.commands.hand_code import HandCode
 from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
 from tinyexplore.explore.whatif.commands.join import Join
-from tinyexplore.explore.whatif.commands.leave import Leave
+from tinyexplore.explore.whatif.commands.leave_to_scheduler import Leave
 from tinyexplore.explore.whatif.commands.search import SearchOpts
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
-from tinyexplore.explore.whatif.place import Command
 
 COMMANDS: tuple[type[Command], ...] = (
     AsCaptured,

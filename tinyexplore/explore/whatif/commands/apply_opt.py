@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.explore.analysis.opts import to_opt
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 from tinyexplore.kernel import apply_opt
 
 
@@ -24,10 +24,10 @@ class ApplyOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         opt = to_opt(self.opt)
         if context.parent is not None and context.parent.edited is not None:
-            raise Refused(
+            raise CommandRejected(
                 "an opt changes the loops of a kernel, and this branch is an edited text; undo the edit first"
             )
         return try_out(context, self.kernel, lambda: apply_opt(context.kernel(self.kernel), opt))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandResult
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 
@@ -26,7 +26,7 @@ class AsCaptured:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         def make() -> Kernel:
             """Where the heuristics chose these opts, by them once more: they record their reasons."""
             with recording(None):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import reschedule
-from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +21,5 @@ class AsScheduled:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         return reschedule(context, self.schedule, frozenset(), frozenset())

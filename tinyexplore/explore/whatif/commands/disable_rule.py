@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.codegen import Pass
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
-from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandResult
 from tinyexplore.explore.whatif.playground.pipeline import Disabled, rewrites
 from tinyexplore.uop import Rule
 
@@ -34,7 +34,7 @@ class DisableRule:
         """The passes that a kernel goes through."""
         return pipeline_with(context, Disabled(self.rule))
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         passes = self.pipeline(context, 0)
         rule = self._rule(context)
         kernels = sorted(context.bench.subjects)

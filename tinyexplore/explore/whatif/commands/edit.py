@@ -8,13 +8,13 @@ from typing import ClassVar
 from tinyexplore.compile.search import refusal_of
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
 from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.editing.asking import EditResult, Text, check_signature, tried, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, tried, verdict_words
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.measure import Measurement
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
@@ -41,7 +41,7 @@ class Edit:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         if self.stage == "opts":
             return self._opts(context)
         if self.stage not in (stages := stages_of(context, self.kernel)):
@@ -50,35 +50,35 @@ class Edit:
             )
         for branch in context.branches:
             if branch.edited is not None and branch.status == "done" and dict(branch.command.arguments) == self._told():
-                return Outcome(same=branch)
+                return CommandResult(same=branch)
         return self._tried(context)
 
     def _told(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
-    def _opts(self, context: CommandContext) -> Outcome:
+    def _opts(self, context: CommandContext) -> CommandResult:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
             edited = Edited("opts", (_diagnostic_of_opts(self.text, str(error)),))
-            raise Refused(str(error), rest=Outcome(edited=edited)) from None
+            raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
-    def _tried(self, context: CommandContext) -> Outcome:
+    def _tried(self, context: CommandContext) -> CommandResult:
         bench, number = context.bench, self.kernel
         device = bench.subjects[number].device
         if why := bench.under_settings(lambda: refusal_of(device)):
-            raise Refused(why)
+            raise CommandRejected(why)
         with recording(None):
             kernel, base = base_program(context, number)
             before = stage_text(context, number, self.stage)
         if self.text.split() == before.split() and context.parent is not None:
-            return Outcome(same=context.parent, note="nothing was changed")
+            return CommandResult(same=context.parent, note="nothing was changed")
         uops: tuple[UOp, ...] = ()
         if self.stage == "uops":
             uops = self._parsed(base)
         elif wrong := check_signature(self.stage, kernel.name, before, self.text):
-            raise Refused(wrong.text, rest=Outcome(edited=Edited(self.stage, (wrong,))))
+            raise CommandRejected(wrong.text, rest=CommandResult(edited=Edited(self.stage, (wrong,))))
         names = bench.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
         display_names = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
@@ -90,19 +90,19 @@ class Edit:
         edit_result = bench.under_settings(lambda: attempt(text, bench.contents.get(number)))
         variant = variant_of_edit(context, edit_result, self.stage, self.text, uops)
         if edit_result.lost:
-            raise Refused(
-                edit_result.lost, (variant,) if edit_result.listings else (), Outcome(edited=edit_result.edited)
+            raise CommandRejected(
+                edit_result.lost, (variant,) if edit_result.listings else (), CommandResult(edited=edit_result.edited)
             )
-        return Outcome((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
+        return CommandResult((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
     def _parsed(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
-        """Parse the text as a linear program. Refused, with the position, if it is none."""
+        """Parse the text as a linear program. CommandRejected, with the position, if it is none."""
         try:
             lines = parse_program(self.text)
             check_program(lines, base)
         except ProgramError as error:
             edited = Edited(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
-            raise Refused(str(error), rest=Outcome(edited=edited)) from None
+            raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
         return tuple(line.uop for line in lines)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,5 @@ class HandCode:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         return try_out(context, self.kernel, lambda: context.bench.hand_coded(self.kernel))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import edge_at, overrides_at, reschedule
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Join:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         edge = edge_at(context, self.schedule, self.src, self.dst)
         if edge.against_join:
-            raise Refused(edge.against_join)
+            raise CommandRejected(edge.against_join)
         cut, join = overrides_at(context)
         return reschedule(context, self.schedule, cut - {self.src}, join | {self.src})

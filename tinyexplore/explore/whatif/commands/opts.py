@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.command import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 from tinyexplore.kernel import Kernel, OptError
 
 
@@ -18,7 +18,7 @@ class _Known(Exception):
         self.branch = branch
 
 
-def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> Outcome:
+def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> CommandResult:
     """The kernel that `make` gives, compiled and timed; or the branch that has it already."""
 
     def accept(kernel: Kernel) -> None:
@@ -30,9 +30,9 @@ def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) ->
     try:
         variant, note, lost = context.bench.variant(number, make, accept, context.step)
     except OptError as error:
-        raise Refused(str(error)) from None
+        raise CommandRejected(str(error)) from None
     except _Known as known:
-        return Outcome(same=known.branch)
+        return CommandResult(same=known.branch)
     if lost:
-        raise Refused(lost, (variant,))
-    return Outcome((variant,), note=note)
+        raise CommandRejected(lost, (variant,))
+    return CommandResult((variant,), note=note)

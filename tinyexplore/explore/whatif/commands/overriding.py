@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.fusions import Edge, Fusions
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.command import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 
 def overrides_at(context: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
@@ -29,7 +29,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
     return fusions.edge(src, dst)
 
 
-def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
+def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandResult:
     """The schedule with these overrides, compiled, compared and timed; or the branch that has it already."""
     if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
@@ -37,12 +37,12 @@ def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join
         known = branch.schedule
         if branch.status == "done" and known is not None and known.stage == schedule:
             if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
-                return Outcome(same=branch)
+                return CommandResult(same=branch)
     variant, note, lost = context.rescheduling.variant(schedule, cut, join, context.step)
     variant = replace(variant, edges=Fusions(context.trace, variant).fusion_edges())
     if lost:
-        raise Refused(lost, rest=Outcome(schedule=variant))
-    return Outcome(schedule=variant, note=note)
+        raise CommandRejected(lost, rest=CommandResult(schedule=variant))
+    return CommandResult(schedule=variant, note=note)
 
 
 __all__ = ["edge_at", "overrides_at", "reschedule"]

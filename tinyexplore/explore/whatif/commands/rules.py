@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.command import CommandContext
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
 from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, told, try_kernel
 from tinyexplore.explore.whatif.playground.written import written
@@ -53,8 +53,11 @@ def try_out_rule(
     kernels: Sequence[int],
     passes_for: Callable[[int], Sequence[Pass]],
     is_asked: Callable[[UOpRewrite], bool],
-) -> Outcome:
-    """Compile the kernels, each with the passes from `passes_for`. Refused if no kernel changed and one failed."""
+) -> CommandResult:
+    """Compile the kernels, each with the passes from `passes_for`.
+
+    Raises CommandRejected if no kernel changed and one failed.
+    """
     checks = Checks()
     trials = []
     for done, number in enumerate(kernels):
@@ -64,9 +67,9 @@ def try_out_rule(
         trials.append(try_kernel(context.bench, number, passes_for(number), is_asked, checks))
     variants = tuple([trial.variant for trial in trials if trial.variant is not None])
     firings = tuple([firing for trial in trials for firing in trial.firings])
-    outcome = Outcome(variants, note=told(trials, name, len(kernels)), rule=rule, firings=firings)
+    outcome = CommandResult(variants, note=told(trials, name, len(kernels)), rule=rule, firings=firings)
     if not variants and any(trial.failure for trial in trials):
-        raise Refused(outcome.note, variants, outcome)
+        raise CommandRejected(outcome.note, variants, outcome)
     return outcome
 
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from tinyexplore.compile.search import searched
 from tinyexplore.explore.tracefile.model import Search as SearchData
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Searching, recording, showing_progress
 
@@ -31,14 +31,14 @@ class SearchOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         if self.width < 1:
-            raise Refused(f"the width of a beam is at least 1 kernel, not {self.width}")
+            raise CommandRejected(f"the width of a beam is at least 1 kernel, not {self.width}")
         listener = Listener(self.kernel, context)
         try:
             fastest = context.bench.under_settings(lambda: self._searched(context, listener))
         except Cancelled:
-            raise Refused(f"cancelled after {listener.tried}were tried and are stored") from None
+            raise CommandRejected(f"cancelled after {listener.tried}were tried and are stored") from None
         outcome = try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, fastest.applied))
         outcome_text = listener.outcome
         is_better = (
@@ -47,7 +47,7 @@ class SearchOpts:
             and outcome_text.after_us != outcome_text.before_us
         )
         note = "" if outcome_text is None or is_better else outcome_text.reason
-        return Outcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
+        return CommandResult(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
     def _searched(self, context: CommandContext, listener: Listener) -> Kernel:
         subject = context.bench.subjects[self.kernel]

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
-from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandResult
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp
@@ -35,7 +35,7 @@ class SkipFiring:
         rule, node = self._firing(context)
         return passes_skipping(self.stage, rule.name, node)
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         rule, _ = self._firing(context)
         passes = self.pipeline(context, self.kernel)
         words = f"without {rule.name} at step {self.step} of {self.stage}"

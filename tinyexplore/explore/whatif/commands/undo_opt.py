@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 from tinyexplore.kernel import undo_opt
 
 
@@ -23,9 +23,9 @@ class UndoOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         if context.parent is not None and context.parent.edited is not None and context.parent.parent is not None:
-            return Outcome(same=context.branches[context.parent.parent])
+            return CommandResult(same=context.branches[context.parent.parent])
         if not context.bench.under_settings(lambda: context.kernel(self.kernel)).applied:
-            raise Refused("no opt was applied, so there is nothing to undo")
+            raise CommandRejected("no opt was applied, so there is nothing to undo")
         return try_out(context, self.kernel, lambda: undo_opt(context.kernel(self.kernel)))

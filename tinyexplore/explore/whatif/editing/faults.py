@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.explore.whatif.editing.fences import protect, what_was_touched
+from tinyexplore.explore.whatif.editing.guard_pages import protect, what_was_touched
 
 try:
     import resource

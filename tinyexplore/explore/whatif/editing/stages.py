@@ -6,8 +6,8 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.editing.linear import parse_program, program_text
-from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.trace import recording

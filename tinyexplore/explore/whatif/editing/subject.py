@@ -22,7 +22,7 @@ MOST_WORK = 400_000  # operations that the PYTHON device is requested: half a se
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SubjectDescription:
     """The data that the process which tries an edit gets in addition to a kernel's graphs.
 
     device: where it runs.
@@ -80,7 +80,7 @@ def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> Program
 
 
 def subject_of(
-    description: Told,
+    description: SubjectDescription,
     original: UOp,
     base: tuple[UOp, ...],
     contents_given: Sequence[bytes | None] | None,
@@ -144,4 +144,13 @@ def plain_buffers(subject: EditSubject) -> list[Buffer]:
     return buffers
 
 
-__all__ = ["MOST_WORK", "EditSubject", "Told", "language_device", "plain_buffers", "rendered", "run_once", "subject_of"]
+__all__ = [
+    "MOST_WORK",
+    "EditSubject",
+    "SubjectDescription",
+    "language_device",
+    "plain_buffers",
+    "rendered",
+    "run_once",
+    "subject_of",
+]

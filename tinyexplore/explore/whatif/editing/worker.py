@@ -1,8 +1,8 @@
 """The process that compiles, runs and times edited kernels. It stays warm for the next edit, even if an edit crashes.
 
-Started by `asking.py`; reads requests from standard input, one a line, and writes one line for each, as the workers of
+Started by `client.py`; reads requests from standard input, one a line, and writes one line for each, as the workers of
 a search do (`compile/candidate.py`). It computes what is right, and keeps it; what was edited runs in a process forked
-for it (`apart.py`).
+for it (`sandbox.py`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tinyexplore.compile.candidate import PATIENCE_S, alone, expendable, in_turn
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
-from tinyexplore.explore.whatif.editing.apart import Tell, apart
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit, unprotected
-from tinyexplore.explore.whatif.editing.fences import Fenced, fenced
+from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced
+from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
     EditSubject,
-    Told,
+    SubjectDescription,
     language_device,
     plain_buffers,
     rendered,
@@ -53,7 +53,7 @@ class EditedKernels:
         self.subjects: dict[str, EditSubject] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to a request of `asking.py`."""
+        """The reply to a request of `client.py`."""
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
@@ -65,13 +65,13 @@ class EditedKernels:
             def work(tell: Tell, mailbox: Mailbox) -> None:
                 tried(subject, request, edited, tell, mailbox)
 
-            run = apart(work, COMPILE_S)
-            reply = {name: run.told[name] for name in run.told if name not in ("places", "spare", "failed")}
-            return {**reply, "ended": run.ended, "against": subject.against, "unprotected": unprotected()}
+            run = run_in_sandbox(work, COMPILE_S)
+            reply = {name: run.reported[name] for name in run.reported if name not in ("places", "spare", "failed")}
+            return {**reply, "ended": run.failure, "against": subject.against, "unprotected": unprotected()}
 
 
 def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:
-    description = Told(
+    description = SubjectDescription(
         request["device"], request["stage"], request["name"], tuple(request["buffers"]), tuple(request["values"])
     )
     return subject_of(description, original, base, contents_of(request))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.uop import UOp
@@ -66,7 +66,7 @@ def check_firings(
 def _checked(
     trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
 ) -> Iterator[CheckedFiring]:
-    remade = Remade(trace)
+    rebuilt = RebuiltUOps(trace)
     verdicts: dict[tuple[str, UOp, UOp], Verdict] = {}
     stage_ids = None if stages is None else set(stages)
     for stage in trace.stages:
@@ -79,8 +79,8 @@ def _checked(
             if rule not in (None, name):
                 continue
             try:
-                before, after = remade.uop(step.before), remade.uop(step.after)
-            except CannotRemake as error:
+                before, after = rebuilt.uop(step.before), rebuilt.uop(step.after)
+            except CannotRebuild as error:
                 yield CheckedFiring(stage.id, number, name, Verdict("not checked", reason=str(error)))
                 continue
             key = name, before, after

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tinyexplore.codegen import PASSES
 from tinyexplore.codegen import lower as lower_kernel
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.analysis.why.remade import Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.readable import ReadableRow
@@ -44,12 +44,12 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
     row: Stage = next(candidate for candidate in trace.stages if candidate.name == stage)
     if not 0 <= step <= len(row.steps):
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
-    remade = Remade(trace)
+    rebuilt = RebuiltUOps(trace)
     if row.steps:
         graph = StageReplay(trace, row.id).graph_at(step, marked=False)
-        root = remade.graph(graph)[graph.root[0]]
+        root = rebuilt.graph(graph)[graph.root[0]]
     else:
-        root = remade.uop(row.before[0])
+        root = rebuilt.uop(row.before[0])
     fired = lowered_by(bench, number, PASSES).fired
     return Intermediate(root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.why.matching import matched, node_text
-from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import context_of, settings_of
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.tracefile.counted import count_text
@@ -80,22 +80,22 @@ def matches_of(
 
 
 def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[RuleMatch]:
-    remade = Remade(trace)
+    rebuilt = RebuiltUOps(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
     seen: set[tuple[int | None, int]] = set()
     with Context(**settings_of(trace)):
         for row in trace.stages:
             if row.name not in names or row.kernel is None or kernel not in (None, row.kernel):
                 continue
-            context = context_of(trace, row, remade)
+            context = context_of(trace, row, rebuilt)
             printer = Printer()
             for node, step in _nodes_of(trace, row):
                 if (row.kernel, node) in seen:
                     continue
                 seen.add((row.kernel, node))
                 try:
-                    uop = remade.uop(node)
-                except CannotRemake:
+                    uop = rebuilt.uop(node)
+                except CannotRebuild:
                     continue
                 if rule.pattern.ops is not None and uop.op not in rule.pattern.ops:
                     continue

@@ -8,7 +8,7 @@ from weakref import ref
 
 from tinyexplore.explore.analysis.requests import GONE, RequestError
 from tinyexplore.explore.notebook.capturing import CaptureSession, TraceOf
-from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.realizing import realize_all
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.explore.whatif.channel import Channel
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tinyexplore.tensor.base import Base
 
 
-class KeptViews:
+class StaleViews:
     """Searches for such views, which change with their tensor in PyTorch (docs/decisions/0006).
 
     A search costs some milliseconds, because the interpreter tests every object. It runs only if there may be such a
@@ -80,7 +80,7 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 
 
 def _calls_to_the_user() -> int:
-    """The number of frames from `KeptViews.warn_of` up to code outside this package; 1 for its own frame."""
+    """The number of frames from `StaleViews.warn_of` up to code outside this package; 1 for its own frame."""
     frame, calls = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1

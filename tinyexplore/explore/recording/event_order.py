@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tinyexplore.trace import Event, Recorded, Recorder, Retimed, StageBegan, StageEnded
 
-Told = tuple[Event, float, int]
+TimedEvent = tuple[Event, float, int]
 
 
-def in_turn(recorder: Recorder) -> list[Told]:
+def ordered_events(recorder: Recorder) -> list[TimedEvent]:
     """Each event with its time, in seconds, and the number of its thread, 0 for the one that asked.
 
     The order is that in which they came, but for the stages of other threads: such a stage names its kernel, and stands
@@ -16,11 +16,11 @@ def in_turn(recorder: Recorder) -> list[Told]:
     Times leave out what passed while kernels ran again, only to be timed (`Retimed`).
     """
     main = recorder.log[0].thread if recorder.log else 0
-    aside: dict[int, list[Told]] = {}  # events of compiling threads, by kernel
+    aside: dict[int, list[TimedEvent]] = {}  # events of compiling threads, by kernel
     kernel_of: dict[int, int] = {}  # compiling thread → the kernel that its open stage is for
     depth: dict[int, int] = {}
-    blocks: dict[int, list[Told]] = {main: []}  # thread of the user's → its events since it had no stage open
-    ordered: list[Told] = []
+    blocks: dict[int, list[TimedEvent]] = {main: []}  # thread of the user's → its events since it had no stage open
+    ordered: list[TimedEvent] = []
     paused = 0.0
     number = {main: 0}
     for event, time, thread in recorder.log:
@@ -53,9 +53,9 @@ def _begins_aside(event: Event) -> bool:
     return isinstance(event, StageBegan) and event.kernel is not None
 
 
-def _with_kernels(entries: list[Told], aside: dict[int, list[Told]]) -> list[Told]:
+def _with_kernels(entries: list[TimedEvent], aside: dict[int, list[TimedEvent]]) -> list[TimedEvent]:
     """`entries` with what lies in `aside` put before the end of its kernel's stage; the rest of it at the end."""
-    ordered: list[Told] = []
+    ordered: list[TimedEvent] = []
     open_stages: list[StageBegan] = []
     for entry in entries:
         event = entry[0]
@@ -73,4 +73,4 @@ def _with_kernels(entries: list[Told], aside: dict[int, list[Told]]) -> list[Tol
     return ordered
 
 
-__all__ = ["in_turn"]
+__all__ = ["ordered_events"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import overrides_at, reschedule
-from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import CommandContext
+from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Leave:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> Outcome:
+    def carry_out(self, context: CommandContext) -> CommandResult:
         cut, join = overrides_at(context)
         if self.src not in cut | join:
-            raise Refused(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")
+            raise CommandRejected(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")
         return reschedule(context, self.schedule, cut - {self.src}, join - {self.src})

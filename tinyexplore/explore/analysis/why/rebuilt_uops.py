@@ -22,11 +22,11 @@ _AXIS = re.compile(r"[a-z](\d+) (\w+)(?:, (\d+) ahead)?")
 _MEMORY = re.compile(r"\[(\d+)\]$")
 
 
-class CannotRemake(ValueError):
+class CannotRebuild(ValueError):
     """A node of a trace from which no UOp can be made: a LazyBuffer, or one written by another version."""
 
 
-class Remade:
+class RebuiltUOps:
     """The UOps of one trace, each built when first used."""
 
     def __init__(self, trace: Trace) -> None:
@@ -49,7 +49,7 @@ class Remade:
             row = self.trace.nodes[number]
             rebuilt = self._made[number] = uop_of(row, [self._made[source] for source in row.src])
             if not self._digests.is_named(rebuilt, row.digest):
-                raise CannotRemake(
+                raise CannotRebuild(
                     f"node {number} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
                     f"{row.dtype!r}, and what these give is not what was recorded; did another version record it?"
                 )
@@ -77,13 +77,13 @@ class Remade:
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
     """The UOp of a row of a trace, with these sources."""
     if node.kind != "uop" or node.op not in Ops.__members__:
-        raise CannotRemake(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
+        raise CannotRebuild(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]
     try:
         dtype = _dtype(node, op, sources)
         return UOp(op, dtype, tuple(sources), _argument(node.arg, op, dtype))
     except (ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
-        raise CannotRemake(
+        raise CannotRebuild(
             f"node {node.id} ({node.label}) cannot be rebuilt as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
         ) from error
 
@@ -130,4 +130,4 @@ def _number(text: str, dtype: DType) -> bool | int | float:
     return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
-__all__ = ["CannotRemake", "Remade", "uop_of"]
+__all__ = ["CannotRebuild", "RebuiltUOps", "uop_of"]

@@ -6,7 +6,7 @@ from functools import partial
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import to_opts
-from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.exports.live_pages.carried import Carried
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
@@ -19,13 +19,13 @@ from tinyexplore.trace import SourceLine, recording
 from tinyexplore.uop import UOp
 
 
-class KernelsAgain:
+class RebuiltKernels:
     """The rebuilt kernels of one trace. `why_not`: by a kernel's number, why it could not be rebuilt."""
 
     def __init__(self, trace: Trace, carried: Carried) -> None:
         self.trace = trace
         self.carried = carried
-        self.remade = Remade(trace)
+        self.rebuilt = RebuiltUOps(trace)
         self.why_not: dict[int, str] = {}
 
     def kernels(self) -> dict[int, Kernel]:
@@ -36,7 +36,7 @@ class KernelsAgain:
         for info in self.trace.kernels:
             try:
                 kernels[info.id] = self._kernel(info)
-            except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
+            except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
                 self.why_not[info.id] = str(error)
         return kernels
 
@@ -47,17 +47,17 @@ class KernelsAgain:
             if info.id not in self.why_not:
                 try:
                     captured[info.id] = self._captured(info)
-                except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
+                except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
                     self.why_not[info.id] = str(error)
         return captured
 
     def _kernel(self, info: KernelInfo) -> Kernel:
-        ast = self.remade.uop(self._stage(info, "").before[0])
+        ast = self.rebuilt.uop(self._stage(info, "").before[0])
         return Kernel(ast, self._target(info), ast, ast, to_opts(", ".join(info.opts)))
 
     def _captured(self, info: KernelInfo) -> CapturedKernel:
         kernel = self._kernel(info)
-        uops = tuple(self.remade.uop(node) for node in self._stage(info, "render").after)
+        uops = tuple(self.rebuilt.uop(node) for node in self._stage(info, "render").after)
         program = next((candidate for candidate in self._programs(info) if candidate.language != "uops"), None)
         language = "" if program is None else program.language
         spec = spec_of(info.name, kernel.target, uops, language, self._lines(program), "")
@@ -71,7 +71,7 @@ class KernelsAgain:
         return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
 
     def _uops(self, nodes: tuple[int, ...]) -> tuple[UOp, ...]:
-        return tuple(self.remade.uop(node) for node in nodes)
+        return tuple(self.rebuilt.uop(node) for node in nodes)
 
     def _stage(self, info: KernelInfo, name: str) -> Stage:
         """The last stage of that name; the first one of all that began with one UOp."""
@@ -106,4 +106,4 @@ def _with_opts(kernel: Kernel) -> Kernel:
     return result
 
 
-__all__ = ["KernelsAgain"]
+__all__ = ["RebuiltKernels"]

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from typing import Any
 
 
-def at_once(
+def run_uninterrupted(
     calls: Iterable[partial[Any]], objects: Iterable[Any] = (), name: str = "", values: Iterable[Any] = ()
 ) -> None:
     """Each of `calls`, in order, then the field `name` of each of `objects` gets the one of `values` that is its own.

@@ -25,20 +25,24 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 @dataclass
-class Ended:
-    """`told`: all that the work reported, the later over the earlier. `ended`: how it ended, as text; "" for well."""
+class SandboxResult:
+    """How the work in the sandbox ended.
 
-    told: dict[str, Any] = field(default_factory=dict)
-    ended: str = ""
+    reported: everything that the work reported; later values replace earlier ones.
+    failure: how the process failed, as text; "" for success.
+    """
+
+    reported: dict[str, Any] = field(default_factory=dict)
+    failure: str = ""
 
 
-def apart(work: Callable[[Tell, Mailbox], None], patience_s: float) -> Ended:
+def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> SandboxResult:
     """Run `work(tell, mailbox)` in a separate process. It reports plain data; {"patience_s": 5} sets the time that it
     may take from then on.
     """
     if not hasattr(os, "fork"):
-        done = Ended()
-        work(done.told.update, Mailbox())
+        done = SandboxResult()
+        work(done.reported.update, Mailbox())
         return done
     mailbox = Mailbox()
     mailbox.clear()
@@ -78,8 +82,8 @@ def _in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: 
         os._exit(status)
 
 
-def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> Ended:
-    done = Ended()
+def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
+    done = SandboxResult()
     rest = b""
     began = time.monotonic()
     is_late = False
@@ -97,9 +101,9 @@ def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> End
         *lines, rest = rest.split(b"\n")
         for line in lines:
             with suppress(ValueError):  # code that writes to pipes which are not its own
-                done.told.update(json.loads(line))
-        if "patience_s" in done.told:
-            patience_s, began = done.told.pop("patience_s"), time.monotonic()
+                done.reported.update(json.loads(line))
+        if "patience_s" in done.reported:
+            patience_s, began = done.reported.pop("patience_s"), time.monotonic()
     if is_late:
         _end(child)
     else:
@@ -115,11 +119,13 @@ def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> End
     with suppress(OSError):  # what it has started
         os.killpg(child, signal.SIGKILL)
     if is_late:
-        done.ended = f"ran longer than {patience_s:.3g} s and was stopped"
+        done.failure = f"ran longer than {patience_s:.3g} s and was stopped"
     elif status != 0:
-        done.ended = how_it_ended(status, mailbox.read(), done.told.get("places", ()), done.told.get("spare", 0))
-    elif "failed" in done.told:
-        done.ended = done.told["failed"]
+        done.failure = how_it_ended(
+            status, mailbox.read(), done.reported.get("places", ()), done.reported.get("spare", 0)
+        )
+    elif "failed" in done.reported:
+        done.failure = done.reported["failed"]
     return done
 
 
@@ -129,4 +135,4 @@ def _end(child: int) -> None:
             end(child, signal.SIGKILL)
 
 
-__all__ = ["Ended", "Tell", "apart"]
+__all__ = ["SandboxResult", "Tell", "run_in_sandbox"]

@@ -1,4 +1,4 @@
-"""KNOWN: laws by which the result of an operation is one of its operands, or a constant, without computation.
+"""FOLDING: laws by which the result of an operation is one of its operands, or a constant, without computation.
 
 Laws that also hold in kernels are taken from SIMPLIFY. Laws of floats hold bit for bit, as there: x + 0.0 is not x,
 because -0.0 + 0.0 is 0.0.
@@ -106,7 +106,7 @@ TENSOR_LAWS = PatternMatcher(
     )
 )
 
-KNOWN = (
+FOLDING = (
     PatternMatcher(
         (
             algebra.fold_constants,
@@ -149,7 +149,7 @@ def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
     constant (0.0 and -0.0 are equal in Python: the text distinguishes them), or (dtype, op, sources) for an operation.
     """
     node = UOp(op, dtype, tuple([_expression(source) for source in sources]))
-    rewritten = KNOWN.rewrite(node)
+    rewritten = FOLDING.rewrite(node)
     if rewritten is None:
         return None
     law, result = rewritten

@@ -1,7 +1,7 @@
 """Operations whose result is an operand or a constant, known when the graph is built. They need no kernel.
 
-The laws of `uop/known.py` decide this for one element. The result is still a separate node, a view of the operand or a
-constant. So the graph shows what the user wrote, also for gradients (`Simplified`).
+The laws of `uop/folding.py` decide this for one element. The result is still a separate node: a view of the operand, or
+a constant. So the graph shows what the user wrote, also for gradients (`Simplified`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.uop import OpGroups, Ops, UOp
-from tinyexplore.uop.known import Outcome, outcome, reduced_constant
+from tinyexplore.uop.folding import Outcome, outcome, reduced_constant
 from tinyexplore.uop.semantics import evaluate
 
 if TYPE_CHECKING:

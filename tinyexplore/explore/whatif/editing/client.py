@@ -17,7 +17,7 @@ from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
-from tinyexplore.explore.whatif.outcome import Refused
+from tinyexplore.explore.whatif.outcome import CommandRejected
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
@@ -77,8 +77,10 @@ class EditResult:
 
 
 def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
-    """`text` compiled, run, compared and timed by a worker. kept: what the capture keeps of the kernel. Refused where
-    nothing can be tried here."""
+    """Have a worker compile, run, compare and time `text`.
+
+    Raises CommandRejected if nothing can be tried here.
+    """
     with _inputs_of(captured) as (inputs, digest):
         variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
         values = captured.values if captured is not None and inputs is not None else [node.arg[2] for node in variables]
@@ -103,7 +105,7 @@ def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
         }
         reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
     if "lost" in reply:
-        raise Refused(f"it could not be tried: {reply['lost']}")
+        raise CommandRejected(f"it could not be tried: {reply['lost']}")
     return _as_tried(text, reply)
 
 
@@ -135,7 +137,9 @@ def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, lis
                     digest.update(content or b"-")
         except OSError as error:
             reason = f"it could not be tried: the kernel's inputs could not be written to a temporary folder ({error})"
-            raise Refused(f"{reason}; set TMPDIR to a folder with enough space that you may write to") from error
+            raise CommandRejected(
+                f"{reason}; set TMPDIR to a folder with enough space that you may write to"
+            ) from error
         yield (
             (str(path), [None if initial is None else len(initial) for initial in captured.contents]),
             digest.hexdigest(),

@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.outcome import Cancelled, Outcome
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandResult
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 
@@ -27,7 +27,7 @@ class CommandContext:
     candidate: reports a tried candidate: kernel, opts, microseconds or None, a note. It becomes a branch without
         listings.
     progress: reports the progress: a text, parts done, all parts.
-    is_cancelled: whether the reader cancelled the command; then it raises Cancelled or Refused.
+    is_cancelled: whether the reader cancelled the command; then it raises Cancelled or CommandRejected.
     shows_progress: whether a view shows the progress.
     """
 
@@ -77,8 +77,8 @@ class Command(Protocol):
         """The kernel that it is about, if it is about one."""
         ...
 
-    def carry_out(self, context: CommandContext) -> Outcome:
-        """Carries it out; Refused where it fails."""
+    def carry_out(self, context: CommandContext) -> CommandResult:
+        """Carries it out; CommandRejected where it fails."""
         ...
 
 
