@@ -29,8 +29,9 @@ from tinyexplore.explore.analysis.verdict.suggestions import REMEDIES, Suggestio
 from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
 from tinyexplore.explore.notebook.kernels import KernelView
 from tinyexplore.explore.tracefile.figures import figures
-from tinyexplore.explore.tracefile.model import Ceiling
+from tinyexplore.explore.tracefile.model import Ceiling, OutsideOperation
 from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.whatif.experiments import MOST, checked
 from tinyexplore.kernel import OptOps
 from tinyexplore.util import Context
@@ -365,6 +366,20 @@ def test_a_program_is_judged_by_its_longest_kernel() -> None:
     assert program_verdict("many", [tiny] * 3, [1, 1, 1]).kind == "launch overhead"
     with pytest.raises(ValueError, match="no kernel"):
         program_verdict("none", [], [])
+
+
+@pytest.mark.parametrize(("outside_us", "first"), [(5000.0, "outside of the kernels"), (50.0, "")])
+def test_time_outside_of_the_kernels_is_part_of_a_programs_verdict(outside_us: float, first: str) -> None:
+    """The kernels take 1.5 ms. Operations of another library that take longer come first, and have no model."""
+    parts = [verdict_of(replace(BASE, kernel=0, time_us=500.0)), verdict_of(replace(BASE, kernel=1))]
+    alone = program_verdict("two", parts, [1, 1])
+    operations = [OutsideOperation(0, "aten.i0", outside_us / 2), OutsideOperation(1, "aten.i0", outside_us / 2)]
+    found = program_verdict("two", parts, [1, 1], outside=operations)
+    assert found.kind == ("unexplained" if first else alone.kind)
+    assert found.share_of_limit is None
+    sentence = found.text.partition(". ")[0] if first else found.text.removeprefix(alone.text)
+    assert all(part in sentence for part in ("2 operations", "aten.i0", "measured once"))
+    assert {row.name: row.value for row in found.evidence}["outside of the kernels"] == duration_text(outside_us)
 
 
 # *** what the facts are read from ***

@@ -93,11 +93,13 @@ class Outside(NamedTuple):
     name: what filled it.
     seconds: how long that took.
     shape: the shape of the value, if the memory is seen as one axis.
+    is_first: whether this is the first result of that operation; its time counts once.
     """
 
     name: str
     seconds: float
     shape: tuple[int, ...]
+    is_first: bool = True
 
 
 class Since:

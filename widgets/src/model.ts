@@ -315,6 +315,13 @@ export interface BackEdge {
   dst: number;
 }
 
+/** An operation that another library computed between the kernels, such as one of PyTorch's ATen. node: its first result. name: of the operation: "aten.polygamma". time_us: of its only call, in microseconds. */
+export interface OutsideOperation {
+  node: number;
+  name: string;
+  time_us: number;
+}
+
 /** A kind of nodes. kind: the value of `Node.kind`. name, plural: the name of one of them, and of several. role: "tensors" for the graph of the whole program, "program" for that of a stage, "lines" for nodes that are in no graph and lead from lines of texts to lines of Python. */
 export interface Level {
   kind: string;
@@ -682,7 +689,7 @@ export interface Recording {
   ended: boolean;
 }
 
-/** One capture. `Trace` (`trace.py`) adds its queries. `module_costs` and the fields after it follow from the other tables: `trace_to_bytes` computes them for the front end, and `==` ignores them. version: of the format. title: of the capture. options: (name, value) of the settings that produced it. sources: the user's files. frames: the lines of the user's code. nodes: all LazyBuffers and UOps. rules: the rewrite rules that fired. stages: the stages of the compiler; parents come first. links: which node was made from which. kernels: in the order of their launches. programs: the listings of the kernels. runs: the samples of the kernels. buffers: the device buffers. messages: remarks on the whole trace. memory: of the intermediates, by schedule. scopes: the user's modules. transforms: the passes over whole graphs. laws: the effect of each kind of opt. branches: the commands that were tried. ceilings: the measured ceilings of the machine; empty where they were not measured. roofs: the ceilings that apply to each kernel. recordings: recorded steps of kernels. checks: checks of firings. stage_texts: the texts after stages. regions: blocks, computations and functions of another compiler. back_edges: operands that come after their users. dialect: of another compiler; None for this one. origins: of a program of another front end, the operations of its graph that each kernel computes. module_costs: time and memory by module. figures: of the whole trace, then of each kernel. roofline: the timed kernels under their ceilings; None before it is computed. kernel_time: the timeline of the runs alone; None before it is computed. elapsed_time: the timeline with the stages of the compiler; None before it is computed. fusion_edges: the scheduler's decision on each edge. scripts: the scripts of the kernels. */
+/** One capture. `Trace` (`trace.py`) adds its queries. `module_costs` and the fields after it follow from the other tables: `trace_to_bytes` computes them for the front end, and `==` ignores them. version: of the format. title: of the capture. options: (name, value) of the settings that produced it. sources: the user's files. frames: the lines of the user's code. nodes: all LazyBuffers and UOps. rules: the rewrite rules that fired. stages: the stages of the compiler; parents come first. links: which node was made from which. kernels: in the order of their launches. programs: the listings of the kernels. runs: the samples of the kernels. buffers: the device buffers. messages: remarks on the whole trace. memory: of the intermediates, by schedule. scopes: the user's modules. transforms: the passes over whole graphs. laws: the effect of each kind of opt. branches: the commands that were tried. ceilings: the measured ceilings of the machine; empty where they were not measured. roofs: the ceilings that apply to each kernel. recordings: recorded steps of kernels. checks: checks of firings. stage_texts: the texts after stages. regions: blocks, computations and functions of another compiler. back_edges: operands that come after their users. dialect: of another compiler; None for this one. origins: of a program of another front end, the operations of its graph that each kernel computes. outside: the operations that another library computed, in the order of their calls. module_costs: time and memory by module. figures: of the whole trace, then of each kernel. roofline: the timed kernels under their ceilings; None before it is computed. kernel_time: the timeline of the runs alone; None before it is computed. elapsed_time: the timeline with the stages of the compiler; None before it is computed. fusion_edges: the scheduler's decision on each edge. scripts: the scripts of the kernels. */
 export interface Trace {
   version: number;
   title: string;
@@ -712,6 +719,7 @@ export interface Trace {
   back_edges: BackEdge[];
   dialect: Dialect | null;
   origins: Program[];
+  outside: OutsideOperation[];
   module_costs: ModuleCost[];
   figures: Figures[];
   roofline: Roofline | null;
@@ -969,6 +977,11 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
   BackEdge: {
     src: [{"index": "nodes", "before": false}],
     dst: [{"index": "nodes", "before": false}],
+  },
+  OutsideOperation: {
+    node: [{"index": "nodes", "before": false}],
+    name: ["str"],
+    time_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
   },
   Level: {
     kind: ["str"],
@@ -1304,6 +1317,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     back_edges: [{"many": {"row": "BackEdge"}}, []],
     dialect: [{"either": [{"row": "Dialect"}, "null"]}, null],
     origins: [{"many": {"row": "Program"}}, []],
+    outside: [{"many": {"row": "OutsideOperation"}}, []],
     module_costs: [{"many": {"row": "ModuleCost"}}, []],
     figures: [{"many": {"row": "Figures"}}, []],
     roofline: [{"either": [{"row": "Roofline"}, "null"]}, null],

@@ -124,5 +124,6 @@ export const TRACE: Trace = {
   elapsed_time: null,
   fusion_edges: [],
   origins: [],
+  outside: [],
   scripts: [],
 };

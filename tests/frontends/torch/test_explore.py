@@ -122,6 +122,16 @@ def test_what_aten_computed_is_a_node_of_the_graph() -> None:
     assert not any(node.id in kernel.nodes for kernel in trace.kernels)
 
 
+def test_the_verdict_has_the_time_of_what_aten_computed() -> None:
+    """An operation with two results counts once."""
+    view = explore(lambda x: torch.linalg.svd(x)[1] + torch.linalg.svd(x * 2)[1], torch.randn(64, 64), repeat=2)
+    operations = view.trace.outside
+    assert [operation.name for operation in operations] == ["aten._linalg_svd"] * 2
+    assert all(operation.time_us > 10 for operation in operations)
+    assert view.verdict().kind == "unexplained" and "aten._linalg_svd" in view.verdict().text
+    assert explore(lambda x: x.exp(), torch.randn(64), repeat=1).trace.outside == ()
+
+
 def test_what_aten_computes_last_is_a_node_too() -> None:
     view = explore(lambda x: torch.special.i0(x + 1).sort(), torch.randn(6), repeat=1)
     (node,) = [one for one in view.trace.nodes if one.label == "aten.i0"]

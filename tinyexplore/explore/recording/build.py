@@ -249,6 +249,7 @@ class Builder(Tables):
             memory=tuple(self.memory),
             scopes=self.scope_rows,
             origins=tuple(origins),
+            outside=tuple(self.outside),
         )
 
     def _listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:

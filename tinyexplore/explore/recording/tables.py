@@ -11,10 +11,19 @@ from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, held_by,
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Spans
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
-from tinyexplore.explore.tracefile.model import BufferInfo, Frame, Node, OptLaw, RuleInfo, Source, Transform
+from tinyexplore.explore.tracefile.model import (
+    BufferInfo,
+    Frame,
+    Node,
+    OptLaw,
+    OutsideOperation,
+    RuleInfo,
+    Source,
+    Transform,
+)
 from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, Outside
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import toposort
@@ -45,6 +54,7 @@ class Tables:
         self.laws: list[OptLaw] = []
         self.law_ids: dict[object, tuple[int, ...]] = {}
         self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
+        self.outside: list[OutsideOperation] = []
         self.printer = Printer()
 
     def roots(self, value: Any) -> tuple[int, ...]:
@@ -96,6 +106,9 @@ class Tables:
             if self._is_memory(value):
                 # its sources are not part of this trace
                 op, description = Ops.BUFFER.name, describe_memory(value)
+                if isinstance(value.arg, Outside) and value.arg.is_first:
+                    operation = OutsideOperation(len(self.nodes), value.arg.name, round(value.arg.seconds * 1e6, 2))
+                    self.outside.append(operation)
             digest = self._digest(value, src)
         return Node(
             id=len(self.nodes),

@@ -745,6 +745,23 @@ class BackEdge(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class OutsideOperation(ReadableRow):
+    """An operation that another library computed between the kernels, such as one of PyTorch's ATen.
+
+    node: its first result.
+    name: of the operation: "aten.polygamma".
+    time_us: of its only call, in microseconds.
+    """
+
+    node: NodeId
+    name: str
+    time_us: Duration
+
+    def in_words(self) -> str:
+        return f"{self.name} (node {self.node}), {duration_text(self.time_us)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Level(ReadableRow):
     """A kind of nodes.
 
@@ -1625,6 +1642,7 @@ class TraceTables:
     back_edges: operands that come after their users.
     dialect: of another compiler; None for this one.
     origins: of a program of another front end, the operations of its graph that each kernel computes.
+    outside: the operations that another library computed, in the order of their calls.
     module_costs: time and memory by module.
     figures: of the whole trace, then of each kernel.
     roofline: the timed kernels under their ceilings; None before it is computed.
@@ -1662,6 +1680,7 @@ class TraceTables:
     back_edges: tuple[BackEdge, ...] = ()
     dialect: Dialect | None = None
     origins: tuple[Program, ...] = ()
+    outside: tuple[OutsideOperation, ...] = ()
     module_costs: tuple[ModuleCost, ...] = field(default=(), compare=False)
     figures: tuple[Figures, ...] = field(default=(), compare=False)
     roofline: Roofline | None = field(default=None, compare=False)

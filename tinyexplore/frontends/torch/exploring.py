@@ -49,6 +49,7 @@ class Watch(Observer):
         self.names = names
         self.made: list[tuple[int, int, TorchProgram, Any]] = []
         self._tensors: dict[Any, Tensor] = {}
+        self._counted: set[Any] = set()  # operations of which a result was recorded
 
     def given(self, node: Any, value: Any, flat: Tensor) -> None:
         name = self.named.get(value.data_ptr()) or (node.name if node.op == "call_function" else "")
@@ -86,7 +87,10 @@ class Watch(Observer):
                 layout, flat = given_tensor(value)
             assert flat is not None
             name = str(source.target).removesuffix(".default")
-            flat.lazydata.arg = Outside(name, program.seconds.get(source, seconds), tuple(value.shape))
+            flat.lazydata.arg = Outside(
+                name, program.seconds.get(source, seconds), tuple(value.shape), source not in self._counted
+            )
+            self._counted.add(source)
             src = tuple([flat_input.lazydata for flat_input in read if flat_input is not None])
             recorder.record(Recorded(flat.lazydata, src, _frame_of(location), (name,)))
             self._tensors[node] = flat

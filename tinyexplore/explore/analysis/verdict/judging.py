@@ -149,7 +149,7 @@ def whole_verdict(view: KernelAnalyses) -> SpeedVerdict:
     """The verdict on the program: that of the kernel which takes longest."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)
-    return program_verdict(view.trace.title, parts, [1] * len(parts), unknown)
+    return program_verdict(view.trace.title, parts, [1] * len(parts), unknown, view.trace.outside)
 
 
 __all__ = ["VerdictList", "VerdictRow", "all_verdicts", "kernel_verdict", "verdict_list", "whole_verdict"]

@@ -11,6 +11,7 @@ from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import OutsideOperation
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
@@ -27,7 +28,7 @@ class Evidence(ReadableRow):
     value: str
     """The number with its unit, and what it is compared with."""
     panel: str
-    """The panel of the explorer that it comes from: "timing", "roofline", "caches", "throughput", "code", "llvm"."""
+    """The panel that it comes from, such as "timing", "roofline" or "caches"; "" if no panel shows it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -392,9 +393,28 @@ def _cycles(facts: KernelFacts) -> str:
 # *** programs ***
 
 
-def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int = 0) -> SpeedVerdict:
-    """The verdict on a program, by the kernel that takes longest. counts: launches of each. unknown: kernels without
-    a verdict. ValueError where there is none at all."""
+def program_verdict(
+    title: str,
+    parts: Sequence[SpeedVerdict],
+    counts: Sequence[int],
+    unknown: int = 0,
+    outside: Sequence[OutsideOperation] = (),
+) -> SpeedVerdict:
+    """The verdict on a program, by the kernel that takes longest.
+
+    If operations of another library took at least as long as all kernels, the verdict is "unexplained": their time has
+    no model here.
+
+    Args:
+        title: of the capture.
+        parts: the verdicts of the kernels.
+        counts: launches of each.
+        unknown: number of kernels without a verdict.
+        outside: operations that another library computed.
+
+    Raises:
+        ValueError: no kernel has a verdict.
+    """
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
     times = [
@@ -419,12 +439,19 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
             f"{count_text(sum(counts), 'launch', 'launches')} cost {duration_text(launches)} of {duration_text(total)}"
         )
         text = f"Launch overhead. {cost}."
+    outside_us = sum(operation.time_us for operation in outside)
+    if outside_us:
+        text, share = _with_outside(text, outside, total), None
+    if outside_us and outside_us >= total:
+        kind, level = "unexplained", ""
     evidence = [
         Evidence("kernels", str(len(parts) + unknown), "kernels"),
         Evidence("sum of the medians", duration_text(total), "timing"),
     ]
     if len(parts) == 1:
         evidence = list(first.evidence)
+    if outside_us:
+        evidence.append(Evidence("outside of the kernels", duration_text(outside_us), ""))
     missing = [f"verdicts of {count_text(unknown, 'kernel')} without samples"] if unknown else []
     return SpeedVerdict(
         kind=kind,
@@ -436,11 +463,23 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
         kernel=first.kernel,
         name=title,
         likely=first.likely,
-        reason=first.reason if len(parts) == 1 else "",
+        reason=first.reason if len(parts) == 1 and not outside_us else "",
         missing=tuple(dict.fromkeys((*(fact for verdict in parts for fact in verdict.missing), *missing))),
-        facts=first.facts if len(parts) == 1 else None,
+        facts=first.facts if len(parts) == 1 and not outside_us else None,
         parts=tuple(parts[number] for number in order) if len(parts) > 1 else (),
     )
+
+
+def _with_outside(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
+    """The verdict on the kernels, with the time of other operations; the longer of both comes first."""
+    total = sum(operation.time_us for operation in outside)
+    longest = max(outside, key=lambda operation: operation.time_us)
+    same = [operation for operation in outside if operation.name == longest.name]
+    where = longest.name if len(same) == len(outside) else f"mostly {longest.name}"
+    calls = f"{count_text(len(outside), 'operation')} outside of the kernels ({where}) took {duration_text(total)}"
+    if total < kernels_us:
+        return f"{text} {calls}, measured once."
+    return f"{calls}, measured once. The kernels take {duration_text(kernels_us)}: {text}"
 
 
 __all__ = ["RULES", "Evidence", "Suggestion", "SpeedVerdict", "program_verdict", "verdict_of"]
