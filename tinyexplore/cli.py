@@ -436,7 +436,7 @@ def run_open(options: argparse.Namespace) -> int:
         if out:
             _check_writable(Path(out))
     if not Path(options.file).exists():
-        raise UsageError(f"{options.file} is no file or folder")
+        raise UsageError(f"{options.file} does not exist: give a trace file, or a folder with a foreign dump")
     view = open_file(options.file)
     for message in view.trace.messages:
         _say(f"{message.level}: {message.text}", to_errors=True)
@@ -516,7 +516,7 @@ def run_ask(options: argparse.Namespace) -> int:
     try:
         data = json.loads(options.request)
     except ValueError as error:
-        raise UsageError(f"the request is no JSON: {error}") from error
+        raise UsageError(f'the request is not valid JSON ({error}): give an object such as {{"request": …}}') from error
     response = answer(trace, data)
     _say(json.dumps(response, indent=2, ensure_ascii=False))
     return FAILED if "error" in response else OK

@@ -222,7 +222,7 @@ def get_child(root: Any, path: str) -> Any:
 def unwrap(value: T | None) -> T:
     """`value`, which is not None."""
     if value is None:
-        raise ValueError("unwrap(None): there is no value")
+        raise ValueError("unwrap(None): expected a value")
     return value
 
 

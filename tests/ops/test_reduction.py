@@ -255,7 +255,7 @@ def test_reductions_of_nothing(shape: tuple[int, ...], how: str) -> None:
         np.testing.assert_array_equal(computed(t.max(axis), how), x.max(axis, initial=-np.inf))
         np.testing.assert_array_equal(computed(t.min(axis), how), x.min(axis, initial=np.inf))
     assert tensor_on(how, x.astype(np.int8)).max().item() == -128
-    with pytest.raises(ValueError, match="no argmax of nothing"):
+    with pytest.raises(ValueError, match="argmax of zero elements"):
         t.argmax(shape.index(0))
     assert np.isnan(computed(t.mean(), how))
 

@@ -73,7 +73,9 @@ def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) 
         files = {name: _local(Path(folder), name) for name in names}
     for name, content in files.items():
         if content.numel() % _CIFAR_RECORD:
-            raise FormatError(f"{name}: {content.numel()} bytes are no whole number of pictures ({_CIFAR_RECORD} each)")
+            raise FormatError(
+                f"{name}: {content.numel()} bytes is not a multiple of {_CIFAR_RECORD}, the bytes of one image"
+            )
     batches = [files[name].reshape(-1, _CIFAR_RECORD).to(device) for name in names]
     train, test = batches[0].cat(*batches[1:-1]), batches[-1]
     return train[:, 1:].reshape(-1, 3, 32, 32), train[:, 0], test[:, 1:].reshape(-1, 3, 32, 32), test[:, 0]

@@ -184,8 +184,8 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
         reason = why_not_private(folder)
         if reason is not None:
             warn_once(
-                f"The disk cache {folder} is not used: {reason}, and what lies there would be run. Make it yours alone "
-                "(chown, chmod go-w), choose another place (XDG_CACHE_HOME), or set CACHELEVEL=0."
+                f"The disk cache {folder} is not used: {reason}, and its code would be run. Make the folder private "
+                "(chown, chmod go-w), choose another folder (XDG_CACHE_HOME), or set CACHELEVEL=0."
             )
             return None
         if may_make and _key_in(folder) is None:

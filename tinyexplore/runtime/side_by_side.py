@@ -26,7 +26,7 @@ def parsed(ir: str, context: Any) -> Any:
         module = ModuleRef(without_lock("LLVMPY_ParseAssembly")(context, ir.encode(), words), context)
         if words:
             module.close()
-            raise RuntimeError(f"this is no LLVM IR: {words}")
+            raise RuntimeError(f"the text is not valid LLVM IR: {words}")
     return module
 
 

@@ -180,7 +180,7 @@ def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
     """The elements of a file that exists, which are not read yet."""
     resolved = Path(path).resolve(strict=True)
     if not resolved.is_file():
-        raise OSError(f"{resolved} is no file: a Tensor is made of a file's bytes")
+        raise OSError(f"{resolved} is not a file: Tensor(path) reads the bytes of a file")
     count, rest = divmod(resolved.stat().st_size, dtype.itemsize)
     if rest:
         raise ValueError(

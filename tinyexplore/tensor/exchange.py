@@ -81,7 +81,7 @@ def _pointer(capsule: Any) -> tuple[int, bool]:
     for name in (b"dltensor_versioned", b"dltensor"):
         if is_valid(capsule, name):
             return int(get(capsule, name)), name == b"dltensor_versioned"
-    raise BufferError(f"{capsule!r} is no capsule of DLPack, or a consumer took it before")
+    raise BufferError(f"{capsule!r} is not a DLPack capsule, or was consumed before: get a new one from __dlpack__()")
 
 
 def _opened(capsule: Any) -> tuple[_Array, int]:
@@ -123,7 +123,7 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
     code = (array.dtype.code, array.dtype.bits)
     dtype = _DTYPES.get(code)
     if dtype is None or array.dtype.lanes != 1:
-        raise BufferError(f"elements of DLPack type {code} with {array.dtype.lanes} lanes have no dtype here")
+        raise BufferError(f"elements of DLPack type {code} with {array.dtype.lanes} lanes have no dtype in tinyexplore")
     shape = tuple(array.shape[: array.ndim])
     strides = tuple(array.strides[: array.ndim]) if array.ndim and array.strides else _row_major(shape)
     address = (array.data or 0) + array.byte_offset

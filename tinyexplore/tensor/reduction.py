@@ -53,8 +53,8 @@ class Reduction(Movement, Functions):
         if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
                 raise ValueError(
-                    f"{what} over axes {axes} of shape {self.shape}: there is no {what} of nothing; "
-                    "leave empty tensors out, or cat() a neutral element first"
+                    f"{what} over axes {axes} of shape {self.shape}: {what} of zero elements is undefined; "
+                    "leave out empty tensors, or cat() a neutral element first"
                 )
             kept_shape = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
             result = self._unmoved(identity, kept_shape)

@@ -41,7 +41,7 @@ def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
             rebuilt.append(UOp(Ops[op], _to_dtype(dtype), tuple(rebuilt[source] for source in sources), _to_arg(arg)))
         return tuple(rebuilt[root] for root in roots)
     except (TypeError, KeyError, IndexError) as error:
-        raise ValueError(f"this is no graph of UOps: {type(error).__name__}: {error}") from error
+        raise ValueError(f"the data is not a graph of UOps: {type(error).__name__}: {error}") from error
 
 
 def _dtype(dtype: AnyDType) -> list[Any]:

@@ -50,7 +50,7 @@ def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | No
     """
     me, link, info = user(), os.lstat(folder), os.stat(folder)
     if not stat.S_ISDIR(info.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     if me is None:
         return None
     if stat.S_ISLNK(link.st_mode) and link.st_uid not in (me, 0):

@@ -90,7 +90,7 @@ def bounded_json(
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
+    raise ValueError(f"{name} is not a JSON number: only finite numbers are allowed")
 
 
 def _checked(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:

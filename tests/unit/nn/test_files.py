@@ -196,7 +196,7 @@ HARMFUL: list[tuple[bytes, str]] = [
     (zip_of(b"I1\n"), "damaged|no end"),
     (zip_of(b"."), "damaged"),
     (zip_of(b"e."), "mark is missing"),
-    (zip_of(b"\x8a\x00Q."), "no storage"),
+    (zip_of(b"\x8a\x00Q."), "not a storage"),
     (zip_of(deep_tuple()), "a key of type tuple"),
     (zip_of(b"\x80\x02" + b"]" * 1000 + b"a" * 999 + b"."), "nested more than 200 deep"),
     (zip_of(b"\x80\x02]" + b"r\xff\xff\xff\xff" + b"."), ""),

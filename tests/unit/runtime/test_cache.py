@@ -318,7 +318,7 @@ def test_programs_go_on_without_a_folder(store: Path, monkeypatch: pytest.Monkey
     store.parent.mkdir(exist_ok=True)
     store.write_bytes(b"")
     monkeypatch.setenv("XDG_CACHE_HOME", str(store.parent))
-    with pytest.warns(RuntimeWarning, match="not used: .*no folder"), Context(CACHELEVEL=1):
+    with pytest.warns(RuntimeWarning, match="not used: .*not a folder"), Context(CACHELEVEL=1):
         assert works()
 
 

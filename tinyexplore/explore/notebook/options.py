@@ -54,7 +54,7 @@ def node_ids(nodes: Any) -> list[int]:
     ids = [getattr(node, "id", node) for node in items]
     for node, number in zip(items, ids, strict=True):
         if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"{node!r} ({type(node).__name__}) is no node: give nodes of the trace, or their ids")
+            raise TypeError(f"{node!r} ({type(node).__name__}) is not a node: give nodes of the trace, or their ids")
     return ids
 
 

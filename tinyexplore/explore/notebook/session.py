@@ -242,7 +242,9 @@ class Explorer(Hinting):
         if isinstance(stop, Stop):
             return stop
         if not isinstance(stop, tuple):
-            raise TypeError(f"{stop!r} ({type(stop).__name__}) is no stop: give (text, place), or a question")
+            raise TypeError(
+                f"{stop!r} ({type(stop).__name__}) is not a stop: give (text, link or nodes), or a question"
+            )
         return self._note(*stop)
 
     def _note(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:

@@ -248,7 +248,9 @@ def why_kernels(trace: TraceTables, a: Node | int, b: Node | int) -> WhyKernels:
     ids = [node.id if isinstance(node, Node) else node for node in (a, b)]
     for node in ids:
         if not 0 <= node < len(trace.nodes) or trace.nodes[node].kind != "lazybuffer":
-            raise ValueError(f"node {node} is no LazyBuffer of this trace; trace.where(kind='lazybuffer') has them")
+            raise ValueError(
+                f"node {node} is not a LazyBuffer of this trace; trace.where(kind='lazybuffer') lists them"
+            )
     return Fusions(trace).why(*ids)
 
 

@@ -157,7 +157,9 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_position):
         match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # as describe.py writes it
         if match is None:
-            raise ReproducerError(f"{node.detail!r:.60} is no buffer")
+            raise ReproducerError(
+                f"{node.label}: {node.detail!r:.60} is not a buffer; expected a dtype and a size, such as 'float32[64]'"
+            )
         buffers[node.label] = (match[1], int(match[2]), node.id in read, node.id in written)
     return buffers
 

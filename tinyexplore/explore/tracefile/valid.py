@@ -94,7 +94,7 @@ def _check_origins(trace: Any) -> None:
         for at, line in enumerate(text.lines):
             if line.origin is not None and line.origin >= count:
                 where = f"stage_texts[{number}].lines[{at}].origin"
-                raise TraceFormatError(f"{where}: {line.origin} is no line of the text before, which has {count}")
+                raise TraceFormatError(f"{where}: line {line.origin} does not exist; the text before has {count} lines")
 
 
 def hints_of(kind: type) -> dict[str, Any]:

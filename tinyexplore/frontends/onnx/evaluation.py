@@ -427,7 +427,7 @@ class Evaluation:
         """A SequenceMap: its body for each element of the first sequence."""
         first = inputs[0]
         if not isinstance(first, list):
-            raise OnnxError("SequenceMap: its first input is no sequence")
+            raise OnnxError(f"SequenceMap: the first input is not a sequence, but a {type(first).__name__}")
         results: list[list[Any]] = [[] for _ in body.output]
         for number in range(len(first)):
             values = [value[number] if isinstance(value, list) else value for value in inputs]

@@ -87,7 +87,7 @@ class OnnxNode:
         """An input that is a sequence."""
         value = self.inputs[index]
         if not isinstance(value, list):
-            raise OnnxError(f"{self.operator}: input {index} is no sequence")
+            raise OnnxError(f"{self.operator}: input {index} is not a sequence, but a {type(value).__name__}")
         return value
 
     def shape(self, index: int) -> tuple[int, ...]:

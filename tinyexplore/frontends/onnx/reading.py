@@ -65,9 +65,9 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
         try:
             model.ParseFromString(data)
         except Exception as error:  # protobuf's exceptions have no common class
-            raise OnnxError(f"{name}: no ONNX model ({error})") from error
+            raise OnnxError(f"{name} is not an ONNX model: {error}") from error
     if not model.graph.node and not model.graph.output:
-        raise OnnxError("no ONNX model: it has no graph")
+        raise OnnxError("the file is not an ONNX model: it has no graph")
     _check(model)
     return model, folder
 
@@ -162,7 +162,7 @@ def array_in(tensor: TensorProto, folder: Path | None) -> Array:
 def _path_inside(folder: Path, location: str, where: str) -> Path:
     """The file `location` inside of `folder`, links followed. OnnxError if it is not a file there."""
     if not location or "\0" in location:
-        raise OnnxError(f"{where}: no file is named")
+        raise OnnxError(f"{where}: the name of the external data file is missing")
     path = (folder / location).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise OnnxError(f"{where}: outside of the model's folder")

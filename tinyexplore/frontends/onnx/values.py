@@ -47,7 +47,7 @@ def dtype_of_number(number: int) -> DType:
         from onnx import TensorProto  # noqa: PLC0415 (the package is an extra)
 
         names = {value: name for name, value in TensorProto.DataType.items()}
-        raise UnsupportedOperator(f"elements of type {names.get(number, number)}: there is no dtype for them")
+        raise UnsupportedOperator(f"elements of type {names.get(number, number)} have no dtype in tinyexplore")
     return dtype
 
 
@@ -59,7 +59,7 @@ def array_dtype(array: Array) -> DType:
     name = {"float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2"}.get(str(array.dtype), str(array.dtype))
     dtype = getattr(dtypes, name, None)
     if not isinstance(dtype, DType):
-        raise UnsupportedOperator(f"elements of type {array.dtype}: there is no dtype for them")
+        raise UnsupportedOperator(f"elements of type {array.dtype} have no dtype in tinyexplore")
     ARRAY_DTYPES[array.dtype] = dtype
     return dtype
 

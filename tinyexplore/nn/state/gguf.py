@@ -58,7 +58,7 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     entries = [_entry(reader) for _ in range(reader.count(tensor_count, 25))]
     alignment = values.get("general.alignment", 32)
     if type(alignment) is not int or alignment <= 0 or alignment & (alignment - 1):
-        raise file.error(_FORMAT, f"an alignment of {alignment!a:.40}, which is no power of two")
+        raise file.error(_FORMAT, f"the alignment {alignment!a:.40} is not a power of two")
     start = -(-reader.at // alignment) * alignment
     tensors: dict[str, Tensor] = {}
     for name, shape, kind, offset in entries:
@@ -139,7 +139,9 @@ def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, star
         raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {supported}")
     size, block = (PLAIN[kind].itemsize, 1) if quantised is None else (quantised.nbytes, quantised.elements)
     if count % block or (count // block * size > file.nbytes - start):
-        raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape} is cut off, or no whole number of blocks")
+        raise file.error(
+            _FORMAT, f"tensor {name:.80} of shape {shape} is cut off, or its size is not a whole number of blocks"
+        )
     if quantised is None:
         return file.tensor(start, PLAIN[kind], shape)
     stored = file.tensor(start, dtypes.uint8, (count // block, size))

@@ -213,7 +213,7 @@ class _Machine:
 
     def find(self, module: Any, attribute: Any) -> Any:
         if not isinstance(module, str) or not isinstance(attribute, str):
-            raise PickleError("the pickle is damaged (a name that is no text)")
+            raise PickleError(f"the pickle is damaged: the name {module!r:.40}.{attribute!r:.40} is not two strings")
         name = f"{module}.{attribute}"
         if name not in self.builders:
             raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")

@@ -66,7 +66,7 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
     offset = 0
     for name, tensor in tensors.items():
         if name == "__metadata__":
-            raise ValueError("safe_save: no tensor can be called __metadata__, the format keeps that name for itself")
+            raise ValueError("safe_save: the tensor name __metadata__ is reserved by the format; use another name")
         size = tensor.nbytes()
         header[name] = {
             "dtype": _CODES[tensor.dtype],

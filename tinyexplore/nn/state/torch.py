@@ -111,7 +111,7 @@ class _View:
         self, storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | ByteFloat | None = None
     ) -> None:
         if not isinstance(storage, _Storage):
-            raise PickleError(f"a tensor in a {type(storage).__name__}, which is no storage")
+            raise PickleError(f"a tensor refers to a {type(storage).__name__}, which is not a storage")
         self.storage = storage
         self.kind = dtype if isinstance(dtype, ByteFloat) else None
         self.dtype = dtypes.uint8 if isinstance(dtype, ByteFloat) else dtype or storage.dtype
@@ -257,7 +257,9 @@ def _with_tensors(value: Any) -> Any:
 def _storage_id(value: Any) -> tuple[DType, str, int]:
     """dtype, key and number of elements in a persistent id."""
     if not isinstance(value, tuple) or len(value) not in (5, 6) or value[0] != "storage":
-        raise PickleError("a persistent id that is no storage")
+        raise PickleError(
+            f"a persistent id is not a storage: {value!r:.80}; expected ('storage', dtype, key, device, count)"
+        )
     _, dtype, key, _, count = value[:5]
     if not isinstance(dtype, DType) or not isinstance(key, str) or type(count) is not int or count < 0:
         raise PickleError("a storage without dtype, key and number of elements")
@@ -336,7 +338,7 @@ def _load_legacy(file: TensorFile) -> Any:
     for key in keys:
         storage_found = storages.get(key) if isinstance(key, str) else None
         if storage_found is None:
-            raise file.error(_FORMAT, "a storage that belongs to no tensor")
+            raise file.error(_FORMAT, "a storage does not belong to any tensor")
         count = int.from_bytes(file.raw[at : at + 8], "little")
         size = storage_found.count * storage_found.dtype.itemsize
         if count != storage_found.count or at + 8 + size > file.nbytes:

@@ -172,7 +172,7 @@ class CArithmetic(TextWriter):
             tightness = {Ops.MUL: PRODUCT, Ops.ADD: SUM}.get(op, LOOSE)
             text = f"{values[0]} {_SYMBOL[op]} {values[1]}"
         else:
-            raise RenderError(f"{op.name} of {dtype!r}: no such operation")
+            raise RenderError(f"{op.name} of {dtype!r}: C has no such operation")
         if dtype.count == 1 and dtypes.is_int(dtype) and dtype.itemsize < 4:
             return f"({SCALAR[dtype]})({text})", SUM  # C computes small integers as int
         return text, tightness
@@ -217,7 +217,7 @@ class CArithmetic(TextWriter):
         if op is Ops.MULACC:
             return f"({values[0]} & {values[1]}) | {values[2]}", LOOSE
         if op not in _BOOL_SYMBOL:
-            raise RenderError(f"{op.name} of {dtype!r}: no such operation on bools")
+            raise RenderError(f"{op.name} of {dtype!r}: C has no such operation on bools")
         return f"{values[0]} {_BOOL_SYMBOL[op]} {values[1]}", LOOSE
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:

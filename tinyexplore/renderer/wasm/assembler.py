@@ -187,7 +187,7 @@ class _Function:
 
     def _type(self, word: Any) -> bytes:
         if word not in TYPE:
-            raise _error(f"no such type: {word}", word)
+            raise _error(f"{word} is not a type", word)
         return TYPE[word]
 
     def body(self, functions: dict[str, int]) -> bytes:
@@ -224,7 +224,7 @@ class _Function:
         try:
             code += self._instruction(name, words)
         except (KeyError, ValueError, IndexError, struct.error) as error:
-            raise _error(f"{' '.join([name, *words])} is no instruction that is known here", form) from error
+            raise _error(f"{' '.join([name, *words])} is not an instruction that this assembler knows", form) from error
 
     def _instruction(self, name: str, words: list[str]) -> bytes:
         """The opcode and its immediate operands."""

@@ -94,7 +94,7 @@ def _number(text: str) -> float:
     try:
         return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
     except ValueError:
-        raise ConditionError(f"{text!r} is no number: {_HELP}") from None
+        raise ConditionError(f"{text!r} is not a number: {_HELP}") from None
 
 
 def _of_floats(uops: Sequence[UOp]) -> frozenset[int]:

@@ -100,7 +100,9 @@ class KernelAnalyses:
         if captured is not None:
             return captured
         if not kernels:
-            raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
+            raise NotKeptError(
+                "this Explorer has no kernel that can run again (loaded, closed, or no kernel ran): capture again"
+            )
         raise ValueError(
             f"kernel {number}: the kernels of this capture that can run again are {', '.join(map(str, kernels))}"
         )

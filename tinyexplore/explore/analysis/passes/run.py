@@ -59,7 +59,9 @@ class Pipeline:
             raise ValueError(f"level={self.level!r}: give one of {', '.join(LEVELS)}, or nothing for the kernel's own")
         for name in self.without:
             if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-                raise ValueError(f"without: {name!r} is no option name of a pass, such as 'instcombine'")
+                raise ValueError(
+                    f"without: {name!r} is not the option name of a pass; use a name such as 'instcombine'"
+                )
 
     def __str__(self) -> str:
         text = f"pipeline {self.level}" if self.level else "the kernel's own pipeline"

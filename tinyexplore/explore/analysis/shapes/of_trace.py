@@ -84,7 +84,9 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
     used = {source for origin in origins if origin.op in LAWS for source in origin.src}
     views = [origin for origin in origins if origin.op in LAWS and origin.id not in used]
     if not views and not origins:
-        raise NoShape(f"node {node.id} ({node.label})belongs to no tensor")
+        raise NoShape(
+            f"node {node.id} ({node.label}) does not belong to a tensor: choose a node of the LazyBuffer graph"
+        )
     return max(views, key=lambda view: len(_chain(trace, view)), default=origins[0])
 
 

@@ -43,8 +43,8 @@ REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the
     "re-reads": "A larger tile, so that {worst} comes less often: an UPCAST opt of {kernel}.available_opts().",
     "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
     "broadcast that repeats it.",
-    "unaligned loads": "If the rows of {crossing} are no multiple of 64 bytes, pad them: .pad(…).contiguous(). The "
-    "shifted windows of a convolution cross lines in any case.",
+    "unaligned loads": "If the row size of {crossing} is not a multiple of 64 bytes, pad the rows: .pad(…).contiguous()."
+    " The shifted windows of a convolution always cross cache lines.",
     "not vectorized": "A VECTOR opt: {kernel}.available_opts() lists the legal ones.",
     "one thread": "A THREAD opt of {kernel}.available_opts(). A sum with few results gets one where SPLIT_REDUCEOP=1 "
     "(the default) splits it.",

@@ -80,7 +80,9 @@ def _plain(value: Any) -> Any:
         return {"op": value.name}
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
-    raise TypeError(f"{type(value).__name__} is no plain value")
+    raise TypeError(
+        f"{type(value).__name__} is not plain data: use None, bool, int, float, str, Ops, or a list or tuple of these"
+    )
 
 
 def _value(data: Any) -> Any:

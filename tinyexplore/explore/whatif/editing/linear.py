@@ -195,7 +195,7 @@ class _ListingReader:
                 return self.read_end()
             raise self.fail("expected an operation, 'for' or 'end'")
         if word[1] not in Ops.__members__:
-            raise self.fail(f"there is no operation {word[1]}", start)
+            raise self.fail(f"{word[1]} is not an operation", start)
         op, self.at = Ops[word[1]], word.end()
         if op.name in _DEFINED:
             return self.read_definition(op)
@@ -320,7 +320,7 @@ class _ListingReader:
             if value is None:
                 value = int(number) if re.fullmatch(r"-?\d+", number) else float(number)
         except ValueError:
-            raise self.fail(f"{number} is no number", start) from None
+            raise self.fail(f"{number} is not a number", start) from None
         if not kind and type(value) is not int:
             raise self.fail(f"give its type: {number}:float32, say", start)
         dtype = self.to_type(kind, start) if kind else dtypes.index
@@ -353,7 +353,7 @@ class _ListingReader:
     def to_type(self, text: str, start: int) -> AnyDType:
         read = _TYPE.match(text)
         if read is None or read[1] not in _SCALARS:
-            raise self.fail(f"there is no type {text.strip()!r}; float32, int64x8 and float32[64] are some", start)
+            raise self.fail(f"{text.strip()!r} is not a type; examples: float32, int64x8, float32[64]", start)
         base: DType = _SCALARS[read[1]].vec(int(read[2] or 1))
         return base if read[3] is None else PtrDType(base, int(read[3]), read[4] or "global")
 

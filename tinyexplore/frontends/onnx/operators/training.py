@@ -14,7 +14,9 @@ def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tenso
     """The learning rate, the step, and for each parameter its tensors of each kind."""
     rate, step, *rest = node.tensors()
     if not rest or len(rest) % kinds:
-        raise OnnxError(f"{node.operator}: {len(rest)} tensors are no multiple of {kinds}")
+        raise OnnxError(
+            f"{node.operator}: found {len(rest)} tensors after rate and step; expected a positive multiple of {kinds}"
+        )
     count = len(rest) // kinds
     return rate, step, [[rest[kind * count + at] for kind in range(kinds)] for at in range(count)]
 

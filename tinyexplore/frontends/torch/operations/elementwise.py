@@ -316,7 +316,9 @@ def bitwise_not(call: Call, a: Tensor) -> Tensor:
 def _shift_amount(call: Call, amount: Any) -> int:
     if isinstance(amount, int) and 0 <= amount < call.common.bits and not dtypes.is_float(call.common):
         return amount
-    raise NotTranslated("a shift by what is no constant below the number of bits")
+    raise NotTranslated(
+        f"a shift by {amount!r}: only a constant int below {call.common.bits} (the bits of {call.common.name}) works"
+    )
 
 
 @aten("bitwise_left_shift", "__lshift__")
