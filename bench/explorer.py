@@ -93,7 +93,7 @@ class Figure:
 
 
 def chain(nodes: int) -> Trace:
-    """About `nodes` LazyBuffers that nobody realises: an exception stops it, else the page would be one line."""
+    """About `nodes` LazyBuffers that nobody realizes: an exception stops it, else the page would be one line."""
     session = capture(title=f"{nodes} LazyBuffers")
     with suppress(InterruptedError), session:
         x = Tensor.ones(8, 8).contiguous()
@@ -147,15 +147,15 @@ class MLP:
 
 
 def mlp_step() -> Trace:
-    """A training step: loss, gradients, the optimiser's update."""
+    """A training step: loss, gradients, the optimizer's update."""
     model = MLP(64, 128, 10)
-    optimiser = SGD(nn.state.get_parameters(model), lr=0.1)
+    optimizer = SGD(nn.state.get_parameters(model), lr=0.1)
     x, y = Tensor.rand(32, 64).realize(), Tensor.randint(32, high=10).realize()
 
     def step() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = model(x).sparse_categorical_crossentropy(y).backward()
-        optimiser.step()
+        optimizer.step()
         return loss
 
     with Tensor.train():

@@ -24,8 +24,8 @@ def linear(w: Weights, x: Any) -> Any:
 
 
 def norm(w: Weights, x: Any) -> Any:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred * lax.rsqrt((centred * centred).mean(-1, keepdims=True) + EPS) * w["weight"] + w["bias"]
+    centered = x - x.mean(-1, keepdims=True)
+    return centered * lax.rsqrt((centered * centered).mean(-1, keepdims=True) + EPS) * w["weight"] + w["bias"]
 
 
 def batch_norm(w: Weights, x: Any) -> Any:

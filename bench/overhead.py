@@ -87,9 +87,9 @@ def python_cases() -> tuple[PythonCase, ...]:
 
     two = (inputs, add)
     rows: tuple[tuple[str, str, Callable[..., Arrays], Callable[[Arrays], Results], int, float | None], ...] = (
-        ("py_lazy_add", "a + b, not realised where lazy", *two, 1, 3.0),
-        ("py_mixed", f"{MIXED_OPS} mixed operations, not realised where lazy, each", inputs, _mixed, MIXED_OPS, 3.0),
-        ("py_realize", "a + b built and realised, its kernel compiled before", *two, 1, 30.0),
+        ("py_lazy_add", "a + b, not realized where lazy", *two, 1, 3.0),
+        ("py_mixed", f"{MIXED_OPS} mixed operations, not realized where lazy, each", inputs, _mixed, MIXED_OPS, 3.0),
+        ("py_realize", "a + b built and realized, its kernel compiled before", *two, 1, 30.0),
         ("py_jit", "a call of a jitted function, one kernel", *two, 1, 3.5),
         ("py_jit_given", "a call of a jitted function, one kernel, two tensors given", *two, 1, 3.5),
         ("py_jit_100", f"a replay of {REPLAYED} kernels, each", inputs, many, REPLAYED, 0.25),

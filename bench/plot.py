@@ -12,7 +12,7 @@ ROW_HEIGHT = 24
 LEFT, RIGHT, TOP, BOTTOM = 190, 130, 84, 34
 PLOT_WIDTH = 640
 FARTHEST = 300.0  # times the limit: what is slower is drawn at the edge, with an arrow
-# colours that people with the usual kinds of colour blindness tell apart (Okabe and Ito, 2008), and a shape each
+# colors that people with the usual kinds of color blindness tell apart (Okabe and Ito, 2008), and a shape each
 MARKS: dict[str, tuple[str, str]] = {
     "tinyexplore": ("#d55e00", "diamond"),
     "tinyexplore.jit": ("#d55e00", "ring"),
@@ -74,8 +74,8 @@ def _span(row: Row) -> list[float]:
 def _legend(peers: list[str]) -> list[str]:
     parts, place = [], 14.0
     for name in peers:
-        colour, shape = MARKS.get(name, OTHER)
-        parts.append(_mark(shape, colour, place, 42, name))
+        color, shape = MARKS.get(name, OTHER)
+        parts.append(_mark(shape, color, place, 42, name))
         parts.append(f'<text x="{place + 10:.0f}" y="46">{escape(name)}</text>')
         place += 32 + 7 * len(name)
     return parts
@@ -90,8 +90,8 @@ def _grid(first: float, last: float, x: object, height: int) -> list[str]:
             if not first - 1e-9 <= math.log10(ratio) <= last + 1e-9:
                 continue
             place = x(ratio)
-            colour = "#555" if ratio == 1 else "#ddd"
-            parts.append(f'<path d="M{place:.1f} {TOP - 6}V{height - BOTTOM}" stroke="{colour}"/>')
+            color = "#555" if ratio == 1 else "#ddd"
+            parts.append(f'<path d="M{place:.1f} {TOP - 6}V{height - BOTTOM}" stroke="{color}"/>')
             label = f'<text x="{place:.1f}" y="{TOP - 12}" text-anchor="middle" fill="#555">{ratio:g}×</text>'
             parts.append(label)
     return parts
@@ -105,27 +105,27 @@ def _row(row: Row, y: float, x: object, width: int) -> list[str]:
         parts.append(f'<text x="{LEFT + 6}" y="{y + 4:.1f}" fill="#b00">nothing could be measured</text>')
         return parts
     for name, figures in row.figures.items():
-        colour, shape = MARKS.get(name, OTHER)
+        color, shape = MARKS.get(name, OTHER)
         start, end = x(figures.minimum / base), x(figures.high / base)
-        parts.append(f'<path d="M{start:.1f} {y:.1f}H{end:.1f}" stroke="{colour}" stroke-opacity="0.45"/>')
+        parts.append(f'<path d="M{start:.1f} {y:.1f}H{end:.1f}" stroke="{color}" stroke-opacity="0.45"/>')
         tip = f"{name}: {three_digits(figures.minimum * 1e3)} ms, median {three_digits(figures.median * 1e3)} ms"
-        parts.append(_mark(shape, colour, start, y, tip))
+        parts.append(_mark(shape, color, start, y, tip))
         if figures.minimum / base > FARTHEST:
-            parts.append(f'<path d="M{start + 7:.1f} {y - 4:.1f}l5 4-5 4" fill="none" stroke="{colour}"/>')
+            parts.append(f'<path d="M{start + 7:.1f} {y - 4:.1f}l5 4-5 4" fill="none" stroke="{color}"/>')
     unit = "limit" if row.limit is not None else "quickest"
     side = f'<text x="{width - RIGHT + 10}" y="{y + 4:.1f}" fill="#555">{unit} {three_digits(base * 1e3)} ms</text>'
     parts.append(side)
     return parts
 
 
-def _mark(shape: str, colour: str, x: float, y: float, tip: str) -> str:
+def _mark(shape: str, color: str, x: float, y: float, tip: str) -> str:
     title = f"<title>{escape(tip)}</title>"
     if shape == "square":
-        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="{colour}">{title}</rect>'
+        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="{color}">{title}</rect>'
     if shape == "diamond":
-        return f'<path d="M{x:.1f} {y - 6:.1f}l6 6-6 6-6-6z" fill="{colour}">{title}</path>'
+        return f'<path d="M{x:.1f} {y - 6:.1f}l6 6-6 6-6-6z" fill="{color}">{title}</path>'
     if shape == "ring":
         return (
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="none" stroke="{colour}" stroke-width="2">{title}</circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="none" stroke="{color}" stroke-width="2">{title}</circle>'
         )
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}">{title}</circle>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{color}">{title}</circle>'

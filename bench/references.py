@@ -61,7 +61,7 @@ def softmax(x: Arrays) -> Results:
 
 
 def layernorm(x: Arrays) -> Results:
-    return (_normalised(x["x"])[0] * x["w"] + x["b"],)
+    return (_normalized(x["x"])[0] * x["w"] + x["b"],)
 
 
 def cumsum(x: Arrays) -> Results:
@@ -223,11 +223,11 @@ def mlp_adam(x: Arrays) -> Results:
 # *** the transformer block ***
 
 
-def _normalised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normalized(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows with mean 0 and variance 1, and what they were divided by, inverted."""
-    centred = x - x.mean(-1, keepdims=True)
-    inverse = 1 / np.sqrt((centred * centred).mean(-1, keepdims=True) + NORM_EPS)
-    return centred * inverse, inverse
+    centered = x - x.mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt((centered * centered).mean(-1, keepdims=True) + NORM_EPS)
+    return centered * inverse, inverse
 
 
 def _heads(x: np.ndarray) -> np.ndarray:
@@ -243,14 +243,14 @@ def _joined(x: np.ndarray) -> np.ndarray:
 def _block_forward(x: Arrays) -> Arrays:
     """Every value on the way that the gradients need."""
     kept: Arrays = {}
-    kept["n1"], kept["i1"] = _normalised(x["x"])
+    kept["n1"], kept["i1"] = _normalized(x["x"])
     kept["h1"] = kept["n1"] * x["ln1_w"] + x["ln1_b"]
     q, k, v = np.split(kept["h1"] @ x["wqkv"] + x["bqkv"], 3, axis=-1)
     kept["q"], kept["k"], kept["v"] = _heads(q), _heads(k), _heads(v)
     kept["p"] = _causal_weights(kept["q"], kept["k"])
     kept["a"] = _joined(kept["p"] @ kept["v"])
     kept["r"] = x["x"] + kept["a"] @ x["wo"] + x["bo"]
-    kept["n2"], kept["i2"] = _normalised(kept["r"])
+    kept["n2"], kept["i2"] = _normalized(kept["r"])
     kept["h2"] = kept["n2"] * x["ln2_w"] + x["ln2_b"]
     kept["u"] = kept["h2"] @ x["w1"] + x["b1"]
     kept["g"] = gelu(kept["u"])
@@ -336,8 +336,8 @@ def convnet_clearance(x: Arrays) -> np.ndarray:
         # where the second is a ReLU's 0, the first is as far from it as was seen above
         gap = np.where(second > 0, first - second, np.inf)
         closest = np.minimum(closest, gap.reshape(batch, -1).min(1) / spread)
-        centred = value - value.mean((0, 2, 3), keepdims=True)
-        normal = centred / np.sqrt((centred * centred).mean((0, 2, 3), keepdims=True) + NORM_EPS)
+        centered = value - value.mean((0, 2, 3), keepdims=True)
+        normal = centered / np.sqrt((centered * centered).mean((0, 2, 3), keepdims=True) + NORM_EPS)
         value = pooled(normal * x[f"g{stage}"][:, None, None] + x[f"h{stage}"][:, None, None])
     return closest
 

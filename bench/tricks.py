@@ -327,7 +327,7 @@ print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
 """
 ONCE: tuple[Once, ...] = (
     Once(
-        "devices made ready when values are realised",
+        "devices made ready when values are realized",
         "a process's first kernel, on disk",
         "wall",
         FIRST_KERNEL.format(level=1),

@@ -161,7 +161,7 @@ def programs() -> Iterator[Program]:
     )
 
 
-def neighbours() -> Iterator[Program]:
+def neighbors() -> Iterator[Program]:
     """Further programs whose bottleneck is known, of the same and of other families."""
     yield Program(
         "softmax out of memory", ("bandwidth", "compute"), lambda: (_random(8192, 4096),), lambda a: a.softmax(-1)
@@ -605,7 +605,7 @@ def further() -> Iterator[Program]:
         lambda a, i, b: a.scatter(0, i, b),
     )
     yield Program(
-        "three neighbours of each element",
+        "three neighbors of each element",
         ("bandwidth",),
         lambda: (_random(4096, 4098),),
         _blur,

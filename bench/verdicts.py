@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bench.verdict_programs import Program, further, neighbours, programs
+from bench.verdict_programs import Program, further, neighbors, programs
 from tinyexplore.explore import SpeedVerdict
 from tinyexplore.explore.analysis.machine.table import cpu_name
 from tinyexplore.target import core_count
 
-GROUPS = {"table": programs, "neighbours": neighbours, "further": further}
+GROUPS = {"table": programs, "neighbors": neighbors, "further": further}
 
 
 def least_disturbed(program: Program, tries: int) -> SpeedVerdict:

@@ -120,9 +120,9 @@ def with_numpy(model: Decoder, said: str) -> np.ndarray:
         return x @ layer.weight.numpy().T + layer.bias.numpy()
 
     def norm(layer: nn.LayerNorm, x: np.ndarray) -> np.ndarray:
-        centred = x - x.mean(-1, keepdims=True)
+        centered = x - x.mean(-1, keepdims=True)
         return (
-            centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * layer.weight.numpy() + layer.bias.numpy()
+            centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * layer.weight.numpy() + layer.bias.numpy()
         )
 
     numbers = [LETTERS.index(letter) for letter in said]
@@ -145,7 +145,7 @@ def main() -> None:
     model = Decoder()
     began = time.perf_counter()
     loss = train(model)
-    print(f"learnt by heart in {time.perf_counter() - began:.1f} s, loss {loss:.4f}")
+    print(f"learned by heart in {time.perf_counter() - began:.1f} s, loss {loss:.4f}")
     recite(model)  # captured in its second step, replayed ever since
     began = time.perf_counter()
     said, scores = recite(model)

@@ -28,7 +28,7 @@ SENTENCES = (
 
 
 class Embeddings:
-    """A vector for each token: of the word, its place and its segment, together normalised."""
+    """A vector for each token: of the word, its place and its segment, together normalized."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         width = sizes["hidden_size"]
@@ -61,7 +61,7 @@ class Attention:
 
 
 class Output:
-    """A linear map, added to what came in, normalised."""
+    """A linear map, added to what came in, normalized."""
 
     def __init__(self, width_in: int, sizes: dict[str, Any]) -> None:
         self.dense = nn.Linear(width_in, sizes["hidden_size"])

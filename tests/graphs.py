@@ -26,7 +26,7 @@ def from_numpy(array: np.ndarray, device: str = "LLVM") -> LazyBuffer:
 
 
 def to_numpy(node: LazyBuffer) -> np.ndarray:
-    """The values of `node`, realised by the engine."""
+    """The values of `node`, realized by the engine."""
     return np.frombuffer(read(node).copyout(), node.dtype.name).reshape(node.shape)
 
 
@@ -93,7 +93,7 @@ def _grown(draw: Callable, x: LazyBuffer, pool: list[LazyBuffer], leaf: Callable
     if x.size < 3000:
         kinds += ["pad", "window", "expand", "diagonal"]
     if rank:
-        kinds += ["reduce", "normalise"]
+        kinds += ["reduce", "normalize"]
     kind = draw(st.sampled_from(kinds))
     axes = [axis for axis in range(rank) if draw(st.booleans())]
     match kind:

@@ -71,13 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISUSED
 
 
-def _say(text: object, *, to_errors: bool = False, in_colour: bool = False) -> None:
+def _say(text: object, *, to_errors: bool = False, in_color: bool = False) -> None:
     """Prints a line to standard output or error. Bytes of a file name that are not UTF-8 become U+FFFD.
 
-    Control characters are escaped, unless the text carries colours of our own (`in_colour`).
+    Control characters are escaped, unless the text carries colors of our own (`in_color`).
     """
     words = well_formed(str(text))
-    print(words if in_colour else for_terminal(words), file=sys.stderr if to_errors else sys.stdout)
+    print(words if in_color else for_terminal(words), file=sys.stderr if to_errors else sys.stdout)
 
 
 class _CommandList(argparse.HelpFormatter):
@@ -192,7 +192,7 @@ def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     by_module.add_argument("--json", action="store_true", help="print the tree as JSON")
     by_module.set_defaults(command=run_modules)
 
-    code = commands.add_parser("code", help="print a listing of a kernel, in colours on a terminal")
+    code = commands.add_parser("code", help="print a listing of a kernel, in colors on a terminal")
     code.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     code.add_argument("kernel", metavar="KERNEL", type=int, help="the kernel's number in the trace")
     code.add_argument(
@@ -486,7 +486,7 @@ def run_code(options: argparse.Namespace) -> int:
     if language not in programs:
         raise UsageError(f"kernel {options.kernel} has no {language!r}; it has {', '.join(programs)}")
     lines = [for_terminal(line.text) for line in programs[language].lines]
-    _say("\n".join(for_stream(language, lines, sys.stdout)), in_colour=True)
+    _say("\n".join(for_stream(language, lines, sys.stdout)), in_color=True)
     return OK
 
 

@@ -179,7 +179,7 @@ def fully_flatten(values: Any) -> list[Any]:
 
 
 def ansistrip(text: str) -> str:
-    """`text` without a terminal's codes for colours."""
+    """`text` without a terminal's codes for colors."""
     return re.sub(r"\x1b\[(K|.*?m)", "", text)
 
 

@@ -195,8 +195,8 @@ def standardized(x: Any) -> Any:
 
 
 def covariance(x: Any) -> Any:
-    centred = x - x.mean(0)
-    return centred.T @ centred / (x.shape[0] - 1)
+    centered = x - x.mean(0)
+    return centered.T @ centered / (x.shape[0] - 1)
 
 
 def cosine(a: Any, b: Any) -> Any:
@@ -213,8 +213,8 @@ def our_group_norm(x: Any) -> Any:
 
 def batch_norm(x: Any) -> Any:
     mean = x.mean((0, 2, 3), keepdim=True)
-    centred = x - mean
-    return centred * ((centred * centred).mean((0, 2, 3), keepdim=True) + 1e-5).rsqrt()
+    centered = x - mean
+    return centered * ((centered * centered).mean((0, 2, 3), keepdim=True) + 1e-5).rsqrt()
 
 
 def their_batch_norm(x: Any) -> Any:
@@ -524,7 +524,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program("row plus column", "elementwise", {"a": floats(1024), "b": floats(1024, 1)}, lambda a, b: (a + b).relu()),
     Program("float16 a * b + a", "elementwise", {name: Input((1 << 19,), np.float16) for name in "ab"},
             lambda a, b: a * b + a, atol=2e-3),
-    # neighbours of the rows above
+    # neighbors of the rows above
     Program("x.mean(0) @ w", "product", XW, lambda x, w: x.mean(0) @ w),
     Program("x.triu() @ w", "product", {"x": floats(512, 512), "w": scaled(512, 512)}, lambda x, w: x.triu() @ w),
     Program("x.T @ x", "product", {"x": floats(1024, 256)}, lambda x: x.T @ x),

@@ -117,7 +117,7 @@ OURS = ("tinyexplore", "tinyexplore.jit")
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("tinyexplore", "tinyexplore", "", "numpy", "a call builds the lazy graph and realises it"),
+        Peer("tinyexplore", "tinyexplore", "", "numpy", "a call builds the lazy graph and realizes it"),
         Peer("tinyexplore.jit", "tinyexplore", "jit", "numpy", "the same inside TinyJit"),
         Peer("numpy", "numpy", "", "numpy", ""),
         Peer("torch", "torch", "", "torch", "eager"),

@@ -52,8 +52,8 @@ def simple(f: Callable[..., Any], *names: str) -> Callable[[Engine, Arrays], Cal
 
 
 def norm(x: Any, w: Any, b: Any) -> Any:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred * lax.rsqrt((centred * centred).mean(-1, keepdims=True) + NORM_EPS) * w + b
+    centered = x - x.mean(-1, keepdims=True)
+    return centered * lax.rsqrt((centered * centered).mean(-1, keepdims=True) + NORM_EPS) * w + b
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:

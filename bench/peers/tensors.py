@@ -232,10 +232,10 @@ class LazyEngine(Base):
 
         return self.jitted(step)
 
-    def training(self, arrays: Arrays, names: list[str], loss_of: Forward, optimiser: Callable[[Any], Any]) -> Call:
+    def training(self, arrays: Arrays, names: list[str], loss_of: Forward, optimizer: Callable[[Any], Any]) -> Call:
         x = self.tensors(arrays)
         leaves = self.leaves(x, names)
-        steps = optimiser(leaves)
+        steps = optimizer(leaves)
 
         def step() -> Any:
             with self.api.training():
@@ -326,8 +326,8 @@ def convnet(x: dict[str, Any], training: bool = False) -> Any:
             value = value.conv2d(x[f"c{number}"], x[f"d{number}"]).relu()
         if training:
             mean = value.mean(axis=(0, 2, 3))
-            centred = value - mean.reshape(1, -1, 1, 1)
-            var = (centred * centred).mean(axis=(0, 2, 3))
+            centered = value - mean.reshape(1, -1, 1, 1)
+            var = (centered * centered).mean(axis=(0, 2, 3))
         else:
             mean, var = x[f"mean{stage}"], x[f"var{stage}"]
         inverse = (var + NORM_EPS).rsqrt()

@@ -1,4 +1,4 @@
-"""tinyexplore itself: realised as users do (variant ""), or replayed ("jit")."""
+"""tinyexplore itself: realized as users do (variant ""), or replayed ("jit")."""
 
 from __future__ import annotations
 

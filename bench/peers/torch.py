@@ -193,15 +193,15 @@ def block_fwdbwd(engine: Engine, arrays: Arrays) -> Call:
 
 
 def training(
-    engine: Engine, leaves: list[Tensor], optimiser: torch.optim.Optimizer, loss_of: Callable[[], Tensor]
+    engine: Engine, leaves: list[Tensor], optimizer: torch.optim.Optimizer, loss_of: Callable[[], Tensor]
 ) -> Call:
     compiled = engine.compiled(loss_of)
 
     def call() -> Any:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss = compiled()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         return (loss, *leaves)
 
     return call

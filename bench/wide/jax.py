@@ -42,8 +42,8 @@ def gradients(program: Program, names: tuple[str, ...]) -> Program:
 
 
 def standardized(x: Any, axes: tuple[int, ...]) -> Any:
-    centred = x - x.mean(axes, keepdims=True)
-    return centred * lax.rsqrt(jnp.square(centred).mean(axes, keepdims=True) + NORM_EPS)
+    centered = x - x.mean(axes, keepdims=True)
+    return centered * lax.rsqrt(jnp.square(centered).mean(axes, keepdims=True) + NORM_EPS)
 
 
 def per_channel(value: Any) -> Any:

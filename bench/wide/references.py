@@ -39,9 +39,9 @@ def rounded_to_bfloat16(arrays: Arrays) -> Arrays:
 
 def _standardized(x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """x at mean 0 and variance 1 over `axes`, and what it was multiplied by."""
-    centred = x - x.mean(axes, keepdims=True)
-    inverse = 1 / np.sqrt(np.square(centred).mean(axes, keepdims=True) + NORM_EPS)
-    return centred * inverse, inverse
+    centered = x - x.mean(axes, keepdims=True)
+    inverse = 1 / np.sqrt(np.square(centered).mean(axes, keepdims=True) + NORM_EPS)
+    return centered * inverse, inverse
 
 
 def _standardized_slope(

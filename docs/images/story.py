@@ -21,7 +21,7 @@ from tinyexplore import Tensor, Trace, explore  # noqa: E402
 from tinyexplore.explore.tracefile.figures import figures  # noqa: E402
 from tinyexplore.explore.tracefile.model import Frame, Line, NestLine, Node  # noqa: E402
 from tinyexplore.explore.tracefile.pictures.layout import Box, layout  # noqa: E402
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, MONO, SANS, kernel_colour  # noqa: E402
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, MONO, SANS, kernel_color  # noqa: E402
 from tinyexplore.explore.tracefile.texts import duration_text  # noqa: E402
 
 Theme = Literal["light", "dark"]
@@ -172,7 +172,7 @@ class Picture:
             places = [self.positions[i] for i in self.positions if owner.get(i) == kernel.id]
             left, right = min(x for x, _ in places) - 44, max(x for x, _ in places) + 44
             top, bottom = min(y for _, y in places) - 40, max(y for _, y in places) + 32
-            color = kernel_colour(kernel.id)
+            color = kernel_color(kernel.id)
             fill, stroke = (color.light_fill, color.light) if self.theme == "light" else (color.dark_fill, color.dark)
             yield (
                 f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" height="{bottom - top:g}" rx="10" '
@@ -236,7 +236,7 @@ class Picture:
         longest = max(run.median_us for _, _, run in runs)
         for i, (kernel, label, run) in enumerate(runs):
             y = TOP + 20 + i * 54 + 14 * kernel
-            color = kernel_colour(kernel)
+            color = kernel_color(kernel)
             width = max(3.0, 560 * run.median_us / longest)
             yield _text(LEFT + 4, y + 17, f"kernel {kernel}", 15, self.ink["ink"], weight="600")
             yield _text(LEFT + 84, y + 17, label, 15, self.ink["soft"])
@@ -294,7 +294,7 @@ class Picture:
                 )
         for i, (x, y) in self.positions.items():
             node = self.lazy[i]
-            color = COLOURS.get(node.group, COLOURS["alu"])
+            color = COLORS.get(node.group, COLORS["alu"])
             fill, stroke = (color.light_fill, color.light) if self.theme == "light" else (color.dark_fill, color.dark)
             name = node.detail.split(" ")[0].replace("ADD", "SUM") if node.op == "REDUCE_AXIS" else node.op
             shape = "×".join(str(size) for size in node.shape)

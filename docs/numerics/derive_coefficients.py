@@ -4,7 +4,7 @@ their errors.
 Each is the minimax polynomial P of least weighted error max |(f(t) - P(t)) * w(t)| on an interval, found by Remez
 exchange: the error of the best polynomial takes its greatest value at degree + 2 places with alternating signs, so fit
 those places, look where the error is greatest now, and repeat. Then the coefficients are rounded one at a time, lowest
-degree first, to whichever neighbour leaves less error once the others are fitted again to the rest.
+degree first, to whichever neighbor leaves less error once the others are fitted again to the rest.
 
 The weight makes the error relative to what is computed in the end: for exp(r) = 1 + r + r² P(r) it is r² / exp(r).
 """
@@ -169,8 +169,8 @@ def _alternating_extrema(error: np.ndarray, count: int) -> list[int] | None:
             runs.pop(0 if abs(error[runs[0]]) < abs(error[runs[-1]]) else -1)
             continue
         least = min(range(len(runs)), key=lambda k: abs(error[runs[k]]))
-        neighbours = [k for k in (least - 1, least + 1) if 0 <= k < len(runs)]
-        other = min(neighbours, key=lambda k: abs(error[runs[k]]))
+        neighbors = [k for k in (least - 1, least + 1) if 0 <= k < len(runs)]
+        other = min(neighbors, key=lambda k: abs(error[runs[k]]))
         for k in sorted((least, other), reverse=True):
             runs.pop(k)
     return runs if len(runs) == count else None

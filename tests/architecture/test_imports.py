@@ -66,7 +66,7 @@ def test_computing_on_the_default_device_loads_no_user_interface() -> None:
     assert interface & set(json.loads(run_python(program))) == set()
 
 
-def test_a_device_opens_when_values_are_realised_there_and_not_before() -> None:
+def test_a_device_opens_when_values_are_realized_there_and_not_before() -> None:
     """Lazy graphs cost no compiler; the first kernel after that imports nothing, and the threads' code is made."""
     program = """
         import json, sys

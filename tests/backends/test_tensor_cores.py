@@ -15,7 +15,7 @@ from tests.backends.programs import call, compiled, linear, pointer, store
 from tests.support import nvidia
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimized
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import (
     Kernel,
@@ -57,7 +57,7 @@ def product(core: TensorCore, m: int, n: int, k: int) -> tuple[ScheduleItem, Ker
 def result(item: ScheduleItem, kernel: Kernel) -> np.ndarray:
     """What the emulator computes."""
     with Context(SPEC=1):
-        runner = compile_optimised("PYTHON", kernel)
+        runner = compile_optimized("PYTHON", kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
         ExecItem(item, runner, None, item.buffers).run()
     kind = np.int32 if item.buffers[0].dtype is dtypes.int32 else np.float32

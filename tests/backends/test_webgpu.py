@@ -20,7 +20,7 @@ from tests.support.limits import is_declared
 from tinyexplore import Context, Device, Tensor, TinyJit, Variable, dtypes, explore
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec, RenderError
@@ -126,7 +126,7 @@ def test_kernels_are_timed_by_the_devices_clock() -> None:
     opened: webgpu.WebGPU = device("WEBGPU").compile.__self__  # type: ignore[attr-defined]
     (item,) = create_schedule([(Tensor(A, device="WEBGPU") @ Tensor(B.T.copy(), device="WEBGPU")).lazydata])
     assert item.ast is not None
-    runner = compile_optimised("WEBGPU", hand_coded(Kernel.of(item.ast, device("WEBGPU").target)))
+    runner = compile_optimized("WEBGPU", hand_coded(Kernel.of(item.ast, device("WEBGPU").target)))
     ready = ExecItem(item, runner, None, item.buffers)
     (seconds,) = ready.measure(1)
     bound: Any = ready.bound

@@ -21,7 +21,7 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
 from tinyexplore.kernel.opts.shared import padded_row
@@ -61,7 +61,7 @@ def item_of(program: str) -> ScheduleItem:
 def result(item: ScheduleItem, kernel: Kernel, on: str = "PYTHON") -> np.ndarray:
     """What the kernel computes on a device, as a GPU where that is PYTHON."""
     with Context(SPEC=1, TARGET=TARGETS.get(on, TARGET)):
-        runner = compile_optimised(under(on)[0], kernel)
+        runner = compile_optimized(under(on)[0], kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
         ExecItem(item, runner, None, item.buffers).run()
     return np.frombuffer(item.buffers[0].copyout(), np.float32)
@@ -76,7 +76,7 @@ def kernel_on(item: ScheduleItem, on: str = "PYTHON") -> Kernel:
 def expected_of(item: ScheduleItem) -> np.ndarray:
     """The same by the LLVM device."""
     assert item.ast is not None
-    runner = compile_optimised("LLVM", Kernel.of(item.ast, device("LLVM").target))
+    runner = compile_optimized("LLVM", Kernel.of(item.ast, device("LLVM").target))
     item.buffers[0].allocate()
     ExecItem(item, runner, None, item.buffers).run()
     return np.frombuffer(item.buffers[0].copyout(), np.float32).copy()
@@ -161,7 +161,7 @@ def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
         kernel, Opt(OptOps.GROUP, rows[2], 8), Opt(OptOps.GROUP, rows[3], 8), Opt(OptOps.LOCAL, rows[1], 8)
     )
     with Context(TARGET=TARGET):
-        source = compile_optimised("PYTHON", kernel).spec.source
+        source = compile_optimized("PYTHON", kernel).spec.source
     assert "lidx0" in source and "lidx1" not in source
     assert source.count("yield") == 2
 
@@ -243,7 +243,7 @@ def test_a_staged_tile_is_padded_where_a_warp_would_store_into_one_bank() -> Non
     assert (rows, columns) == (4 * 8, 5 * 8)  # b's lie as they are read
 
 
-def test_a_large_product_is_staged_and_neighbours_store_neighbours() -> None:
+def test_a_large_product_is_staged_and_neighbors_store_neighbors() -> None:
     with Context(TARGET="sm_80", DEVICE="LLVM"):
         x = Tensor(np.zeros((512, 256), np.float32))
         *_, item = create_schedule([(x @ x.transpose(0, 1).contiguous()).lazydata])
@@ -284,7 +284,7 @@ def run(*stores: UOp) -> list[int]:
     return found
 
 
-def neighbour(item: UOp, *after: UOp) -> UOp:
+def neighbor(item: UOp, *after: UOp) -> UOp:
     """What the next work-item of the group put into shared memory."""
     place = UOp(Ops.LOAD, dtypes.int32, (SHARED.index((item + 1) % 8), *after))
     return store(pointer(0, dtypes.int32, 8), item, place)
@@ -293,7 +293,7 @@ def neighbour(item: UOp, *after: UOp) -> UOp:
 def test_a_barrier_orders_what_a_group_does_in_shared_memory() -> None:
     item = special("lidx0", 8)
     filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, item.cast(dtypes.int32)),))
-    assert run(neighbour(item, filled)) == [1, 2, 3, 4, 5, 6, 7, 0]
+    assert run(neighbor(item, filled)) == [1, 2, 3, 4, 5, 6, 7, 0]
 
 
 def test_shared_memory_without_a_barrier_is_a_race() -> None:
@@ -301,7 +301,7 @@ def test_shared_memory_without_a_barrier_is_a_race() -> None:
     fill = store(SHARED, item, item.cast(dtypes.int32))
     words = r"work-item gidx0=0, lidx0=1 stores to shared0\[1\], which work-item gidx0=0, lidx0=0 has read; no barrier"
     with pytest.raises(RaceError, match=words):
-        run(fill, neighbour(item))
+        run(fill, neighbor(item))
 
 
 def test_two_groups_that_store_to_one_place_race_even_where_they_store_the_same() -> None:
@@ -317,7 +317,7 @@ def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None
     np.testing.assert_allclose(result(item, kernel), expected_of(item), rtol=1e-5)
     without = tuple(step for step in PASSES if step.name != "loop barriers")
     with Context(TARGET=TARGET):
-        runner = compile_optimised("PYTHON", kernel, without)
+        runner = compile_optimized("PYTHON", kernel, without)
     with pytest.raises(RaceError, match=r"lidx0=1 reads shared0\[0\], which work-item gidx0=0, lidx0=0 has stored"):
         ExecItem(item, runner, None, item.buffers).run()
 

@@ -7,7 +7,7 @@ import pytest
 from bench import guard
 from bench.guard import too_slow, verdict
 
-OPTIMISED = ("sum", "colsum", "layernorm", "matmul", "conv3x3", "sdpa")
+OPTIMIZED = ("sum", "colsum", "layernorm", "matmul", "conv3x3", "sdpa")
 
 
 def test_no_kernel_takes_twice_as_long_as_it_should() -> None:
@@ -16,7 +16,7 @@ def test_no_kernel_takes_twice_as_long_as_it_should() -> None:
 
 
 def test_kernels_without_opts_would_be_found_out() -> None:
-    assert set(too_slow(OPTIMISED, {"NOOPT": "1"})) == set(OPTIMISED)
+    assert set(too_slow(OPTIMIZED, {"NOOPT": "1"})) == set(OPTIMIZED)
 
 
 def test_what_is_slow_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

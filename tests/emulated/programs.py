@@ -17,7 +17,7 @@ from tests.golden import programs as golden
 from tests.reference import evaluate
 from tinyexplore import Tensor
 from tinyexplore.device import Device
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 
@@ -94,7 +94,7 @@ def run_one(random: Random, node: LazyBuffer, counts: Counts) -> str:
         with np.errstate(all="ignore"):
             expected = [evaluate(output) for output in item.outputs]
         kernel = random_opts(random, start_of(random, Kernel.of(item.ast, Device[item.device].target)))
-        runner = compile_optimised(item.device, kernel)
+        runner = compile_optimized(item.device, kernel)
         counts.kernels += 1
         runner.program.bind(item.buffers)(0, runner.spec.thread_extent or 1)
         for output, buffer, values in zip(item.outputs, item.buffers, expected):

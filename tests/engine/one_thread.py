@@ -32,17 +32,17 @@ def training() -> tuple[list[Tensor], Callable[[Tensor], Tensor]]:
     """The parameters of an MLP, and a step of Adam that returns the loss."""
     Tensor.manual_seed(3)
     first, second = nn.Linear(4, 8), nn.Linear(8, 3)
-    optimiser = nn.optim.Adam(nn.state.get_parameters([first, second]), lr=0.01)
+    optimizer = nn.optim.Adam(nn.state.get_parameters([first, second]), lr=0.01)
     labels = Tensor([0, 1, 2, 0, 1, 2])
 
     def step(x: Tensor) -> Tensor:
         with Tensor.train():
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = second(first(x).relu()).sparse_categorical_crossentropy(labels).backward()
-            optimiser.step()
+            optimizer.step()
         return loss.realize()
 
-    return optimiser.params, step
+    return optimizer.params, step
 
 
 def losses(*, jit: bool) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Realises a few programs, as any program does or captured for the explorer, and prints what that came to."""
+"""Realizes a few programs, as any program does or captured for the explorer, and prints what that came to."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def counted(fired: Counter[str]) -> Callable[[PatternMatcher, UOp], Iterator[Any
 
 
 def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, Any]:
-    """What realising came to: decisions, asts, sources, and how often each rule fired. Watched, `told` says whether the
+    """What realizing came to: decisions, asts, sources, and how often each rule fired. Watched, `told` says whether the
     recorder heard just that."""
     fired: Counter[str] = Counter()
     decided: list[list[tuple[str, str, str]]] = []

@@ -216,7 +216,7 @@ def test_an_encoder_and_a_decoder_that_keep_their_keys() -> None:
         np.testing.assert_allclose(np.array(found), whole, atol=TOLERANCE, rtol=TOLERANCE)
 
 
-def test_a_realised_view_that_was_assigned_to_is_written_at_once() -> None:
+def test_a_realized_view_that_was_assigned_to_is_written_at_once() -> None:
     """Else writes pile up, and those of two values of a Variable would be done together."""
     whole, place = Tensor.zeros(2, MOST, 3).contiguous().realize(), Variable("place", 0, MOST - 1)
     for value in range(3):

@@ -73,7 +73,7 @@ def test_what_is_no_function_cannot_run_again() -> None:
     assert not view.widget.runs_again
     assert "cannot run again" in str(asked(view, ask="again")["error"])
     assert explore(lambda: Tensor([1.0]) + 1, repeat=1).widget.runs_again
-    lazy = explore(Tensor([1.0, 2.0]) + 1, repeat=1)  # a tensor is realised once
+    lazy = explore(Tensor([1.0, 2.0]) + 1, repeat=1)  # a tensor is realized once
     assert not lazy.widget.runs_again
 
 

@@ -140,7 +140,7 @@ def test_a_stage_that_ends_closes_the_stages_left_open_inside_it():
     assert trace.messages == ()
 
 
-def test_a_realised_lazybuffer_keeps_the_sources_it_was_recorded_with():
+def test_a_realized_lazybuffer_keeps_the_sources_it_was_recorded_with():
     recorder = Recorder()
     total = toy.record(recorder)
     total.src = ()

@@ -86,7 +86,7 @@ PROGRAM = "from tinyexplore import Tensor; x = Tensor.ones(4, 4).contiguous().re
 
 
 @pytest.mark.parametrize("path", ["", "picture", "picture.svg"])
-def test_graph_1_writes_what_was_realised_as_a_picture(path, tmp_path):
+def test_graph_1_writes_what_was_realized_as_a_picture(path, tmp_path):
     named = str(tmp_path / path) if path else ""
     environment = {**os.environ, "GRAPH": "1", "GRAPHPATH": named, "TMPDIR": str(tmp_path), "DEVICE": "PYTHON"}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)

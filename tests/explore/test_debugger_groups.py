@@ -143,7 +143,7 @@ def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: 
 
 
 def test_another_work_item_is_chosen_by_its_numbers() -> None:
-    debugger = neighbours(barriers=1)
+    debugger = neighbors(barriers=1)
     assert debugger.loops == {"lidx0": 1} and list(debugger.nest.items())[0] == ("lidx0", ())
     debugger.finish().iteration(lidx0=2)
     assert (debugger.position, debugger.loops) == (0, {"lidx0": 2})
@@ -153,8 +153,8 @@ def test_another_work_item_is_chosen_by_its_numbers() -> None:
     assert debugger.loops["lidx0"] == 3 and debugger.position > 0
 
 
-def neighbours(barriers: UOp | int, reads: bool = True) -> Debugger:
-    """Each of four work-items stores a number, waits at so many barriers, and reads its neighbour's number."""
+def neighbors(barriers: UOp | int, reads: bool = True) -> Debugger:
+    """Each of four work-items stores a number, waits at so many barriers, and reads its neighbor's number."""
     out, shared = (
         pointer(0, dtypes.float32, 4),
         UOp(Ops.DEFINE_LOCAL, PtrDType(dtypes.float32, 4, "shared"), (), "tile"),
@@ -166,17 +166,17 @@ def neighbours(barriers: UOp | int, reads: bool = True) -> Debugger:
     around = [loop, UOp(Ops.BARRIER, dtypes.void, (kept,)), UOp(Ops.ENDRANGE, dtypes.void, (loop,))]
     value = load(shared, (item + 1) % 4) if reads else UOp.const(dtypes.float32, 7.0)
     uops = linear(out, shared, item, kept, *around, store(out, item, value))
-    return Debugger("neighbours", uops, [None], item={"lidx0": 1})
+    return Debugger("neighbors", uops, [None], item={"lidx0": 1})
 
 
 ITEM = UOp(Ops.SPECIAL, dtypes.index, (index_const(4),), "lidx0")
 
 
 def test_a_race_and_a_barrier_that_not_all_come_to_end_the_run_with_words() -> None:
-    assert stored_by(neighbours(barriers=1)) == {1: 2.0}
-    early = neighbours(barriers=ITEM).finish()  # the first does not wait, and reads what the second has stored
+    assert stored_by(neighbors(barriers=1)) == {1: 2.0}
+    early = neighbors(barriers=ITEM).finish()  # the first does not wait, and reads what the second has stored
     assert "RaceError in line" in early.error and "lidx0=0 reads tile[1], which" in early.error
-    late = neighbours(barriers=ITEM, reads=False).finish()
+    late = neighbors(barriers=ITEM, reads=False).finish()
     assert "DivergenceError in line" in late.error and "lidx0=0 of its group has ended" in late.error
 
 

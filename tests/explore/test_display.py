@@ -38,7 +38,7 @@ y = x * 2
 y.sum(1)"""
 
 
-def test_the_magic_captures_the_cell_and_realises_its_value(shell):
+def test_the_magic_captures_the_cell_and_realizes_its_value(shell):
     session = run(shell, CELL)
     assert session is shell.user_ns["view"]
     assert session.result.tolist() == [16.0] * 4
@@ -71,7 +71,7 @@ def test_a_cell_may_hold_magics(shell):
     assert len(session.trace.kernels) == 1
 
 
-def test_what_the_last_line_assigns_is_realised(shell):
+def test_what_the_last_line_assigns_is_realized(shell):
     session = run(shell, "%%explore\nz = Tensor.ones(2).contiguous() * 5")
     assert session.result.tolist() == [5.0, 5.0]
     assert len(session.trace.kernels) == 1

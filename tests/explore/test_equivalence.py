@@ -81,25 +81,25 @@ def _integers() -> list[Tensor]:
 
 def _convnet() -> Tensor:
     conv, line = nn.Conv2d(2, 4, 3), nn.Linear(4 * 3 * 3, 5)
-    optimiser = nn.optim.SGD([conv.weight, conv.bias, line.weight, line.bias], lr=0.1)
+    optimizer = nn.optim.SGD([conv.weight, conv.bias, line.weight, line.bias], lr=0.1)
     with Tensor.train():
         hidden = conv(Tensor.rand(2, 2, 8, 8).realize()).relu().max_pool2d(2).flatten(1)
         loss = line(hidden).sparse_categorical_crossentropy(Tensor([1, 2]))
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return loss
 
 
 def _transformer() -> Tensor:
     w = [Tensor.rand(8, 8, requires_grad=True).realize() for _ in range(4)]
-    optimiser = nn.optim.Adam(w, lr=1e-3)
+    optimizer = nn.optim.Adam(w, lr=1e-3)
     with Tensor.train():
         x = Tensor.rand(1, 4, 8).realize()
         q, k, v = (x @ one for one in w[:3])
         hidden = (x + q.scaled_dot_product_attention(k, v) @ w[3]).layernorm().gelu()
         loss = (hidden * hidden).mean()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return loss
 
 

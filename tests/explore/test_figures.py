@@ -43,7 +43,7 @@ def test_the_parts_add_up_to_what_compiling_took_and_a_search_stands_apart() -> 
         sample_trace(),
         ("schedule", None, None, 100.0),
         ("kernel", None, 0, 1000.0),
-        ("optimise", 1, 0, 700.0),
+        ("optimize", 1, 0, 700.0),
         ("compile", 2, 0, 650.0),
         ("simplify", 1, 0, 90.0),
         ("linearize", 1, 0, 30.0),

@@ -49,7 +49,7 @@ ASSIGNMENT = re.compile(r"\s+(?:\[(\S+):(\d+):\d+\] |# )(?:(\w+) = )?(.*)")
 # the module
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     return any(text.startswith(";; Function ") for text in dump.files.values())
 
 
@@ -88,7 +88,7 @@ def dumped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     with pytest.raises(ForeignError, match="no known format"):
         explore.open(tmp_path / "scale.txt")
     module = ModuleType(f"{foreign.__name__}.{ROW.module}")
-    module.recognises, module.read = recognises, read  # type: ignore[attr-defined]
+    module.recognizes, module.read = recognizes, read  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(foreign, "READERS", (*foreign.READERS, ROW))
     return tmp_path / "scale.txt"

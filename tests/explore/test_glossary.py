@@ -34,7 +34,7 @@ def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_
     assert words("axis") == {kind.value for kind in AxisKind}
     assert words("opt") == {kind.name for kind in OptOps}
     assert words("role") == {group_of(op) for op in Ops}
-    others = {"schedule", "kernel", "optimise", "lower", "render", "compile", "list"}
+    others = {"schedule", "kernel", "optimize", "lower", "render", "compile", "list"}
     assert words("pass") == {one.name for one in PASSES} | others
 
 

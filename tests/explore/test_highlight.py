@@ -1,4 +1,4 @@
-"""Listings in colours."""
+"""Listings in colors."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_html_is_the_text_escaped_and_inline_needs_no_sheet():
     assert inline == '<span style="color:var(--jp-mirror-editor-number-color,#0b63ce)">1</span>'
 
 
-def test_colours_are_those_of_the_views(repository):
+def test_colors_are_those_of_the_views(repository):
     sheet = (repository / "widgets" / "src" / "style.css").read_text(encoding="utf-8")
     for kind in ("comment", "string", "keyword", "number", "call", "type", "register"):
         assert re.findall(rf"--tok-{kind}: (#\w+);", sheet)[:2] == list(KINDS[kind][:2])
@@ -121,7 +121,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_only_a_terminal_gets_colours_and_only_if_wanted(monkeypatch):
+def test_only_a_terminal_gets_colors_and_only_if_wanted(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     lines = ["return 1;"]

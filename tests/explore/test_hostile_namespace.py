@@ -91,7 +91,7 @@ class Slots:
     __slots__ = ("a",)
 
 
-def never_initialised() -> Tensor:
+def never_initialized() -> Tensor:
     return Tensor.__new__(Tensor)
 
 
@@ -113,7 +113,7 @@ OBJECTS: dict[str, Any] = {
     "slots that are empty": Slots(),
     "a mock": MagicMock(),
     "a mock of a Tensor": MagicMock(spec=Tensor),
-    "a Tensor that was never initialised": never_initialised(),
+    "a Tensor that was never initialized": never_initialized(),
     "a list that holds itself": holds_itself(),
     "a default dictionary": defaultdict(lambda: Tensor([1.0])),
     "keys of several kinds": {hostile(int, methods=("__repr__",))(3): 1, None: 2, (1, 2): 3, 5: Tensor([1.0])},
@@ -125,7 +125,7 @@ OBJECTS: dict[str, Any] = {
 
 PLACES = ("a global", "a local", "an attribute", "an item", "an argument", "the result")
 CASES = [(name, place) for name in OBJECTS for place in PLACES]
-CASES.remove(("a Tensor that was never initialised", "the result"))  # realising it is the program's own error
+CASES.remove(("a Tensor that was never initialized", "the result"))  # realizing it is the program's own error
 
 
 @pytest.mark.parametrize(("name", "place"), CASES)
@@ -217,7 +217,7 @@ def test_a_capture_in_a_folder_that_was_removed(tmp_path: Path) -> None:
     assert Trace.load(tmp_path / "trace.json.gz") == view.trace
 
 
-def test_containers_that_hold_themselves_are_realised_once() -> None:
+def test_containers_that_hold_themselves_are_realized_once() -> None:
     found: list[Any] = [Tensor(np.ones(3, np.float32)) + 1]
     found.append(found)
     deep: Any = found

@@ -52,13 +52,13 @@ def on_the_reference_device():
 @pytest.fixture(scope="module")
 def trace() -> Trace:
     model = Model()
-    optimiser = SGD(nn.state.get_parameters(model), lr=0.1)
+    optimizer = SGD(nn.state.get_parameters(model), lr=0.1)
     x = Tensor.ones(3, 4).contiguous().realize()
 
     def step() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = model(x).square().mean().backward()
-        optimiser.step()
+        optimizer.step()
         return loss
 
     with Tensor.train():
@@ -74,7 +74,7 @@ def test_modules_are_called_as_variables_and_attributes_are(trace):
         (2, "layers[1]", "Inner"),
         (2, "layers[2]", "Linear"),
         (2, "head['out']", "Linear"),
-        (1, "optimiser", "SGD"),
+        (1, "optimizer", "SGD"),
         (1, OUTSIDE, OUTSIDE),
     ]
 
@@ -98,10 +98,10 @@ def test_gradients_belong_to_the_module_of_what_they_are_for(trace):
 
 
 def test_parameters_count_once(trace):
-    model, optimiser, _ = trace.modules().children
+    model, optimizer, _ = trace.modules().children
     assert [layer.parameter_bytes for layer in model.children] == [(32 + 8) * 4, 8 * 4, (64 + 8) * 4, (16 + 2) * 4]
     assert model.parameter_bytes == 4 * (40 + 8 + 72 + 18)
-    assert optimiser.parameter_bytes < model.parameter_bytes
+    assert optimizer.parameter_bytes < model.parameter_bytes
 
 
 def test_the_object_that_captures_is_no_module_of_what_it_captures():

@@ -201,7 +201,7 @@ def test_a_field_list_is_found() -> None:
 @pytest.mark.parametrize(
     ("system", "light", "inverted"), [("light", "true", 0), ("light", "false", 1), ("dark", "true", 1)]
 )
-def test_a_page_in_an_output_has_the_colours_of_the_notebook(
+def test_a_page_in_an_output_has_the_colors_of_the_notebook(
     browser: Any, tmp_path: Path, system: str, light: str, inverted: int
 ) -> None:
     page = tmp_path / "output.html"

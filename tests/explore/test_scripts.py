@@ -16,7 +16,7 @@ from tinyexplore.explore import ReproducerError, reproducer
 from tinyexplore.explore.tracefile import script_body
 from tinyexplore.renderer import Effort
 from tinyexplore.runtime.clang import FLAGS
-from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level
+from tinyexplore.runtime.llvm import OPTIMIZATION_LEVEL, code_level
 from tinyexplore.util import Context
 
 # what imports this package, or anything that a listed compiler does not need, fails
@@ -131,6 +131,6 @@ def test_the_command_writes_it(tmp_path, capsys):
 
 def test_the_script_compiles_as_the_devices_do():
     for effort in Effort:
-        assert script_body.PASSES[effort.value] == (OPTIMISATION_LEVEL if effort is Effort.FULL else 0)
+        assert script_body.PASSES[effort.value] == (OPTIMIZATION_LEVEL if effort is Effort.FULL else 0)
         assert script_body.CODE[effort.value] == code_level(effort)
     assert tuple(script_body.C_FLAGS) == FLAGS

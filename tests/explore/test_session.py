@@ -48,7 +48,7 @@ def test_explore_gives_the_result_and_the_whole_way(session):
     names = [stage.name for stage in trace.stages if stage.parent is None]
     assert names == ["schedule", *("kernel" for _ in trace.kernels)]
     inner = {stage.name for stage in trace.stages}
-    assert {"optimise", "simplify", "linearize", "render", "compile"} <= inner
+    assert {"optimize", "simplify", "linearize", "render", "compile"} <= inner
     assert all(stage.kernel is not None for stage in trace.stages if stage.name != "schedule")
     assert trace.messages == ()
 
@@ -265,7 +265,7 @@ def test_a_tensor_built_before_is_seen_whole_and_the_trace_says_so():
         assert all(line_frames(trace, program.id, number) for number in range(len(program.lines)))
 
 
-def test_tensors_in_containers_are_realised():
+def test_tensors_in_containers_are_realized():
     found = explore(lambda: {"a": [Tensor.ones(3) + 1], "b": (Tensor.ones(2) * 3, "text")}).result
     assert found["a"][0].lazydata.base.is_realized
     assert found["b"][0].lazydata.base.is_realized
@@ -537,7 +537,7 @@ def test_a_search_tells_every_candidate_that_it_timed(monkeypatch, tmp_path):
     assert 0 < search.after_us <= search.before_us
     notes = [message.text for message in trace.messages if message.level == "note"]
     assert [text for text in notes if text.startswith("BEAM ") and text.endswith(search.reason)]
-    (stage,) = [stage for stage in trace.stages if stage.name == "optimise"]
+    (stage,) = [stage for stage in trace.stages if stage.name == "optimize"]
     assert len(stage.candidates) == search.tried > 2
     assert dict(trace.options)["BEAM"] == "2"
     assert trace_from_json(trace_to_json(trace)) == trace

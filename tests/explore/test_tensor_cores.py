@@ -106,8 +106,8 @@ def test_what_is_pointed_at_lights_up_what_its_lane_holds(browser: Any) -> None:
     assert len(titles) == 8 + 4 + 4 and all("· lane 13 ·" in title for title in titles)
     tab.locator("label:has(#c4)").click()
     assert tab.locator(".core4").is_visible() and not tab.locator(".core0").is_visible()
-    colour = "one => getComputedStyle(one).backgroundColor"
-    before = tab.eval_on_selector(".core4 .A td.l1", colour)
+    color = "one => getComputedStyle(one).backgroundColor"
+    before = tab.eval_on_selector(".core4 .A td.l1", color)
     tab.locator("label:has(#by-register)").click()
-    assert tab.eval_on_selector(".core4 .A td.l1", colour) != before
+    assert tab.eval_on_selector(".core4 .A td.l1", color) != before
     tab.close()

@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.models.throughput import (
     InstructionCost,
     Throughput,
     ThroughputError,
-    analyse,
+    analyze,
     checked,
     loop_weights,
     measured_cycles,
@@ -29,7 +29,7 @@ needs_tool = pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-m
 
 
 def loop(*instructions: str) -> Throughput:
-    return analyse([".LBB0_1:", *(f"    {text}" for text in instructions)], "x86_64", "skylake")
+    return analyze([".LBB0_1:", *(f"    {text}" for text in instructions)], "x86_64", "skylake")
 
 
 @needs_tool
@@ -61,7 +61,7 @@ def test_what_needs_no_port_is_bound_by_the_front_end():
 
 
 @needs_tool
-def test_a_captured_kernels_loop_is_analysed_with_its_measured_cycles():
+def test_a_captured_kernels_loop_is_analyzed_with_its_measured_cycles():
     a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
     view = explore(lambda: a @ b, repeat=3, target="native", threads=1)
     found = view.kernels[0].throughput()
@@ -77,7 +77,7 @@ def test_what_is_no_assembly_is_told_in_the_tools_words():
     with pytest.raises(ThroughputError, match="cannot analyze this loop"):
         loop("no_such_instruction ymm0")
     with pytest.raises(ThroughputError, match="no instruction"):
-        analyse(["label:"], "x86_64", "skylake")
+        analyze(["label:"], "x86_64", "skylake")
 
 
 def test_where_the_tool_is_missing_one_is_told_how_to_get_it(monkeypatch):

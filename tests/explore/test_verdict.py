@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.verdict_programs import further, neighbours, programs, with_opts
+from bench.verdict_programs import further, neighbors, programs, with_opts
 from bench.verdicts import least_disturbed
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore import Explorer, SpeedVerdict
@@ -45,7 +45,7 @@ FILE: dict[str, Any] = FILES["intel_avx512"]  # the machine on which NumPy's rat
 STORED: dict[str, Any] = FILE["programs"]
 EVERYWHERE = [(machine, name) for machine, file in sorted(FILES.items()) for name in file["programs"]]
 PROGRAMS = {one.name: one for one in programs()}
-ALL = {one.name: one for one in (*programs(), *neighbours(), *further())}
+ALL = {one.name: one for one in (*programs(), *neighbors(), *further())}
 CAPTURES = 4
 
 
@@ -55,7 +55,7 @@ def facts(name: str, machine: str = "intel_avx512") -> KernelFacts:
 
 def test_every_program_has_stored_facts() -> None:
     assert set(FILES["amd_avx2"]["programs"]) == set(ALL) and len(ALL) >= 90
-    assert set(STORED) == {one.name for one in (*programs(), *neighbours())}
+    assert set(STORED) == {one.name for one in (*programs(), *neighbors())}
 
 
 @pytest.mark.parametrize(("machine", "name"), EVERYWHERE)

@@ -82,7 +82,7 @@ def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(vi
 
 
 def test_opts_that_a_decision_would_choose_are_those_that_were_recorded(view: Explorer):
-    """The kernel made anew from the trace is the one that was optimised."""
+    """The kernel made anew from the trace is the one that was optimized."""
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()
         started = kernel_before(view.trace, stage_of(view.trace, kernel.id))

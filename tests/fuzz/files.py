@@ -123,7 +123,7 @@ def _safetensors() -> tuple[bytes, ...]:
 
 @cache
 def _gguf() -> tuple[bytes, ...]:
-    """A header of every kind of value, and tensors plain and quantised, written by hand."""
+    """A header of every kind of value, and tensors plain and quantized, written by hand."""
 
     def text(words: str) -> bytes:
         return struct.pack("<Q", len(words.encode())) + words.encode()

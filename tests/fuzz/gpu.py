@@ -26,7 +26,7 @@ from tests.fuzz.opts import Mismatch, Tried, drawn, random_opts, start_of
 from tests.fuzz.programs import PROGRAMS, filled
 from tinyexplore import Tensor
 from tinyexplore.device import Buffer
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimized
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, illegal_because
 from tinyexplore.kernel.analysis.work_groups import group_items
 from tinyexplore.renderer.program import RenderError
@@ -62,7 +62,7 @@ def small_product(random: Random, device: str) -> Tensor:
 
 
 def stencil(random: Random, device: str) -> Tensor:
-    """Each result reads neighbours that other results read as well."""
+    """Each result reads neighbors that other results read as well."""
     x = filled(random, (random.choice(SIDES), random.choice((8, 17, 33, 64))), device)
     wide = random.choice((2, 3, 5))
     weights = filled(random, (1, 1, 1, wide), device)
@@ -101,7 +101,7 @@ def where_legal(kernel: Kernel, opt: Opt) -> Kernel:
 
 def run_emulated(item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray]) -> list[np.ndarray]:
     """What `kernel` writes on the emulator; `memory` has what lies in the buffers that it reads."""
-    runner = compile_optimised(item.device, kernel)
+    runner = compile_optimized(item.device, kernel)
     buffers = [Buffer(item.device, given.size, given.dtype).allocate() for given in item.buffers]
     for given, buffer in zip(item.buffers, buffers):
         buffer.copyin(memory[given.id].tobytes() if given.id in memory else b"\xff" * buffer.nbytes)

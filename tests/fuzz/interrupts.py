@@ -71,13 +71,13 @@ class Many(Scene):
 class Training(Scene):
     """A step of two layers, replayed or as it is."""
 
-    def __init__(self, optimiser: str, jitted: bool = True) -> None:
+    def __init__(self, optimizer: str, jitted: bool = True) -> None:
         Tensor.manual_seed(1)
         self.layers = [nn.Linear(6, 16), nn.Linear(16, 4)]
         parameters = get_parameters(self.layers)
         self.optim = (
             nn.optim.Adam(parameters, lr=0.05)
-            if optimiser == "adam"
+            if optimizer == "adam"
             else nn.optim.SGD(parameters, lr=0.1, momentum=0.9)
         )
         self.tensors = get_parameters(self.optim)
@@ -273,7 +273,7 @@ class Assigned(Scene):
 
 
 class Several(Scene):
-    """Several tensors assigned and realised, without a TinyJit."""
+    """Several tensors assigned and realized, without a TinyJit."""
 
     def __init__(self) -> None:
         self.tensors = [filled(8, float(number)) for number in range(20)]

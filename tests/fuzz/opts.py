@@ -28,7 +28,7 @@ from tests.reference import buffer_array, evaluate, to_buffer
 from tinyexplore.device import Buffer, Device
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -116,7 +116,7 @@ def run_fenced(
     item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray], *, at_start: bool = False
 ) -> list[np.ndarray]:
     """What `kernel` writes; `memory` has what lies in the buffers that it reads."""
-    runner = compile_optimised(item.device, kernel)
+    runner = compile_optimized(item.device, kernel)
     buffers = [fenced(item.device, buffer, at_start=at_start) for buffer in item.buffers]
     for given, buffer in zip(item.buffers, buffers):
         if given.id in memory:

@@ -13,7 +13,7 @@ from tinyexplore import Tensor
 Program = Callable[[Random, str], Tensor]
 
 SIDES = (1, 1, 2, 3, 5, 7, 8, 13, 16, 17, 23, 31, 32, 33, 63, 64, 67, 129)
-ELEMENTS = 40_000  # keeps one run, unoptimised and on a shared machine, in milliseconds
+ELEMENTS = 40_000  # keeps one run, unoptimized and on a shared machine, in milliseconds
 STEPS = 400_000
 
 

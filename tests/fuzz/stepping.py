@@ -5,7 +5,7 @@
 
 A program is known by its number. Two of three are drawn operation by operation: loops, accumulators, vectors, masks,
 scratch memory, every dtype. The third is a kernel of `tests/fuzz/programs.py` with random opts, lowered for vectors.
-All NaNs count as one: which of two NaNs a sum is, CPython itself decides differently once it has specialised the code.
+All NaNs count as one: which of two NaNs a sum is, CPython itself decides differently once it has specialized the code.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tests.fuzz import gpu
 from tests.fuzz.gpu import TARGETS, Mismatch, Tried, run_case, run_cases
 from tests.fuzz.programs import PROGRAMS
 from tinyexplore.codegen import PASSES
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimized
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.kernel.opts import KINDS
 
@@ -36,9 +36,9 @@ def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the barrier at the end of a step, a work-item fills shared memory for the next one while others read."""
 
     def without_the_last_barrier(device: str, kernel: Kernel) -> object:
-        return compile_optimised(device, kernel, tuple(step for step in PASSES if step.name != "loop barriers"))
+        return compile_optimized(device, kernel, tuple(step for step in PASSES if step.name != "loop barriers"))
 
-    monkeypatch.setattr(gpu, "compile_optimised", without_the_last_barrier)
+    monkeypatch.setattr(gpu, "compile_optimized", without_the_last_barrier)
     with pytest.raises(Mismatch, match=r"STAGE.*RaceError: .*tile0\[\d+\], which work-item .* has"):
         for number in range(100_000, 100_200):
             run_case(number, Tried(), "sm_90", ["small_product"])

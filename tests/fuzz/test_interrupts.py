@@ -37,7 +37,7 @@ MOST = {
 
 @pytest.fixture(autouse=True)
 def without_what_other_tests_left() -> Iterator[None]:
-    """Circles of other libraries' objects, as wasmtime's, would be found in the middle of a call, and their finalisers
+    """Circles of other libraries' objects, as wasmtime's, would be found in the middle of a call, and their finalizers
     interrupted."""
     gc.collect()
     gc.freeze()

@@ -52,7 +52,7 @@ def realized(make: Callable[[], Tensor | tuple[Tensor, ...]]) -> Program:
     return run
 
 
-def convolution_and_normalisation(*shape: int) -> Tensor:
+def convolution_and_normalization(*shape: int) -> Tensor:
     convolution, norm = nn.Conv2d(shape[1], 16, 3, padding=1), nn.BatchNorm2d(16)
     for part in (convolution.weight, convolution.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var):
         part.assign(x(*part.shape)).realize()
@@ -66,11 +66,11 @@ def winograd() -> Tensor:
 
 def step() -> object:
     w = Tensor(np.zeros((32, 10), np.float32), requires_grad=True)
-    optimiser = nn.optim.Adam([w])
+    optimizer = nn.optim.Adam([w])
     with Tensor.train():
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (x(16, 32) @ w).log_softmax().mean().backward()
-        return optimiser.step()
+        return optimizer.step()
 
 
 def replayed() -> object:
@@ -120,8 +120,8 @@ MADE: dict[str, Callable[[], Tensor | tuple[Tensor, ...]]] = {
     "strided convolution": lambda: x(1, 8, 16, 16).conv2d(x(16, 8, 3, 3), stride=2, padding=1),
     "grouped convolution": lambda: x(1, 8, 10, 10).conv2d(x(8, 1, 3, 3), groups=8),
     "transposed convolution": lambda: x(1, 4, 8, 8).conv_transpose2d(x(4, 4, 3, 3), stride=2),
-    "convolution and normalisation": lambda: convolution_and_normalisation(1, 8, 12, 12),
-    "large convolution and normalisation": lambda: convolution_and_normalisation(1, 16, 64, 64),
+    "convolution and normalization": lambda: convolution_and_normalization(1, 8, 12, 12),
+    "large convolution and normalization": lambda: convolution_and_normalization(1, 16, 64, 64),
     "winograd": winograd,
     "pooling": lambda: (x(1, 4, 12, 12).max_pool2d(), x(1, 4, 12, 12).avg_pool2d(3)),
     "attention": attention,

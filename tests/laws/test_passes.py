@@ -65,7 +65,7 @@ def places() -> LazyBuffer:
 
 
 def interleaved() -> LazyBuffer:
-    """Each number of a row twice, times numbers of its own: neighbours out of the lanes of two vectors."""
+    """Each number of a row twice, times numbers of its own: neighbors out of the lanes of two vectors."""
     return whole(8, 4, 1).expand((8, 4, 2)).reshape((8, 8)).alu(Ops.MUL, whole(8, 8, seed=1))
 
 

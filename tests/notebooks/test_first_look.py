@@ -87,7 +87,7 @@ def test_no_script_failed(lab: LabPage) -> None:
 
 # The contrast ratio (WCAG) of the explorer's text with the first opaque background behind it.
 CONTRAST = """element => {
-    const channels = colour => colour.match(/[0-9.]+/g).map(Number);
+    const channels = color => color.match(/[0-9.]+/g).map(Number);
     const luminance = ([r, g, b]) => [r, g, b]
         .map(c => c / 255)
         .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

@@ -304,9 +304,9 @@ def layernorm(p: Program, x: Value) -> Value | None:
         return None
     axis = p.axis(x)
     wide = x.x.astype(np.float64)
-    centred = wide - wide.mean(axis, keepdims=True)
-    scale = np.sqrt((centred**2).mean(axis, keepdims=True) + 0.5)
-    return Value(x.t.layernorm(axis, 0.5), (centred / scale).astype(x.kind), x.rough + 1)
+    centered = wide - wide.mean(axis, keepdims=True)
+    scale = np.sqrt((centered**2).mean(axis, keepdims=True) + 0.5)
+    return Value(x.t.layernorm(axis, 0.5), (centered / scale).astype(x.kind), x.rough + 1)
 
 
 @step

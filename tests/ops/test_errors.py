@@ -273,7 +273,7 @@ LAYERS: list[Case] = [
     (lambda: SGD([x()], momentum=-1), ValueError, "SGD: momentum is -1"),
     (lambda: Adam([x()], b1=1), ValueError, r"Adam: b1 is 1: need 0.0 ≤ b1 < 1.0"),
     (lambda: Adam([x()], eps="a"), TypeError, "Adam: eps is str 'a'"),
-    (lambda: OptimizerGroup([x()]), TypeError, "argument 0 is list .* need optimisers"),
+    (lambda: OptimizerGroup([x()]), TypeError, "argument 0 is list .* need optimizers"),
     (lambda: load_state_dict(nn.Linear(2, 3), 3), TypeError, "the state is int 3: need a dict"),
     (lambda: safe_save({"a": 3}, "never.safetensors"), OperandError, "safe_save: 'a' is int 3"),
     (lambda: safe_save(x(), "never.safetensors"), TypeError, r"get_state_dict\(model\) gives it"),

@@ -206,7 +206,7 @@ def test_a_captured_call_gives_a_new_constant_each_time() -> None:
         seven.realize()
 
 
-def test_what_is_realised_lists_no_kernels() -> None:
+def test_what_is_realized_lists_no_kernels() -> None:
     for x in (Tensor.rand(4, 4), Tensor.randn(3, 5), Tensor.uniform(2, 2), Tensor.ones(3), Tensor.rand(4, 4).T):
         assert x.realize().schedule() == []
 

@@ -329,8 +329,8 @@ def test_attention(mask: str, how: str) -> None:
 
 
 def log_softmax(x: Array) -> Array:
-    centred = x - x.max(1, keepdims=True)
-    return centred - np.log(np.exp(centred).sum(1, keepdims=True))
+    centered = x - x.max(1, keepdims=True)
+    return centered - np.log(np.exp(centered).sum(1, keepdims=True))
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -472,7 +472,7 @@ def test_winograd_filters_are_not_used_where_they_cost_more(shape: tuple[int, ..
 
 @pytest.mark.parametrize("size", [4, 16])
 def test_a_residual_block_in_evaluation_takes_two_kernels(size: int) -> None:
-    """Each convolution with its normalisation, its activation and what is added, at sizes where masks cost little."""
+    """Each convolution with its normalization, its activation and what is added, at sizes where masks cost little."""
     convolutions = [nn.Conv2d(16, 16, 3, padding=1, bias=False) for _ in range(2)]
     norms = [nn.BatchNorm2d(16) for _ in range(2)]
     for tensor in get_parameters([convolutions, norms]):

@@ -36,7 +36,7 @@ def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[
     """How many accesses of buffers there are in the code of `spec`, and those that are wider than asked.
 
     Where code is made instruction by instruction (LEAST), each may do as much as one access of the IR that its UOp
-    depends on. Else LLVM makes one access of neighbours, and is not exact about which UOp an instruction is for: it may
+    depends on. Else LLVM makes one access of neighbors, and is not exact about which UOp an instruction is for: it may
     do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own,
     and rdi holds the table of the buffers' addresses until an instruction writes it.
     """

@@ -34,7 +34,7 @@ class Interrupter:
     """Runs functions and interrupts them at the place of a number, among all where a signal is heard.
 
     That is where a function begins, at the end of each call, and where a loop goes round; what one built-in function
-    does has none inside. `lost`: what was raised where Python can only print it, in a finaliser.
+    does has none inside. `lost`: what was raised where Python can only print it, in a finalizer.
     """
 
     def __init__(self) -> None:

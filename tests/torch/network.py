@@ -210,7 +210,7 @@ row(
 )
 
 
-def _labelled(d: Draw, dtype: Any = WIDE) -> Any:
+def _labeled(d: Draw, dtype: Any = WIDE) -> Any:
     """Scores (batch, classes, …), and a class for each."""
     classes = d.int(1, 5)
     batch, rest = d.int(1, 4), d.shape(0, 2, 3, empty=False)
@@ -219,7 +219,7 @@ def _labelled(d: Draw, dtype: Any = WIDE) -> Any:
 
 row(
     "cross_entropy",
-    lambda d: (*_labelled(d, FLOATS), d.choice(*REDUCTIONS), d.choice(0.0, 0.1, 1.0)),
+    lambda d: (*_labeled(d, FLOATS), d.choice(*REDUCTIONS), d.choice(0.0, 0.1, 1.0)),
     lambda x, y, r, s: x.cross_entropy(y, r, s),
     lambda x, y, r, s: F.cross_entropy(x, y, reduction=r, label_smoothing=s),
     loose=2,
@@ -245,7 +245,7 @@ row(
 row(
     "nll_loss",
     lambda d: (
-        *(found := _labelled(d)),
+        *(found := _labeled(d)),
         d.choice(None, d.floats((found[0].shape[1],), 0.5, 2, found[0].dtype, taped=False)),
         d.choice(None, 0),
         d.choice(*REDUCTIONS),

@@ -49,7 +49,7 @@ OPT_LAWS = (
     OptLaw(
         1,
         "VECTOR",
-        "The lanes of one vector instruction do `amount` neighbouring steps",
+        "The lanes of one vector instruction do `amount` neighboring steps",
         "for i in 0..64: out[i] = f(i)",
         "for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
     ),
@@ -284,7 +284,7 @@ def sample_trace() -> Trace:
         builder, {"x": x2, "w": w2, "b": b, "product": product, "total": total, "logits": logits}, compile_stage
     )
     builder.stage(
-        "optimise",
+        "optimize",
         compile_stage,
         0,
         55,
@@ -292,7 +292,7 @@ def sample_trace() -> Trace:
         after=(sink,),
         opts=(
             OptStep("THREAD 0", True, "64 rows, 2 threads: the outermost axis is divided", (0,)),
-            OptStep("VECTOR 1 by 8", True, "w is read along its rows: 8 neighbours in one load", (1,)),
+            OptStep("VECTOR 1 by 8", True, "w is read along its rows: 8 neighbors in one load", (1,)),
             OptStep("UPCAST 0 by 3", False, "axis 0 has size 64, which 3 does not divide; choose 2, 4 or 8", (2,)),
         ),
     )
@@ -446,7 +446,7 @@ def _matmul_ast(builder: Builder, lazy: dict[str, int], stage: int) -> int:
     store = u("STORE", place, logits, dtype="", detail="data0[t0*32 + g1]")
     for key, node in {"x": x, "w": w, "b": b, "product": product, "total": total, "logits": logits}.items():
         builder.link(lazy[key], node, "lowered to a kernel", stage)
-    builder.link(lazy["logits"], store, "realised by", stage)
+    builder.link(lazy["logits"], store, "realized by", stage)
     return u("SINK", store, dtype="", detail="1 store")
 
 

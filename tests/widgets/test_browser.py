@@ -449,7 +449,7 @@ def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(
 def test_the_laws_of_opts_are_shown_as_loop_nests_before_and_after(open_page: Open) -> None:
     tab = open_page()
     tab.evaluate(
-        "(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", stage("optimise")
+        "(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", stage("optimize")
     )
     for law in TRACE.laws:
         assert f"{law.name} {law.words.replace('`', '')}:" in tab.inner_text(".diff")
@@ -608,9 +608,9 @@ def test_timing_and_memory_are_drawn(open_page: Open) -> None:
 
 
 def test_dark_follows_the_system_and_light_does_too(open_page: Open) -> None:
-    colour = "getComputedStyle(document.querySelector('.tinyexplore')).backgroundColor"
-    assert open_page(scheme="dark").evaluate(colour) == "rgb(20, 24, 31)"
-    assert open_page(scheme="light").evaluate(colour) == "rgb(255, 255, 255)"
+    color = "getComputedStyle(document.querySelector('.tinyexplore')).backgroundColor"
+    assert open_page(scheme="dark").evaluate(color) == "rgb(20, 24, 31)"
+    assert open_page(scheme="light").evaluate(color) == "rgb(255, 255, 255)"
 
 
 def test_jupyterlab_decides_the_theme_where_it_says_so(open_page: Open) -> None:
@@ -809,18 +809,18 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         assert "The explorer cannot show" in told and why in told
 
 
-def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_when_they_are_opened(
+def test_lines_out_of_sight_are_colored_when_they_come_near_and_panels_made_when_they_are_opened(
     open_page: Open,
 ) -> None:
     long = [replace(program, lines=program.lines * 60) for program in TRACE.programs]
     tab = open_page(replace(TRACE, programs=tuple(long)))
     last = "document.querySelector('.pane-c .chunk:last-child .line:last-child code').textContent"
     plain = tab.evaluate(last)
-    coloured = ".pane-c .chunk:{} .line code span[class^=t-]"
-    assert tab.query_selector(coloured.format("first-child")) is not None
-    assert plain and tab.query_selector(coloured.format("last-child")) is None
+    colored = ".pane-c .chunk:{} .line code span[class^=t-]"
+    assert tab.query_selector(colored.format("first-child")) is not None
+    assert plain and tab.query_selector(colored.format("last-child")) is None
     tab.evaluate("document.querySelector('.pane-c .listing').scrollTop = 1e6")
-    tab.wait_for_selector(coloured.format("last-child"), state="attached")
+    tab.wait_for_selector(colored.format("last-child"), state="attached")
     assert tab.evaluate(last) == plain
     assert tab.query_selector(".glossary") is None
     open_panel(tab, "glossary")

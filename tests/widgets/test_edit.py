@@ -90,7 +90,7 @@ def test_the_keyboard_gets_in_and_out_and_what_is_typed_stays(live: Callable[...
     assert tab.input_value(".edit-area") not in (text, f"  # n{text}")
 
 
-def test_the_coloured_text_lies_under_what_is_typed(live: Callable[..., Any]) -> None:
+def test_the_colored_text_lies_under_what_is_typed(live: Callable[..., Any]) -> None:
     tab = live(product())
     open_editor(tab, "C")
     paint, area = (tab.locator(one).bounding_box() for one in (".edit-paint", ".edit-area"))

@@ -67,8 +67,8 @@ def test_opts_of_a_kernel_stand_beside_each_other(open_page: Open) -> None:  # n
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_shows_through_the_minimap(open_page: Open, scheme: str) -> None:  # noqa: F811
     tab = open_page(scheme=scheme)
-    colour = tab.evaluate("getComputedStyle(document.querySelector('.minimap')).backgroundColor")
-    assert re.fullmatch(r"rgb\(.*\)", colour)  # no alpha
+    color = tab.evaluate("getComputedStyle(document.querySelector('.minimap')).backgroundColor")
+    assert re.fullmatch(r"rgb\(.*\)", color)  # no alpha
 
 
 def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) -> None:  # noqa: F811

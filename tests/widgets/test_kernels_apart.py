@@ -91,7 +91,7 @@ def test_kernels_of_one_name_are_told_apart_everywhere(open_page: Open) -> None:
     assert "kernel 0 ·" in listing_svg(trace, "c")
 
 
-def test_boxes_whose_colours_repeat_bear_the_number_of_their_kernel(open_page: Open) -> None:  # noqa: F811
+def test_boxes_whose_colors_repeat_bear_the_number_of_their_kernel(open_page: Open) -> None:  # noqa: F811
     trace = alike()
     tab = open_page(trace, busy=False)
     tab.evaluate("document.querySelector('.detail-choice').value = 'views'")

@@ -117,7 +117,7 @@ def test_the_tuner_compiles_in_the_page_and_counts_uops(page: Any, view: Explore
     page.wait_for_selector(".tuner-status:has-text('interpreting one run took')")
 
 
-def test_the_caches_are_modelled_without_numpy(page: Any, view: Explorer) -> None:
+def test_the_caches_are_modeled_without_numpy(page: Any, view: Explorer) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'caches', kernel: 1})")
     page.wait_for_selector(".caches .traffic")
     told = page.locator(".caches .traffic .num").all_inner_texts()

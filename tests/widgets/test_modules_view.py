@@ -40,15 +40,15 @@ class Model:
 @pytest.fixture(scope="module")
 def trace() -> Trace:
     model = Model()
-    optimiser = SGD(nn.state.get_parameters(model), lr=0.1)
+    optimizer = SGD(nn.state.get_parameters(model), lr=0.1)
     x = Tensor.rand(4, 8).realize()
 
     def step() -> Tensor:
         with Tensor.train():
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = model(x).square().mean()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             return loss
 
     return explore(step, repeat=2).trace

@@ -23,7 +23,7 @@ from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.search import neighbours
+from tinyexplore.kernel.search import neighbors
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import CandidateMeasured, Searching, active_recorder
 
@@ -128,7 +128,7 @@ def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
     """A search that goes on until whoever listens has had enough."""
     recorder = active_recorder()
     assert recorder is not None
-    candidates = neighbours(with_merged_axes(with_split_axes(kernel)))
+    candidates = neighbors(with_merged_axes(with_split_axes(kernel)))
     for number, candidate in enumerate(itertools.cycle(candidates)):
         recorder.record(Searching(kernel, len(candidates), number % len(candidates), len(candidates), 1e-3))
         recorder.record(CandidateMeasured(candidate, 1e-3 + number * 1e-6, ""))

@@ -219,7 +219,7 @@ def test_what_goes_wrong_is_said(page: Any, view: Explorer):
     assert page.wait_for_selector(".whys [role=alert]").inner_text() == "the kernel is busy"
 
 
-def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colours(asking: Any, view: Explorer):
+def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colors(asking: Any, view: Explorer):
     stage, number = next(
         (stage, k)
         for stage in view.trace.stages

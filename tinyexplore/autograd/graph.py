@@ -1,7 +1,7 @@
 """Gradients without requires_grad: a tape built afterwards from the graph of LazyBuffers.
 
 Most operations are nodes of that graph, with a rule by their op; a function with a rule of its own leaves a note on its
-result. What was realised has forgotten its sources: where a gradient might have to go through it, nothing is guessed.
+result. What was realized has forgotten its sources: where a gradient might have to go through it, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
     if type(note) is Since and not any([note.number <= number < node.number for number in target_numbers]):
         return
     raise Forgotten(
-        f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realised, printed, read, "
+        f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realized, printed, read, "
         "or by a TinyJit) after a target was made, and what it was computed from is forgotten"
     )
 

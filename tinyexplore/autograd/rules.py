@@ -489,7 +489,7 @@ def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
 
 
 def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
-    """`stride - 1` zeros between neighbours along `axis`."""
+    """`stride - 1` zeros between neighbors along `axis`."""
     if stride == 1:
         return x
     shape, count = x.shape, x.shape[axis]
@@ -573,7 +573,7 @@ def contiguous_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def contiguous_backward_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """dx = g, realised as a kernel's result"""
+    """dx = g, realized as a kernel's result"""
     return (g.contiguous(),)
 
 

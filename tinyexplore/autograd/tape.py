@@ -1,6 +1,6 @@
 """The tape: records the inputs of each operation, and is walked backwards to compute gradients.
 
-It hangs on the tensors themselves (`_ctx`), not on the LazyBuffers: those forget their sources when they are realised,
+It hangs on the tensors themselves (`_ctx`), not on the LazyBuffers: those forget their sources when they are realized,
 so a loss may be read before it is differentiated.
 """
 

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tinyexplore.compile.lowering import compile_given, compile_optimised
+from tinyexplore.compile.lowering import compile_given, compile_optimized
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.execute.runner import Runner
@@ -214,7 +214,7 @@ class Workbench:
     def compiled(self, device: str, kernel: Kernel) -> Runner:
         key = kernel.ast, kernel.target.chosen
         cached = self.runners.pop(key, None)
-        runner = self.runners[key] = cached or compile_optimised(device, kernel)
+        runner = self.runners[key] = cached or compile_optimized(device, kernel)
         if len(self.runners) > REMEMBERED:
             self.runners.popitem(last=False)
         return runner
@@ -391,7 +391,7 @@ def sampled(buffer: Buffer) -> Any:
         wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
         elements = wide.view("float32")
     elif buffer.dtype in dtypes.fp8s:
-        elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbours are one apart
+        elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbors are one apart
     else:
         elements = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
     distance = next(

@@ -112,8 +112,8 @@ def choose_opts(device: str, ast: UOp) -> Kernel:
     if settings.NOOPT:
         return kernel
     if settings.BEAM:
-        return staged("optimise", ast, lambda: searched(device, kernel, settings.BEAM))
-    return staged("optimise", ast, lambda: hand_coded(kernel))
+        return staged("optimize", ast, lambda: searched(device, kernel, settings.BEAM))
+    return staged("optimize", ast, lambda: hand_coded(kernel))
 
 
 __all__ = ["choose_opts", "compile_item", "compile_many", "run_item"]

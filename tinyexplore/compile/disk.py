@@ -169,7 +169,7 @@ def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
 
 def is_as_written() -> bool:
     """False if a module that lowering uses has other functions, classes or constants than when it was first seen: its
-    text no longer describes its behaviour."""
+    text no longer describes its behavior."""
     prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
     for name, module in list(sys.modules.items()):
         if name.startswith(prefixes) or name in ABOVE:

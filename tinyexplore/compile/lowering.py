@@ -32,7 +32,7 @@ _programs: WeakValueDictionary[tuple[str, str], CompiledProgram] = WeakValueDict
 
 def compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
     """The Runner of a kernel that was pickled."""
-    return compile_optimised(device, Kernel(ast, Device[device].target, original, start, applied))
+    return compile_optimized(device, Kernel(ast, Device[device].target, original, start, applied))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
         return Prepared(device, ast, lambda: _alone(settings, choose), spec, *work, seconds)
-    prepared = prepare_optimised(device, choose(), start)
+    prepared = prepare_optimized(device, choose(), start)
     flops, moved, operations = prepared.flops, prepared.bytes_moved, prepared.operations
     if not (isinstance(flops, int) and isinstance(moved, int) and isinstance(operations, int)):
         return prepared
@@ -164,7 +164,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
     return replace(prepared, keep=keep)
 
 
-def prepare_optimised(
+def prepare_optimized(
     device: str, kernel: Kernel, start: float | None = None, passes: Sequence[Pass] = PASSES
 ) -> Prepared:
     """`kernel` lowered with its present opts."""
@@ -176,9 +176,9 @@ def prepare_optimised(
     return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, operations, time.perf_counter() - start)
 
 
-def compile_optimised(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
+def compile_optimized(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
     """A Runner of `kernel` with its present opts. No cache stores it."""
-    return prepare_optimised(device, kernel, passes=passes).compiled()
+    return prepare_optimized(device, kernel, passes=passes).compiled()
 
 
 def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:

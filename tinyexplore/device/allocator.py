@@ -38,7 +38,7 @@ class Memory:
     """`nbytes` of host memory at `address`; `owner` is what keeps it there. It lives until this object and every view
     made of it are gone.
 
-    It has no finaliser: an interrupt that arrived in one would be lost. Who wants to know when it is gone asks by weak
+    It has no finalizer: an interrupt that arrived in one would be lost. Who wants to know when it is gone asks by weak
     references, whose callbacks are built-in functions.
     """
 

@@ -149,7 +149,7 @@ class DeviceInterface:
         return Compiler(self.renderer.compiler, self.compile)
 
     def synchronize(self) -> None:
-        """Waits until all launched kernels are done; returns immediately where realising waits for its kernels."""
+        """Waits until all launched kernels are done; returns immediately where realizing waits for its kernels."""
         self.wait()
 
 

@@ -1,4 +1,4 @@
-"""Realising: schedule, compile, run; and reading values back."""
+"""Realizing: schedule, compile, run; and reading values back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from tinyexplore.compile.compiler import compile_item, compile_many, run_item
-from tinyexplore.compile.lowering import compile_optimised, further_listings
+from tinyexplore.compile.lowering import compile_optimized, further_listings
 from tinyexplore.compile.reuse import kept_here, kept_variable, step_by_step
 from tinyexplore.compile.search import Executor, measuring_on
 from tinyexplore.compile.warm_up import make_ready
@@ -203,7 +203,7 @@ def _to_realize(output: LazyBuffer) -> LazyBuffer:
 
 
 def read(output: LazyBuffer) -> Buffer:
-    """The values of `output`, row-major, in a Buffer of just its size; realised now if need be."""
+    """The values of `output`, row-major, in a Buffer of just its size; realized now if need be."""
     if active_capture() is not None:
         raise RuntimeError(
             "a function that TinyJit captures looks at a tensor's values (.item(), .numpy(), if, print): a replay runs "
@@ -239,7 +239,7 @@ __all__ = [
     "capturing",
     "compile_item",
     "compile_many",
-    "compile_optimised",
+    "compile_optimized",
     "create_schedule",
     "console",
     "further_listings",

@@ -1,4 +1,4 @@
-"""Turns a list of ExecItems into few functions: neighbouring native kernels become one native call, or one graph on a
+"""Turns a list of ExecItems into few functions: neighboring native kernels become one native call, or one graph on a
 device with graphs."""
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
             item.bind()
     steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
     calls: list[Callable[[], None]] = []
-    for is_call, neighbours in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
-        together: list[Any] = list(neighbours)
+    for is_call, neighbors in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
+        together: list[Any] = list(neighbors)
         calls += together if is_call else in_graphs(together)
     return calls
 

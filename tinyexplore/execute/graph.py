@@ -1,4 +1,4 @@
-"""Graphs of neighbouring kernels of a replay, which a device launches by one driver call (a CUDA graph)."""
+"""Graphs of neighboring kernels of a replay, which a device launches by one driver call (a CUDA graph)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class GraphLaunch:
 
 
 def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
-    """Functions that run `items` in order: two or more neighbouring kernels of a device with graphs become one."""
+    """Functions that run `items` in order: two or more neighboring kernels of a device with graphs become one."""
     steps: list[Callable[[], None]] = []
-    for device, neighbours in groupby(items, key=_device_with_graphs):
-        together = list(neighbours)
+    for device, neighbors in groupby(items, key=_device_with_graphs):
+        together = list(neighbors)
         graphs = None if device is None else Device[device].graphs
         if graphs is not None and len(together) > 1:
             steps.append(GraphLaunch(together, graphs))
@@ -56,15 +56,15 @@ def tell_launches(items: Sequence[ExecItem]) -> None:
         return
     sizes: list[int] = []
     apart: list[str] = []
-    for device, neighbours in groupby(items, key=_device_with_graphs):
-        together = list(neighbours)
+    for device, neighbors in groupby(items, key=_device_with_graphs):
+        together = list(neighbors)
         if device is None:
             pairs = [item.buffers for item in together if item.runner is None]
             apart += [f"copy: the host does it, from {source.device} to {to.device}" for to, source in pairs]
         elif len(together) > 1:
             sizes.append(len(together))
         else:
-            apart += [f"{item.runner.spec.name}: it has no neighbour" for item in together if item.runner is not None]
+            apart += [f"{item.runner.spec.name}: it has no neighbor" for item in together if item.runner is not None]
     if sizes:
         recorder.record(Launches(tuple(sizes), tuple(apart)))
 

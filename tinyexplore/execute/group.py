@@ -102,7 +102,7 @@ Places = list[tuple["array[int]", int]]
 
 
 class StepGroup:
-    """Neighbouring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
+    """Neighboring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
 
     A value that lives only inside the group may be *spared* a buffer: it gets an offset in common memory. The group's
     other fields are as in a PlanStep; other runs meanwhile find its tables in use (`Plan.running`).
@@ -192,7 +192,7 @@ def in_groups(
     nbytes: Callable[[T], int] = lambda item: 0,
     most: int = MOST_STEPS,
 ) -> list[T | G]:
-    """`items`, in order, with neighbouring native calls `made_of` combined into one: at most `most` of them, and at
+    """`items`, in order, with neighboring native calls `made_of` combined into one: at most `most` of them, and at
     most MOST_BYTES by `nbytes`. Unchanged without a pool of native threads."""
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:

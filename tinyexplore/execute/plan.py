@@ -1,6 +1,6 @@
 """Plans: schedules without their memory, cached by the structure of the graph.
 
-A program realises the same graph over other buffers again and again (a training step, say). One walk
+A program realizes the same graph over other buffers again and again (a training step, say). One walk
 computes a key of the structure; a graph with a known key is not fused, lowered or compiled again."""
 
 from __future__ import annotations

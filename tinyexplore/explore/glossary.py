@@ -447,7 +447,7 @@ TERMS: tuple[Term, ...] = (
     Term("role", "control", "Structure of a program: its root, barriers, ends of loops."),
     Term("pass", "schedule", "Decides which LazyBuffers share a kernel and which get memory."),
     Term("pass", "kernel", "All work on one kernel."),
-    Term("pass", "optimise", "Chooses the opts: by heuristics, or by search (BEAM)."),
+    Term("pass", "optimize", "Chooses the opts: by heuristics, or by search (BEAM)."),
     Term("pass", "lower", "Lowers a kernel to a graph of UOps."),
     Term("pass", "simplify", "Constant folding and algebraic simplification."),
     Term("pass", "work items", "On a GPU: output loops become a grid of work-groups, which share memory and barriers."),
@@ -515,7 +515,7 @@ TERMS: tuple[Term, ...] = (
         "column",
         "kernel",
         "The kernel's name: E computes element by element, r reduces; the numbers are the sizes of its axes, "
-        "coloured by their kind.",
+        "colored by their kind.",
     ),
     Term("column", "of", "The Python calls that it computes."),
     Term("column", "opts", "The opts of its loops, in order."),

@@ -113,7 +113,7 @@ def _captured(
     result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(executed, called))
     if not executed.items:
         raise JitError(
-            f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
+            f"{getattr(fxn, '__qualname__', fxn)} realized nothing: TinyJit replays kernels, so a function must "
             "compute tensors (and return them, assign them, or call .realize())"
         )
     written = written_by(executed.items)

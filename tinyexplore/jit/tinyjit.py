@@ -27,17 +27,17 @@ MOST_PUT_OFF = 2  # calls in a row that assign to tensors never seen before: a p
 
 
 class TinyJit(Generic[R]):
-    """`fxn`, which realises tensors, with its kernels replayed from the third call on; a decorator, also of methods.
+    """`fxn`, which realizes tensors, with its kernels replayed from the third call on; a decorator, also of methods.
 
     Tensors among the arguments (in lists, tuples and dicts as well) may be others in every call, of the same shape,
     dtype and device; all else must stay as it was in the second call. What the function computes is returned in tensors
     whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or `.clone().realize()` where
     the value is to stay a tensor) what must outlive that call. Tensors that the function assigns to (parameters, an
-    optimiser's state, running averages) change in every call, and random tensors are drawn again, as without TinyJit; a
+    optimizer's state, running averages) change in every call, and random tensors are drawn again, as without TinyJit; a
     replay that is interrupted (Ctrl-C) has assigned to all of them or to none. Tensors that it only reads are followed
     when they are assigned to elsewhere. Python values that the function reads from elsewhere are those of the second
     call. Calls from several threads wait for each other, and each overwrites the result of the one before: threads that
-    work side by side want a TinyJit each. In the midst of one of its own calls (by a finaliser, or by the function
+    work side by side want a TinyJit each. In the midst of one of its own calls (by a finalizer, or by the function
     itself) it is the plain function. Pickled, it takes along what was captured, the values of the tensors that this
     reads, and its function if that can be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts again.
 
@@ -149,7 +149,7 @@ class Calls(Generic[R]):
         self.owner = owner
         self.prune = prune
         self.lock = RLock()
-        self.is_busy = False  # this thread is in the midst of a call, and a finaliser makes another
+        self.is_busy = False  # this thread is in the midst of a call, and a finalizer makes another
         self.entry: NativeEntry | None = None
         self.reset()
 

@@ -109,7 +109,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         floor = search.seconds(beam[0])
         if math.isinf(floor):
             break  # nothing runs
-        fresh = {after.ast: after for kernel in beam for after in neighbours(kernel) if after.ast not in search.known}
+        fresh = {after.ast: after for kernel in beam for after in neighbors(kernel) if after.ast not in search.known}
         if not fresh:
             break
         grown = list(fresh.values())
@@ -164,7 +164,7 @@ class _Search:
 # *** candidates ***
 
 
-def neighbours(kernel: Kernel) -> list[Kernel]:
+def neighbors(kernel: Kernel) -> list[Kernel]:
     """The kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
     with recording(None):
         results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
@@ -203,4 +203,4 @@ def is_too_much(kernel: Kernel, opt: Opt) -> bool:
     return copies * opt.amount > MOST_COPIES
 
 
-__all__ = ["Clock", "SearchResult", "CandidateTime", "beam_search", "find_replayed", "neighbours"]
+__all__ = ["Clock", "SearchResult", "CandidateTime", "beam_search", "find_replayed", "neighbors"]

@@ -1,4 +1,4 @@
-"""Layers, optimisers, and the state of models."""
+"""Layers, optimizers, and the state of models."""
 
 from tinyexplore.nn import datasets, optim, state
 from tinyexplore.nn.layers import (

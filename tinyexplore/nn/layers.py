@@ -74,7 +74,7 @@ class _Convolution:
 
 
 class Conv2d(_Convolution):
-    """Cross-correlation of (batch, in_channels, height, width) with a learnt kernel; of more axes, or fewer, where
+    """Cross-correlation of (batch, in_channels, height, width) with a learned kernel; of more axes, or fewer, where
     `kernel_size` has one size for each."""
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class Conv2d(_Convolution):
 
 
 class Conv1d(Conv2d):
-    """Cross-correlation of (batch, in_channels, length) with a learnt kernel."""
+    """Cross-correlation of (batch, in_channels, length) with a learned kernel."""
 
     places = 1
     any_places = False
@@ -126,7 +126,7 @@ class ConvTranspose1d(ConvTranspose2d):
 
 
 class Embedding:
-    """A learnt vector of `embed_size` for each of `vocab_size` ints (whole floats will do; for others it is 0)."""
+    """A learned vector of `embed_size` for each of `vocab_size` ints (whole floats will do; for others it is 0)."""
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
         need_int(vocab_size, "Embedding: vocab_size", 0)

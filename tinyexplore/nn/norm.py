@@ -1,4 +1,4 @@
-"""Normalising layers."""
+"""Normalizing layers."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class BatchNorm:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
         # the mean minimizes the sum of squares: the variance has no gradient through it
-        centred = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
-        var = centred.square().mean(axes)
+        centered = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
+        var = centered.square().mean(axes)
         if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
             count = x.numel() // x.shape[1]
             self._follow(self.running_mean, mean, 1.0)

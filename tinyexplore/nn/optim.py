@@ -1,4 +1,4 @@
-"""Optimisers. `step()` computes the new parameters and the optimiser's state in one realisation."""
+"""Optimizers. `step()` computes the new parameters and the optimizer's state in one realization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _number(value: float, device: str) -> Tensor:
 
 
 class Optimizer:
-    """The base of all optimisers. Parameters with `requires_grad=None` get `requires_grad=True`.
+    """The base of all optimizers. Parameters with `requires_grad=None` get `requires_grad=True`.
 
     Those that want none (`requires_grad=False`: running averages, say) are kept as `buffers` and computed along.
     """
@@ -42,7 +42,7 @@ class Optimizer:
         self.params = _distinct([tensor for tensor in params if tensor.requires_grad])
         self.buffers = _distinct([tensor for tensor in params if not tensor.requires_grad])
         if not self.params:
-            raise ValueError("an optimiser needs one parameter at least that requires a gradient")
+            raise ValueError("an optimizer needs one parameter at least that requires a gradient")
         self.device = self.params[0].device
         self.lr = _number(lr, self.device)
 
@@ -94,12 +94,12 @@ class Optimizer:
 
 
 class OptimizerGroup(Optimizer):
-    """Several optimisers as one."""
+    """Several optimizers as one."""
 
     def __init__(self, *optimizers: Optimizer) -> None:
         for number, optimizer in enumerate(optimizers):
             if not isinstance(optimizer, Optimizer):
-                raise TypeError(f"OptimizerGroup: argument {number} is {shown(optimizer)}: need optimisers, one by one")
+                raise TypeError(f"OptimizerGroup: argument {number} is {shown(optimizer)}: need optimizers, one by one")
         self.optimizers = optimizers
         self.params = [tensor for optimizer in optimizers for tensor in optimizer.params]
         self.buffers = [tensor for optimizer in optimizers for tensor in optimizer.buffers]
@@ -277,7 +277,7 @@ class Muon(Optimizer):
         self._need_numbers(momentum=momentum, weight_decay=weight_decay)
         if scalars := [number for number, tensor in enumerate(self.params) if tensor.ndim == 0]:
             raise ValueError(
-                f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimiser"
+                f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimizer"
             )
         self.momentum, self.wd, self.nesterov = momentum, weight_decay, nesterov
         self.ns_steps, self.ns_coefficients = ns_steps, ns_coefficients

@@ -47,7 +47,7 @@ def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
     return find
 
 
-def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
+def optimized_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
     """The kernel's function from printed IR with debug locations, without the metadata."""
     texts = ir.splitlines()
     line_of = {match[1]: int(match[2]) for text in texts if (match := _LOCATION.match(text))}

@@ -1,4 +1,4 @@
-"""The LLVM device: IR optimised and turned into machine code in this process, by llvmlite's binding alone."""
+"""The LLVM device: IR optimized and turned into machine code in this process, by llvmlite's binding alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
-from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
+from tinyexplore.runtime.asm import assembly_lines, optimized_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
@@ -28,13 +28,13 @@ from tinyexplore.util.locks import SharedLock, held_in_forks
 
 P = TypeVar("P")
 
-OPTIMISATION_LEVEL = 3
+OPTIMIZATION_LEVEL = 3
 # Of turning the result into instructions. More would order them again when they have their registers, which the CPU
 # does anyway: all programs of the benchmark ran as fast, and took 4 % longer to compile.
 CODE_LEVEL = 1
 # part of cache keys, as are the options
 PIPELINE = (
-    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
+    f"O{OPTIMIZATION_LEVEL}, loops vectorized, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
 
 
@@ -119,7 +119,7 @@ class LLVMCompiler:
         finally:
             idle.append(machine)
 
-    def _optimised(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
+    def _optimized(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
         """The parsed, verified and optimized module. RuntimeError if the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
@@ -129,7 +129,7 @@ class LLVMCompiler:
             if options.branches:
                 self._simplify_branches(module, target_machine)
             return module
-        tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
         tuning.loop_vectorization = True
         tuning.slp_vectorization = False  # opts make vectors; of truths in those made so, LLVM 22 generates wrong code
         tuning.loop_unrolling = False  # code generation unrolls by its opts; more only costs compile time
@@ -152,7 +152,7 @@ class LLVMCompiler:
         """The relocatable object file of `ir`. With the LEAST effort, code is generated instruction by instruction, in
         a fifth of the time. Several threads compile concurrently."""
         with self.in_use, self._machine_for(options.effort) as target_machine:
-            return emit_object(target_machine, self._optimised(ir, options, target_machine))
+            return emit_object(target_machine, self._optimized(ir, options, target_machine))
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
@@ -201,16 +201,16 @@ class LLVMCompiler:
         return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
+        """What LLVM makes of `spec`: its IR after optimization ("llvm-opt") and the assembly ("asm")."""
         with self.in_use, self._listing:
             if "x86" in self.triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
             effort = spec.options.effort
             with self._machine_for(effort) as target_machine:
-                module = self._optimised(with_debug_info(spec), spec.options, target_machine)
+                module = self._optimized(with_debug_info(spec), spec.options, target_machine)
             ir, assembly = str(module), self._target_machine(code_level(effort)).emit_assembly(module)
-        return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
+        return [("llvm-opt", optimized_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 
 _intel_syntax: list[bool] = []  # the option belongs to the process and may be given once

@@ -40,7 +40,7 @@ def _aligned(position: int, count: int) -> int:
 
 
 def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
-    """`count` neighbours; lanes that `mask` excludes are 0 and not read."""
+    """`count` neighbors; lanes that `mask` excludes are 0 and not read."""
     if mask is None or mask is True:
         return [view[_at(position + lane)] for lane in range(count)]
     if mask is False:

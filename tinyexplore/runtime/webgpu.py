@@ -112,7 +112,7 @@ class WebGPU:
 
     def _alone(self, work: Callable[[], T]) -> T:
         with self.lock:
-            while self._gone:  # here, and not where they were let go: their finalisers are Python, too
+            while self._gone:  # here, and not where they were let go: their finalizers are Python, too
                 del self._held[self._gone.pop()]
             return work()
 

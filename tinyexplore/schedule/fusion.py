@@ -259,7 +259,7 @@ class Fusion:
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
-        """How many neighbouring elements of `root` share a value that was reduced and expanded in another shape of the
+        """How many neighboring elements of `root` share a value that was reduced and expanded in another shape of the
         same memory. An example is a group's mean, normalized as (groups, elements of a group) and stored as (channels,
         height, width). A separate loop over these keeps the reduction outside of its use."""
         bounds: set[int] = set()
@@ -617,7 +617,7 @@ class Fusion:
 
 
 def depends_on_last_loop(visit: Visit) -> bool:
-    """True where neighbouring results of the kernel read different elements."""
+    """True where neighboring results of the kernel read different elements."""
     last = frozenset(visit.plan.loops[-1:])
     return any([idx.ranges & last for idx in visit.idxs])
 
@@ -659,7 +659,7 @@ def against_fusing(node: LazyBuffer) -> str:
 
 
 def expanded_bounds(node: LazyBuffer) -> set[int]:
-    """How many neighbouring elements of an EXPAND come from one element of its source; empty if no neighbours do."""
+    """How many neighboring elements of an EXPAND come from one element of its source; empty if no neighbors do."""
     alike: sint = 1
     for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
         if own != 1:

@@ -2,7 +2,7 @@
 
 Bytes of the first and second level of one core, and of the last cache where it is the same in every CPU of the name
 (else 0); where a maker of chips may choose (Arm's cores), what most machines of the name have; of a level that a few
-cores share, a core's part. From the vendors' optimisation and technical reference manuals. Levels such as x86-64-v3 are
+cores share, a core's part. From the vendors' optimization and technical reference manuals. Levels such as x86-64-v3 are
 no machines and are not here.
 """
 

@@ -119,7 +119,7 @@ class TensorCore:
 
     @property
     def words(self) -> int:
-        """The number of neighbouring steps of a factor in a 32-bit word of a tile."""
+        """The number of neighboring steps of a factor in a 32-bit word of a tile."""
         return dtypes.int32.itemsize // self.factor.itemsize
 
 

@@ -464,7 +464,7 @@ class Base(Findable):
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
         Targets are tensors with `requires_grad`, and what was computed from such; or, where nothing is marked, any
-        floats, as long as nothing on the way was realised (docs/gradients.md). `gradient` is that of this tensor; a
+        floats, as long as nothing on the way was realized (docs/gradients.md). `gradient` is that of this tensor; a
         scalar needs none. `materialize_grads`: zeros for a target that this tensor does not depend on, which is an
         error otherwise.
         What is found is on the tape again, as a function of the targets and all else that requires a gradient (of
@@ -518,7 +518,7 @@ class Base(Findable):
             root, taped_targets = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
         except Forgotten as forgotten:
             raise RuntimeError(
-                f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realised, or "
+                f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realized, or "
                 "detach() what is a constant"
             ) from None
         reached = {id(taped): value for taped, value in gradients(root, seed)}
@@ -550,13 +550,13 @@ class Base(Findable):
         result.requires_grad, result._ctx = value.requires_grad, value._ctx
         return result
 
-    def _stationary(self, centred: Self) -> Self:
-        """`centred`, which is this tensor minus a value at which the result is stationary (the mean of a sum of
+    def _stationary(self, centered: Self) -> Self:
+        """`centered`, which is this tensor minus a value at which the result is stationary (the mean of a sum of
         squares, for example).
 
-        The gradient goes to this tensor only. The gradient's own gradient uses the computation of `centred`.
+        The gradient goes to this tensor only. The gradient's own gradient uses the computation of `centered`.
         """
-        return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
+        return self._taped(centered.lazydata, stationary_gradient, (self,), centered)
 
     def _seed(self, gradient: Self | None, method: str) -> Self:
         """The gradient of this tensor itself, for the method named `method`."""

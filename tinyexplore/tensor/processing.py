@@ -264,7 +264,7 @@ class Processing(Convolvable, Loss):
         return apart.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 
     def _spread(self, axis: int, apart: int) -> Self:
-        """`apart - 1` zeros between neighbours along `axis`."""
+        """`apart - 1` zeros between neighbors along `axis`."""
         if apart == 1:
             return self
         head, size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]

@@ -135,8 +135,8 @@ class Reduction(Movement, Functions):
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
-        centred = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
-        squares = centred.square().sum(axes, keepdim)
+        centered = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
+        squares = centered.square().sum(axes, keepdim)
         count = self._count(axes)
         if isinstance(count, int):
             return (squares / max(count - correction, 0)).cast(dtype)
@@ -191,7 +191,7 @@ class Reduction(Movement, Functions):
 
     # *** softmax and its kin ***
 
-    def _centred(self, axis: Axes) -> Self:
+    def _centered(self, axis: Axes) -> Self:
         """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
         x = self._float()
         if 0 in x.shape:
@@ -204,7 +204,7 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def _softmax(self, axis: int) -> Self:
-        grown = self._centred(axis).exp()
+        grown = self._centered(axis).exp()
         return grown * grown.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
@@ -213,8 +213,8 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def _log_softmax(self, axis: int) -> Self:
-        centred = self._centred(axis)
-        return centred - centred.exp().sum(axis, keepdim=True).log()
+        centered = self._centered(axis)
+        return centered - centered.exp().sum(axis, keepdim=True).log()
 
     @rounded_once
     def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Self:
@@ -282,7 +282,7 @@ class Reduction(Movement, Functions):
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
         return self.shrink(bounds).pad(amounts, value=first)
 
-    # *** normalisation ***
+    # *** normalization ***
 
     @rounded_once
     def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Self:
@@ -290,8 +290,8 @@ class Reduction(Movement, Functions):
 
         The mean is where the sum of squares is least: the variance's gradient has nothing to send through it.
         """
-        centred = self - self.mean(axis, keepdim=True)
-        return centred * (self._stationary(centred).square().mean(axis, keepdim=True) + eps).rsqrt()
+        centered = self - self.mean(axis, keepdim=True)
+        return centered * (self._stationary(centered).square().mean(axis, keepdim=True) + eps).rsqrt()
 
     @rounded_once
     def batchnorm(

@@ -31,7 +31,7 @@ def _line(have: int, count: int, align_corners: bool) -> tuple[int, int, int]:
 
 
 def _hat(distance: T) -> T:
-    """The weight of an element at this distance from a sample, between two neighbours."""
+    """The weight of an element at this distance from a sample, between two neighbors."""
     return (1 - distance.abs()).relu()
 
 
@@ -64,7 +64,7 @@ class Resampling(Indexing):
     def interpolate(self, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Self:
         """The last axes sampled at `size` places each.
 
-        "linear" (with its names "bilinear", "trilinear"): between two neighbours · "bicubic": among four ·
+        "linear" (with its names "bilinear", "trilinear"): between two neighbors · "bicubic": among four ·
         "nearest": the one at ⌊place⌋ · "nearest-exact": the one whose middle is nearest · "area": the mean of all
         that a place covers. `align_corners`: first and last element are those of the source (linear and cubic).
         """
@@ -125,7 +125,7 @@ class Resampling(Indexing):
 
     def _collected(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
         """The gradient with respect to `have` elements, where this is the gradient of the samples. Each element adds up
-        the samples to which it contributes, which are neighbours, so nothing is scattered."""
+        the samples to which it contributes, which are neighbors, so nothing is scattered."""
         count = self.shape[axis]
         dtype = dtypes.default_int if 4 * (count + 2) * (have + 2) <= LARGEST_INT else dtypes.int64
         element = self._counted(have, dtype).unsqueeze(1)
@@ -164,7 +164,7 @@ class Resampling(Indexing):
         return weight.eq(0).where(0.0, taken * weight).sum(-1).transpose(axis, -1)
 
     def _cubic(self, axis: int, first: Self, rest: Self) -> Self:
-        """Four neighbours, weighted by Keys' piecewise cubic kernel. Beyond the edge, the edge is repeated."""
+        """Four neighbors, weighted by Keys' piecewise cubic kernel. Beyond the edge, the edge is repeated."""
         result: Self | None = None
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()

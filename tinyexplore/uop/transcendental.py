@@ -3,7 +3,7 @@
 There are hardly any branches: all lanes take the same path and WHERE selects, so the same formulas serve scalars and
 vectors. A WHERE whose `arg` is RARELY may become a branch (pass "branches"). Exponents are split and combined as
 integers. A MULACC may be rounded once or twice: the stated errors hold for both. They are in ulp, the distance between
-neighbouring float32 numbers; the nearest float32 is off by at most 0.5. The polynomials are derived by
+neighboring float32 numbers; the nearest float32 is off by at most 0.5. The polynomials are derived by
 `docs/numerics/derive_coefficients.py`.
 """
 

@@ -44,7 +44,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.native = array("q", [0, 0, 0, 0])  # nothing else writes there, so that nothing is lost between threads
-        self._lock = RLock()  # the garbage collector may call a program's finalisers inside any method
+        self._lock = RLock()  # the garbage collector may call a program's finalizers inside any method
         self.allocators: WeakSet[Counting] = WeakSet()
         self.watchers: tuple[Callable[[int], None], ...] = ()  # each is called with every number of kernels that ran
         self.used_now = 0

@@ -19,6 +19,6 @@ def run_uninterrupted(
     """Each of `calls`, in order, then the field `name` of each of `objects` gets the one of `values` that is its own.
 
     They are as one only if `calls` are of built-in functions and all are lists or tuples, and if no Python is called on
-    the way: what they replace must be held elsewhere until they are done, or its finalisers could.
+    the way: what they replace must be held elsewhere until they are done, or its finalizers could.
     """
     deque(chain(map(partial.__call__, calls), map(setattr, objects, repeat(name), values)), maxlen=0)

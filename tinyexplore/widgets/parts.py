@@ -120,7 +120,7 @@ class GraphWidget(PartWidget):
 
     @property
     def lazy(self) -> GraphWidget:
-        """The tensors: the graph of LazyBuffers, coloured by role."""
+        """The tensors: the graph of LazyBuffers, colored by role."""
         return self._graph_at("lazy")
 
     @property

@@ -114,7 +114,7 @@ export const LANGUAGE_NAMES: Record<string, string> = {
   uops: "UOps",
   c: "C",
   llvm: "LLVM IR",
-  "llvm-opt": "LLVM optimised",
+  "llvm-opt": "LLVM optimized",
   asm: "Assembly",
   python: "Python program",
   ptx: "PTX",

@@ -261,7 +261,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
     "terms": {
       "schedule": "Decides which LazyBuffers share a kernel and which get memory.",
       "kernel": "All work on one kernel.",
-      "optimise": "Chooses the opts: by heuristics, or by search (BEAM).",
+      "optimize": "Chooses the opts: by heuristics, or by search (BEAM).",
       "lower": "Lowers a kernel to a graph of UOps.",
       "simplify": "Constant folding and algebraic simplification.",
       "work items": "On a GPU: output loops become a grid of work-groups, which share memory and barriers.",
@@ -306,7 +306,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
     "title": "Columns of the kernel table",
     "terms": {
       "#": "The kernel's position in the schedule.",
-      "kernel": "The kernel's name: E computes element by element, r reduces; the numbers are the sizes of its axes, coloured by their kind.",
+      "kernel": "The kernel's name: E computes element by element, r reduces; the numbers are the sizes of its axes, colored by their kind.",
       "of": "The Python calls that it computes.",
       "opts": "The opts of its loops, in order.",
       "time": "The time of the launch itself: no samples were taken.",

@@ -260,15 +260,15 @@ def test_a_captured_step_with_a_penalty() -> None:
     def train(wrapped: Callable[[Callable[[Tensor], Tensor]], Callable[[Tensor], Tensor]]) -> list[float]:
         Tensor.manual_seed(3)
         first, second = nn.Linear(2, 8), nn.Linear(8, 1, bias=False)
-        optimiser = nn.optim.SGD(nn.state.get_parameters([first, second]), lr=0.05)
+        optimizer = nn.optim.SGD(nn.state.get_parameters([first, second]), lr=0.05)
 
         def step(x: Tensor) -> Tensor:
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             x = x.detach().requires_grad_()
             (slope,) = second(first(x).tanh()).sum().gradient(x)
             loss = (slope.square().sum(1).sqrt() - 1).square().mean()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             return loss.realize()
 
         call = wrapped(step)

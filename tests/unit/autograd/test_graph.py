@@ -151,7 +151,7 @@ def test_a_hundred_thousand_operations() -> None:
     assert y.gradient(x)[0].lazydata.arg == 1.0
 
 
-# *** what was realised ***
+# *** what was realized ***
 
 
 def test_reading_a_value_changes_no_gradient() -> None:
@@ -204,10 +204,10 @@ def test_so_does_what_was_computed_of_nothing_older_than_the_targets(told: bool)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_an_answer_is_that_of_marked_targets_whatever_was_realised(first: int) -> None:
+def test_an_answer_is_that_of_marked_targets_whatever_was_realized(first: int) -> None:
     answers = 0
     for seed in range(first, first + 20):
-        (wanted, targets), (loss, unmarked) = (_partly_realised(seed, marked) for marked in (True, False))
+        (wanted, targets), (loss, unmarked) = (_partly_realized(seed, marked) for marked in (True, False))
         try:
             found = loss.gradient(*unmarked, materialize_grads=True)
         except RuntimeError as error:
@@ -219,7 +219,7 @@ def test_an_answer_is_that_of_marked_targets_whatever_was_realised(first: int) -
     assert 3 <= answers <= 17
 
 
-def _partly_realised(seed: int, marked: bool) -> tuple[Tensor, list[Tensor]]:
+def _partly_realized(seed: int, marked: bool) -> tuple[Tensor, list[Tensor]]:
     """A random sum of what was computed of tensors of all kinds, some of which, made at some time, are targets."""
     chance = random.Random(seed)
     Tensor.manual_seed(seed)
@@ -385,5 +385,5 @@ def test_a_detached_tensor_that_lies_in_memory_is_not_copied() -> None:
     detached = x.detach()
     assert detached.lazydata.buffer is x.lazydata.buffer
     assert (detached * x).sum().gradient(x)[0].tolist() == [1, 2]
-    later = (x * 2).detach().realize()  # realised since: a constant all the same
+    later = (x * 2).detach().realize()  # realized since: a constant all the same
     assert (later * x).sum().gradient(x)[0].tolist() == [2, 4]

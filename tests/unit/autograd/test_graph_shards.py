@@ -56,8 +56,8 @@ def test_matmul(axes: tuple[int | None, int | None]) -> None:
 def test_convolution_and_batchnorm(axis: int) -> None:
     def loss(x: Tensor, w: Tensor, scale: Tensor) -> Tensor:
         y = x.conv2d(w, padding=1, stride=(1, 2))
-        centred = y - y.mean((0, 2, 3), keepdim=True)
-        y = y.batchnorm(scale, None, y.mean((0, 2, 3)), (centred.square().mean((0, 2, 3)) + 0.1).rsqrt())
+        centered = y - y.mean((0, 2, 3), keepdim=True)
+        y = y.batchnorm(scale, None, y.mean((0, 2, 3)), (centered.square().mean((0, 2, 3)) + 0.1).rsqrt())
         return y.tanh().sum()
 
     given, places = (
@@ -115,7 +115,7 @@ def test_targets_of_every_kind_at_once() -> None:
     assert [one.tolist() for one in found] == [[32, 64, 96]] * 2 + [[8, 16, 24]] + [[8 * 14]] * 2 + [1, [1, 1, 1]]
 
 
-def test_what_was_realised_on_the_way() -> None:
+def test_what_was_realized_on_the_way() -> None:
     x, data = Tensor([1.0, 2.0, 3.0]), Tensor([2.0, 3.0, 4.0])
     there, given = x.shard(DEVICES, 0).realize(), data.shard(DEVICES, 0).realize()
     hidden = there * 2

@@ -1,4 +1,4 @@
-"""Neighbours in memory that are stored one by one become vector stores, whatever vectors their values come from."""
+"""Neighbors in memory that are stored one by one become vector stores, whatever vectors their values come from."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def stored(lanes: Sequence[tuple[int, int]]) -> UOp:
         pytest.param([(0, COUNT - 1 - place) for place in range(COUNT)], id="one vector, backwards"),
     ],
 )
-def test_neighbours_are_stored_as_vectors(lanes: list[tuple[int, int]]) -> None:
+def test_neighbors_are_stored_as_vectors(lanes: list[tuple[int, int]]) -> None:
     stores = coalesce_accesses(stored(lanes), LOWERING).src
     assert len(stores) == len(lanes) // COUNT
     taken = [(lane.src[0], lane.arg) for store in stores for lane in store.src[1].src]

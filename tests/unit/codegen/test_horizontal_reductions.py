@@ -1,4 +1,4 @@
-"""Horizontal reductions of neighbouring rows, done at once, are what each is by itself, bit by bit."""
+"""Horizontal reductions of neighboring rows, done at once, are what each is by itself, bit by bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kernels import kernel_of, unread
 from tinyexplore.codegen import PASSES, lower, pipeline
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, available_opts
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import AxisKind, Ops
@@ -41,7 +41,7 @@ def spread(x: LazyBuffer) -> LazyBuffer:
     return x.reduce(Ops.MAX, (1,)).alu(Ops.ADD, least.alu(Ops.NEG))
 
 
-def centred(x: LazyBuffer) -> LazyBuffer:
+def centered(x: LazyBuffer) -> LazyBuffer:
     """Its second sum depends on lanes that the first one has combined."""
     return summed(x.alu(Ops.ADD, mean(x).expand(x.shape).alu(Ops.NEG)))
 
@@ -68,7 +68,7 @@ def stores_of(kernel: Kernel) -> list[int]:
 
 
 @pytest.mark.parametrize(("rows", "ends", "stores"), [(1, [1], [1]), (2, [2], [2]), (8, [8], [8]), (6, [4, 2], [4, 2])])
-def test_rows_that_are_neighbours_end_together(rows: int, ends: list[int], stores: list[int]) -> None:
+def test_rows_that_are_neighbors_end_together(rows: int, ends: list[int], stores: list[int]) -> None:
     kernel = in_lanes(kernel_of(summed(unread(48, 64))), rows)
     assert (ends_of(kernel), stores_of(kernel)) == (ends, stores)
 
@@ -96,7 +96,7 @@ def test_rows_that_lie_apart_end_by_themselves() -> None:
 
 
 def test_lanes_that_depend_on_combined_lanes_stay_apart() -> None:
-    assert sorted(ends_of(in_lanes(kernel_of(centred(unread(48, 64))), 4))) == [1] * 8
+    assert sorted(ends_of(in_lanes(kernel_of(centered(unread(48, 64))), 4))) == [1] * 8
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
@@ -105,7 +105,7 @@ def test_lanes_that_depend_on_combined_lanes_stay_apart() -> None:
 def test_no_bit_of_the_results_changes(device: str, dtype: DType, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(rows)
     values = from_numpy((9 * rng.standard_normal((24, 43))).astype(dtype.name), device)
-    makers = [summed, spread] if dtypes.is_int(dtype) else [summed, mean, norm, spread, centred]
+    makers = [summed, spread] if dtypes.is_int(dtype) else [summed, mean, norm, spread, centered]
     for make in makers:
         result = make(values)
         (item,) = create_schedule([result])
@@ -114,7 +114,7 @@ def test_no_bit_of_the_results_changes(device: str, dtype: DType, rows: int, mon
         found = []
         for passes in (PASSES, tuple(step for step in PASSES if step.name != "horizontal reductions")):
             monkeypatch.setattr(pipeline, "PASSES", passes)
-            runner = compile_optimised(device, kernel)
+            runner = compile_optimized(device, kernel)
             runner.run(runner.program.bind(item.buffers))
             found.append(item.buffers[0].copyout())
         monkeypatch.undo()

@@ -13,7 +13,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.runtime.emulator import RaceError
@@ -50,7 +50,7 @@ UPCAST = Opt(OptOps.UPCAST, 0, 4)
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        pytest.param(lambda: numbers(64) * 2, {"LOAD 4": 1, "STORE 4": 1}, id="neighbours"),
+        pytest.param(lambda: numbers(64) * 2, {"LOAD 4": 1, "STORE 4": 1}, id="neighbors"),
         pytest.param(lambda: numbers(65)[1:] * 2, {"LOAD 1": 2, "LOAD 2": 1, "STORE 4": 1}, id="a start amiss"),
         pytest.param(lambda: numbers(68)[4:] * 2, {"LOAD 4": 1, "STORE 4": 1}, id="one that is"),
         pytest.param(lambda: numbers(128)[::2] * 2, {"LOAD 1": 4, "STORE 4": 1}, id="every second"),
@@ -67,12 +67,12 @@ UPCAST = Opt(OptOps.UPCAST, 0, 4)
         pytest.param(lambda: numbers(64) < 7, {"LOAD 4": 1, "STORE 4": 1}, id="bools are bytes"),
     ],
 )
-def test_aligned_neighbours_are_one_vector(make: Callable[[], Tensor], expected: dict[str, int]) -> None:
+def test_aligned_neighbors_are_one_vector(make: Callable[[], Tensor], expected: dict[str, int]) -> None:
     kernel = apply_opt(kernel_of(make), UPCAST)
     assert widths(kernel) == expected
     with Context(TARGET="sm_80", DEVICE="PYTHON", SPEC=1):
         *_, item = create_schedule([make().lazydata])
-        runner = compile_optimised("PYTHON", kernel)
+        runner = compile_optimized("PYTHON", kernel)
         for buffer in item.buffers:
             buffer.allocate()
         runner.program.bind(item.buffers)(0, 1)
@@ -162,7 +162,7 @@ def test_a_program_for_memory_that_starts_anywhere_has_no_vectors() -> None:
 @pytest.mark.skipif(WORK_ITEMS not in GPUS, reason="GPU: no OpenCL driver on this machine")
 def test_buffers_of_opencl_may_start_anywhere() -> None:
     with Context(TARGET="opencl"):
-        runner = compile_optimised("GPU", apply_opt(kernel_of(lambda: numbers(64) * 2), UPCAST))
+        runner = compile_optimized("GPU", apply_opt(kernel_of(lambda: numbers(64) * 2), UPCAST))
     given, out = np.arange(80, dtype=np.float32), np.zeros(80, np.float32)
     for first in (0, 1, 2, 4):
         pair = [Buffer.from_memory("GPU", F32, whole[first : first + 64]) for whole in (out, given)]

@@ -11,7 +11,7 @@ from tests.graphs import from_numpy, matmul
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
@@ -65,7 +65,7 @@ def test_no_bit_of_a_product_changes(dtype: type, rows: int, steps: int, columns
     assert item.ast is not None
     found = []
     for target in (Device["LLVM"].target, replace(Device["LLVM"].target, registers_per_op=1)):
-        runner = compile_optimised("LLVM", hand_coded(Kernel.of(item.ast, target)))
+        runner = compile_optimized("LLVM", hand_coded(Kernel.of(item.ast, target)))
         runner.run(runner.program.bind(item.buffers))
         found.append(item.buffers[0].copyout())
     assert found[0] == found[1]

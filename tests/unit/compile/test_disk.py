@@ -180,4 +180,4 @@ def test_a_recording_sees_what_was_kept_lowered_anew() -> None:
     with step_by_step(), recording(recorder):
         to_numpy(graph())
     stages = [event.stage for event in recorder.events if isinstance(event, StageBegan)]
-    assert stages.count("linearize") == 2 and stages.count("optimise") == 2
+    assert stages.count("linearize") == 2 and stages.count("optimize") == 2

@@ -27,7 +27,7 @@ from tinyexplore.util import Context, GlobalCounters
 
 @contextmanager
 def nothing_scheduled() -> Iterator[None]:
-    """Whatever is realised in the block has a plan already."""
+    """Whatever is realized in the block has a plan already."""
 
     def refuse(outputs: object) -> None:
         raise AssertionError("scheduled again")
@@ -165,12 +165,12 @@ def test_a_recording_sees_every_stage_of_a_graph_that_has_a_plan() -> None:
     with engine.step_by_step(), recording(recorder):
         run()
     stages = [event.stage for event in recorder.events if isinstance(event, StageBegan)]
-    assert {"schedule", "kernel", "optimise", "simplify", "linearize", "render", "compile"} <= set(stages)
+    assert {"schedule", "kernel", "optimize", "simplify", "linearize", "render", "compile"} <= set(stages)
     assert sum(isinstance(event, Compiled) for event in recorder.events) == 1
 
 
 def test_a_graph_of_the_same_structure_may_be_asked_for_while_one_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a finaliser may, which runs whenever memory is asked for."""
+    """As a finalizer may, which runs whenever memory is asked for."""
 
     def chain(start: float) -> LazyBuffer:
         x = from_numpy(np.full(7, start, np.float32))

@@ -77,7 +77,7 @@ def random_case(size: int, seed: int, window: int = 30) -> dict[str, Any]:
 
 
 def vectors() -> dict[str, dict[str, Any]]:
-    """name → case; every behaviour of the layout once."""
+    """name → case; every behavior of the layout once."""
     box = [90, 34]
     cases: dict[str, dict[str, Any]] = {
         "empty": {"nodes": [], "edges": []},
@@ -129,7 +129,7 @@ def test_python_gives_the_shared_vectors(name: str) -> None:
     assert_same(as_json(run_layout(vector["case"])), vector["expected"])
 
 
-def test_there_is_a_vector_for_every_behaviour() -> None:
+def test_there_is_a_vector_for_every_behavior() -> None:
     assert {name for name, _ in load_vectors()} == {*vectors(), *vectors_with_previous()}
 
 

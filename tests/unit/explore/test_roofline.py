@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tinyexplore import Device, Tensor
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimized
 from tinyexplore.explore import Dot, loaded_bytes, roofline_svg
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, apply_opts
 
@@ -18,11 +18,11 @@ def test_loads_count_with_the_loops_around_them_and_the_lanes_in_them() -> None:
     a, b = Tensor.ones(8, 16).contiguous().realize(), Tensor.ones(16, 32).contiguous().realize()
     (item,) = (a @ b).schedule()
     kernel = Kernel.of(item.ast, Device[item.device].target)
-    plain = compile_optimised(item.device, kernel)
+    plain = compile_optimized(item.device, kernel)
     assert loaded_bytes(plain.spec) == 8 * 32 * 16 * (4 + 4)
-    lanes = compile_optimised(item.device, apply_opt(kernel, Opt(OptOps.VECTOR, 1, 4)))
+    lanes = compile_optimized(item.device, apply_opt(kernel, Opt(OptOps.VECTOR, 1, 4)))
     assert loaded_bytes(lanes.spec) == 8 * 8 * 16 * (4 + 16)
-    rows = compile_optimised(item.device, apply_opts(kernel, Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)))
+    rows = compile_optimized(item.device, apply_opts(kernel, Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)))
     assert loaded_bytes(rows.spec) == 4 * 8 * 16 * (2 * 4 + 16)
 
 
@@ -54,9 +54,9 @@ def test_a_roofline_of_nothing_is_refused() -> None:
         roofline_svg([], {"one core": 1.0}, {})
 
 
-def _luminance(colour: str) -> float:
+def _luminance(color: str) -> float:
     """Relative luminance of "#rrggbb" or "#rgb", as WCAG 2 defines it."""
-    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    digits = color[1:] if len(color) == 7 else "".join(2 * digit for digit in color[1:])
     parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -77,9 +77,9 @@ def test_the_number_on_a_dot_can_be_read_in_light_and_dark() -> None:
         assert f".tx .{number.get('class')}{{fill:var(--{number.get('class')})}}" in sheet
         pairs = [(number.get("fill"), dot.get("fill"))]
         for scheme in (".tx{", "@media(prefers-color-scheme:dark){.tx{"):
-            colours = _variables(sheet, scheme)
+            colors = _variables(sheet, scheme)
             assert "fill:var(--brand)" in dot.get("style")
-            pairs.append((colours[number.get("class")], colours["brand"]))
+            pairs.append((colors[number.get("class")], colors["brand"]))
         for ink, ground in pairs:
             light, dark = sorted((_luminance(ink), _luminance(ground)), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)

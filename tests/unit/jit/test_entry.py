@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_refused_whatever_was_given_before() -> None:
         ]
 
 
-def test_exchanged_arguments_are_let_go_and_their_finalisers_may_call_again() -> None:
+def test_exchanged_arguments_are_let_go_and_their_finalizers_may_call_again() -> None:
     jit, x, y = added()
     before = GlobalCounters.mem_used
     heard: list[object] = []
@@ -309,7 +309,7 @@ def test_many_threads_of_python_call_the_same_and_others() -> None:
     assert wrong == []
 
 
-def test_a_finaliser_may_call_it_again() -> None:
+def test_a_finalizer_may_call_it_again() -> None:
     jit, x, y = added()
     heard = []
 

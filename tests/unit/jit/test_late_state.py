@@ -13,7 +13,7 @@ from tinyexplore.jit import JitError
 MAKERS: dict[str, Callable[..., Tensor]] = {
     "lazy": Tensor.zeros,
     "contiguous": lambda *shape: Tensor.zeros(*shape).contiguous(),
-    "realised": lambda *shape: Tensor.zeros(*shape).contiguous().realize(),
+    "realized": lambda *shape: Tensor.zeros(*shape).contiguous().realize(),
 }
 
 
@@ -90,7 +90,7 @@ def generated(
     [
         *[(maker, keep, [3]) for maker in MAKERS],
         *[("lazy", way, [3]) for way in (keep_by_index, keep_whole)],
-        ("realised", keep, [3, 1, 7]),
+        ("realized", keep, [3, 1, 7]),
         ("contiguous", keep_whole, [3, 1, 7]),
     ],
 )

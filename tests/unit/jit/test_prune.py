@@ -113,6 +113,6 @@ def test_bound_variables_and_methods() -> None:
 def test_a_call_that_does_the_same_every_time_is_left_whole() -> None:
     pruned = TinyJit(lambda: (WEIGHTS[0] * 2).contiguous().realize(), prune=True)
     assert [pruned().tolist() for _ in range(4)] == [[2.0, 4.0, 6.0]] * 4
-    with pytest.raises(JitError, match="realised nothing"):
+    with pytest.raises(JitError, match="realized nothing"):
         nothing = TinyJit(lambda: None, prune=True)
         nothing(), nothing()

@@ -18,22 +18,22 @@ def scaled(x: Tensor, y: Tensor) -> dict[str, Tensor]:
 
 
 class Midway:
-    """Calls `what` before each of the next calls of a method, as a finaliser does that the interpreter runs there."""
+    """Calls `what` before each of the next calls of a method, as a finalizer does that the interpreter runs there."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type, name: str, what: Callable[[], None]) -> None:
         self.left = 0
         method = getattr(kind, name)
 
-        def finalise() -> None:
+        def finalize() -> None:
             left, self.left = self.left - 1, 0  # one at a time
             if left >= 0:
                 what()
                 self.left = left
 
         def called(*args: object) -> object:
-            finalise()
+            finalize()
             found = method(*args)
-            finalise()
+            finalize()
             return found
 
         monkeypatch.setattr(kind, name, called)
@@ -46,10 +46,10 @@ def test_a_call_in_the_midst_of_a_call_changes_nothing_of_it(
     jit = TinyJit(scaled)
     heard: list[float] = []
 
-    def finaliser() -> None:
+    def finalizer() -> None:
         heard.append(jit(Tensor([7.0]), Tensor([float(len(heard))]))["found"].item())
 
-    midway = Midway(monkeypatch, *place, finaliser)
+    midway = Midway(monkeypatch, *place, finalizer)
     for call in range(8):
         x, y = Tensor([float(call)]), Tensor([1.0])
         midway.left = 4 if call > 2 else 0

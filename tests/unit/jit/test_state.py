@@ -32,16 +32,16 @@ class Convnet:
 
 
 def trained(
-    make: Callable[[], Mlp | Convnet], optimiser: str, size: int, jitted: bool, dropout: float = 0.0
+    make: Callable[[], Mlp | Convnet], optimizer: str, size: int, jitted: bool, dropout: float = 0.0
 ) -> tuple[list[float], dict[str, np.ndarray]]:
     """The losses of STEPS training steps and the state afterwards."""
     Tensor.manual_seed(3)
     model = make()
     parameters = get_parameters(model)
-    if optimiser == "adam":
+    if optimizer == "adam":
         optim: nn.optim.Optimizer = nn.optim.Adam(parameters, lr=0.01)
     else:
-        optim = nn.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=optimiser == "nesterov")
+        optim = nn.optim.SGD(parameters, lr=0.05, momentum=0.9, nesterov=optimizer == "nesterov")
 
     def step(x: Tensor, y: Tensor) -> Tensor:
         optim.zero_grad()
@@ -65,12 +65,12 @@ def trained(
 
 
 @pytest.mark.parametrize(
-    ("make", "optimiser", "size", "dropout"),
+    ("make", "optimizer", "size", "dropout"),
     [(Mlp, "momentum", 6, 0.0), (Mlp, "nesterov", 6, 0.3), (Mlp, "adam", 6, 0.0), (Convnet, "adam", 64, 0.0)],
 )
-def test_training_is_the_same(make: Callable[[], Mlp | Convnet], optimiser: str, size: int, dropout: float) -> None:
-    losses, state = trained(make, optimiser, size, False, dropout)
-    found_losses, found = trained(make, optimiser, size, True, dropout)
+def test_training_is_the_same(make: Callable[[], Mlp | Convnet], optimizer: str, size: int, dropout: float) -> None:
+    losses, state = trained(make, optimizer, size, False, dropout)
+    found_losses, found = trained(make, optimizer, size, True, dropout)
     np.testing.assert_allclose(found_losses, losses, atol=1e-6, rtol=1e-6)
     assert list(found) == list(state)
     for name, value in state.items():

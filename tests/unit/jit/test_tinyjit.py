@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused(call: Callable[[TinyJit], object], message
 def test_a_function_that_computes_nothing_is_refused() -> None:
     jit = TinyJit(lambda x: 5)
     jit(Tensor([1.0]))
-    with pytest.raises(JitError, match="realised nothing"):
+    with pytest.raises(JitError, match="realized nothing"):
         jit(Tensor([1.0]))
 
 

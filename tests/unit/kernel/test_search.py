@@ -10,7 +10,7 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers
 from tests.support.kernels import kernel_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, beam_search
-from tinyexplore.kernel.search import CandidateTime, find_replayed, neighbours
+from tinyexplore.kernel.search import CandidateTime, find_replayed, neighbors
 from tinyexplore.trace import CandidateMeasured, Recorder, Searched, recording
 from tinyexplore.uop import Ops
 
@@ -103,11 +103,11 @@ def test_the_seed_orders_the_candidates_and_equal_times_keep_that_order() -> Non
     assert len({clock.asked[1].ast for clock in clocks}) > 1
 
 
-def test_neighbours_differ_by_one_opt_more_less_or_changed() -> None:
+def test_neighbors_differ_by_one_opt_more_less_or_changed() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(64, 64)), from_numpy(numbers(64, 64))))
     for opt in (Opt(OptOps.VECTOR, 1, 16), Opt(OptOps.UPCAST, 0, 4)):
         kernel = apply_opt(kernel, opt)
-    found = {after.applied for after in neighbours(kernel)}
+    found = {after.applied for after in neighbors(kernel)}
     vector, upcast = kernel.applied
     assert (vector,) in found and (upcast,) in found
     assert (vector, Opt(OptOps.UPCAST, 0, 6)) in found and (Opt(OptOps.VECTOR, 1, 8), upcast) in found

@@ -1,4 +1,4 @@
-"""Layers, optimisers and whole models on several instances: the same as on one, eagerly and replayed by TinyJit."""
+"""Layers, optimizers and whole models on several instances: the same as on one, eagerly and replayed by TinyJit."""
 
 from __future__ import annotations
 

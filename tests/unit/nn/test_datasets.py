@@ -19,7 +19,7 @@ from tinyexplore.nn.state import FormatError, tar_extract
 RANDOM = np.random.default_rng(0)
 PICTURES = RANDOM.integers(0, 256, (5, 28, 28), dtype=np.uint8)
 LABELS = np.arange(5, dtype=np.uint8)
-COLOURS = RANDOM.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
+COLORS = RANDOM.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -37,7 +37,7 @@ CONTENTS = dict(
 def cifar_files() -> dict[str, bytes]:
     """Two pictures in each of the six files, each after its label."""
     names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
-    records = [bytes([number % 10]) + COLOURS[number].tobytes() for number in range(12)]
+    records = [bytes([number % 10]) + COLORS[number].tobytes() for number in range(12)]
     return {name: records[2 * place] + records[2 * place + 1] for place, name in enumerate(names)}
 
 
@@ -50,7 +50,7 @@ def check_mnist(found: datasets.Dataset) -> None:
 
 def check_cifar(found: datasets.Dataset) -> None:
     labels = (np.arange(12) % 10).astype(np.uint8)
-    for tensor, array in zip(found, (COLOURS[:10], labels[:10], COLOURS[10:], labels[10:]), strict=True):
+    for tensor, array in zip(found, (COLORS[:10], labels[:10], COLORS[10:], labels[10:]), strict=True):
         assert tensor.shape == array.shape and tensor.dtype.name == "uint8"
         np.testing.assert_array_equal(tensor.numpy(), array)
 

@@ -26,7 +26,7 @@ from tests.ops.support import HOW
 from tests.support.less_memory import limited
 from tinyexplore import Device, Tensor, dtypes
 from tinyexplore.nn.state import FormatError, get_state_dict, gguf_load, safe_load, safe_save, torch_load
-from tinyexplore.nn.state.gguf import QUANTISED
+from tinyexplore.nn.state.gguf import QUANTIZED
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "state"
 BASE = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -384,8 +384,8 @@ def gguf_file(path: Path) -> bytes:
     writer.add_tensor("plain", plain)
     writer.add_tensor("half", plain.astype(np.float16))
     for kind in ("BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"):
-        quantised = GGMLQuantizationType[kind]
-        writer.add_tensor(kind, quants.quantize(plain, quantised), raw_dtype=quantised)
+        quantized = GGMLQuantizationType[kind]
+        writer.add_tensor(kind, quants.quantize(plain, quantized), raw_dtype=quantized)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -416,9 +416,9 @@ def test_a_gguf_file_by_the_reference_is_loaded(tmp_path: Path, lazily: bool) ->
 
 
 @pytest.mark.parametrize("device", [name for name in HOW if name != "reference"])
-@pytest.mark.parametrize("kind", QUANTISED)
+@pytest.mark.parametrize("kind", QUANTIZED)
 def test_blocks_are_unpacked_as_the_reference_does(kind: int, device: str) -> None:
-    known = QUANTISED[kind]
+    known = QUANTIZED[kind]
     assert gguf.GGML_QUANT_SIZES[GGMLQuantizationType(kind)] == (known.elements, known.nbytes)
     blocks = np.random.default_rng(kind).integers(0, 256, (4, known.nbytes), dtype=np.uint8)
     two = ("Q4_1", "Q5_1", "Q4_K", "Q5_K")

@@ -1,4 +1,4 @@
-"""Optimisers against their formulas in NumPy."""
+"""Optimizers against their formulas in NumPy."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_muon() -> None:
         optim.Muon([Tensor(1.0)])
 
 
-def test_a_step_is_one_realisation_of_parameters_and_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_one_realization_of_parameters_and_state(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = Tensor([1.0, 2.0]), Tensor([3.0])
     running = Tensor([0.0], requires_grad=False)
     optimizer = optim.Adam([x, y, x, running], 0.1)
@@ -130,7 +130,7 @@ def test_groups_step_together() -> None:
     assert x.grad is None and y.grad is None and group[0].params == [x]
 
 
-def test_what_an_optimiser_needs() -> None:
+def test_what_an_optimizer_needs() -> None:
     with pytest.raises(ValueError, match="one parameter at least"):
         optim.SGD([Tensor([1.0], requires_grad=False)])
     with pytest.raises(RuntimeError, match=r"without a gradient: 0 \(1,\)"):

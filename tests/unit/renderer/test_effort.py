@@ -1,4 +1,4 @@
-"""Which programs are optimised lightly: those in which LLVM would find nothing more to do."""
+"""Which programs are optimized lightly: those in which LLVM would find nothing more to do."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_without_opts_nothing_is_in_vectors() -> None:
     assert [len(body) > 0 for body in innermost_bodies(runner.spec.uops)] == [True]
 
 
-def test_the_second_step_of_a_sum_is_hardly_optimised_and_right() -> None:
+def test_the_second_step_of_a_sum_is_hardly_optimized_and_right() -> None:
     """It adds 256 numbers up: in vectors of 4, that takes longer than code takes to make."""
     x = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
     node = from_numpy(x).reduce(Ops.ADD, (0,))

@@ -165,7 +165,7 @@ def llvm_lines(*roots: UOp) -> list[str]:
     return [line.text.strip() for line in LLVMRenderer(TARGET).render("kernel", linear(*roots)).lines]
 
 
-def test_neighbours_are_addressed_from_one_pointer() -> None:
+def test_neighbors_are_addressed_from_one_pointer() -> None:
     row, out, source = loop(8), pointer(0, f32, 16), pointer(1, f32, 16)
     first, second = load(source, row * 2), load(source, row * 2 + 1)
     lines = llvm_lines(out, source, row, store(out, row * 2 + 1, first + second), end(row))

@@ -21,7 +21,7 @@ from tests.support.fake_cuda import CUDA_KERNEL_NODE_PARAMS, ENUMS, OK, CUresult
 from tinyexplore import Tensor, TinyJit, Variable
 from tinyexplore.compile.candidate import Workbench, sample
 from tinyexplore.compile.compiler import runners
-from tinyexplore.compile.lowering import _programs, compile_optimised
+from tinyexplore.compile.lowering import _programs, compile_optimized
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
@@ -366,7 +366,7 @@ def test_a_search_measures_by_the_gpus_clock(machine: Machine) -> None:
     (item,) = create_schedule([(Tensor(A, device="CUDA").realize() * 2).lazydata])
     assert item.ast is not None
     kernel = hand_coded(Kernel.of(item.ast, Device["CUDA"].target))
-    runner = compile_optimised("CUDA", kernel)
+    runner = compile_optimized("CUDA", kernel)
     bench = Workbench()
     bench.prepare("CUDA", kernel.original)
     run = bench.run_of(runner)

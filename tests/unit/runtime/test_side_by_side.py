@@ -23,7 +23,7 @@ PATIENCE = 60.0  # seconds that only a failure takes
 
 
 def programs() -> list[tuple[str, CompileOptions]]:
-    """Programs that are optimised and such as are not, of a few lines and of some hundred."""
+    """Programs that are optimized and such as are not, of a few lines and of some hundred."""
     renderer = Device["LLVM"].renderer
     found = [(A_LOOP, LIGHT)]
     for steps in range(1, 30, 4):
@@ -61,7 +61,7 @@ def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
 
     compiler = shared_compiler()
     with compiler._machine_for(LIGHT.effort) as machine:
-        module = compiler._optimised(A_LOOP, LIGHT, machine)
+        module = compiler._optimized(A_LOOP, LIGHT, machine)
         made: list[bytes] = []
         thread = threading.Thread(target=lambda: made.append(emit_object(machine, module)))
         with ffi.lib._lock:

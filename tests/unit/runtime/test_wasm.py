@@ -91,7 +91,7 @@ def test_a_model_is_trained_as_elsewhere() -> None:
 
 
 def test_an_interrupt_while_a_kernel_is_compiled_is_heard() -> None:
-    """wasmtime's finalisers, in which it would be lost, run in another thread."""
+    """wasmtime's finalizers, in which it would be lost, run in another thread."""
     items = schedule([(Tensor.empty(5, 7, device="WASM").realize() * 3).sum(1).lazydata])
     with Context(CACHELEVEL=0):
         (runner,) = compile_all(items)

@@ -1,4 +1,4 @@
-"""What is fused, what is realised, and the reason given."""
+"""What is fused, what is realized, and the reason given."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_layernorm_is_one_kernel() -> None:
         scale = LazyBuffer.const(0.01, node.dtype, node.device, (64, 1))
         return node.reduce(Ops.ADD, (1,)).alu(Ops.MUL, scale).expand(x.shape)
 
-    centred = x.alu(Ops.ADD, mean(x).alu(Ops.NEG))
-    (item,) = create_schedule([centred.alu(Ops.FDIV, mean(centred.alu(Ops.MUL, centred)).alu(Ops.SQRT))])
+    centered = x.alu(Ops.ADD, mean(x).alu(Ops.NEG))
+    (item,) = create_schedule([centered.alu(Ops.FDIV, mean(centered.alu(Ops.MUL, centered)).alu(Ops.SQRT))])
     assert sum(node.op is Ops.REDUCE for node in item.ast.toposort()) == 2
 
 
@@ -64,7 +64,7 @@ def test_layernorm_is_one_kernel() -> None:
     ("shape", "groups"), [((4, 32, 6, 6), 8), ((20, 6, 5, 7), 3), ((32, 8, 9), 8), ((3, 4, 40), 4)]
 )
 def test_a_group_norm_is_one_kernel_without_a_division(shape: tuple[int, ...], groups: int) -> None:
-    """It is normalised as (batch, groups, all of a group) and stored as (batch, channels, …)."""
+    """It is normalized as (batch, groups, all of a group) and stored as (batch, channels, …)."""
     x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     layer = nn.GroupNorm(groups, shape[1])
     layer.weight, layer.bias = Tensor(numbers(shape[1])).realize(), Tensor(numbers(shape[1]) + 1).realize()
@@ -102,7 +102,7 @@ def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
 
 
 @pytest.mark.pinned
-def test_scores_that_the_cache_holds_are_realised() -> None:
+def test_scores_that_the_cache_holds_are_realized() -> None:
     q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
     assert len(create_schedule([attention(q, k, v)])) == 3
 
@@ -139,7 +139,7 @@ def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
     assert len(create_schedule([attention(q, k, v)])) == 3
 
 
-def test_a_row_too_long_for_one_kernel_is_realised_and_says_why() -> None:
+def test_a_row_too_long_for_one_kernel_is_realized_and_says_why() -> None:
     x = from_numpy(numbers(2, 100_000))
     told = reasons(softmax(x))
     assert set(told) == {"FDIV", "EXP", "REDUCE_AXIS"}
@@ -193,7 +193,7 @@ def test_padding_that_a_convolution_reads_again_and_again_is_copied_once() -> No
     assert "PAD" not in reasons(once)
 
 
-def test_a_reduction_that_two_kernels_read_is_realised() -> None:
+def test_a_reduction_that_two_kernels_read_is_realized() -> None:
     x = from_numpy(numbers(40, 50))
     total = x.reduce(Ops.ADD, (1,))
     a, b = total.alu(Ops.NEG), total.alu(Ops.EXP)

@@ -13,7 +13,7 @@ from tests.graphs import from_numpy, numbers, to_numpy
 from tests.reference import buffer_array, evaluate
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised, create_schedule, target_of
+from tinyexplore.engine import compile_optimized, create_schedule, target_of
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt
 from tinyexplore.kernel.transforms.axes import with_split_axes
@@ -58,7 +58,7 @@ def test_lanes_along_a_scan_change_no_result(data: st.DataObject) -> None:
     assume(lanes <= kernel.lanes)
     with Context(SPEC=1), np.errstate(all="ignore"):
         kernel = apply_opt(kernel, Opt(OptOps.VECTOR, scan_axis(kernel), lanes))
-        ExecItem(item, compile_optimised("LLVM", kernel), None, item.buffers).run()
+        ExecItem(item, compile_optimized("LLVM", kernel), None, item.buffers).run()
         np.testing.assert_array_equal(buffer_array(item.buffers[0], shape), evaluate(node))
 
 

@@ -54,11 +54,11 @@ def test_a_large_reduction_to_few_results_has_partial_ones_in_memory(
 def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
     x = memory(N)
     total = x.reduce(Ops.ADD, (0,))
-    centred = x.alu(Ops.MUL, total.expand((N,)))
-    spread = centred.reduce(Ops.MAX, (0,))
+    centered = x.alu(Ops.MUL, total.expand((N,)))
+    spread = centered.reduce(Ops.MAX, (0,))
     split = split_reductions([spread, total], NO_WRITES, target_of)
     assert [split.original_of(node) for node in split.outputs] == [spread, total]
-    assert split.original_of(split.outputs[0].src[0].base.src[0].src[0].src[0]) is centred
+    assert split.original_of(split.outputs[0].src[0].base.src[0].src[0].src[0]) is centered
     outputs = {node for item in create_schedule([spread, total]) for node in item.outputs}
     assert {spread, total} <= outputs
 

@@ -59,6 +59,6 @@ def test_softmax_and_layernorm_of_symbolic_rows_are_one_kernel(device: str) -> N
             assert len(found.schedule()) == 1
             np.testing.assert_allclose(found.numpy(), softmax(part * 2), rtol=1e-4, atol=1e-6)
             found = (x[:, : N.bind(n)] * 2).layernorm()
-            centred = 2 * (part - part.mean(1, keepdims=True))
-            expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+            centered = 2 * (part - part.mean(1, keepdims=True))
+            expected = centered / np.sqrt((centered**2).mean(1, keepdims=True) + 1e-5)
             np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, atol=1e-4)

@@ -162,7 +162,7 @@ def test_contiguous_means_the_identity(chain):
 
 @given(chains())
 @settings(max_examples=200, deadline=None)
-def test_a_real_stride_is_the_step_between_valid_neighbours(chain):
+def test_a_real_stride_is_the_step_between_valid_neighbors(chain):
     start, steps, expected = chain
     for axis, stride in enumerate(apply(start, steps).real_strides):
         if stride is None:

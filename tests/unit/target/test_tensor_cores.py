@@ -58,7 +58,7 @@ def accumulators_of_ptx(lane: int, i: int) -> tuple[int, int]:
 
 
 def of_amd(core: str) -> dict[str, Map]:
-    """AMD's: of MFMA, four neighbours along k to a lane; of WMMA, a whole row (column), twice over."""
+    """AMD's: of MFMA, four neighbors along k to a lane; of WMMA, a whole row (column), twice over."""
     if "wmma" in core:
         return {
             "A": lambda lane, i: (lane % 16, i),
@@ -74,7 +74,7 @@ def of_amd(core: str) -> dict[str, Map]:
 
 
 def of_mlx(core: str) -> dict[str, Map]:
-    """What MLX counts on: quads of lanes, in them pairs of neighbours."""
+    """What MLX counts on: quads of lanes, in them pairs of neighbors."""
 
     def place(lane: int, i: int) -> tuple[int, int]:
         quad = lane // 4
@@ -84,7 +84,7 @@ def of_mlx(core: str) -> dict[str, Map]:
 
 
 def of_intel(core: str) -> dict[str, Map]:
-    """Intel's: row by row; of B, a row has the neighbours along k of each column side by side, as a word of 32 bits."""
+    """Intel's: row by row; of B, a row has the neighbors along k of each column side by side, as a word of 32 bits."""
     words = 2 if "bf16" in core else 4
     return {
         "A": lambda row, i: (row, i),

@@ -75,7 +75,7 @@ def test_programs_give_numpys_results_with_kernels_compiled_once(
                 on_tensor, on_array = STEPS[name]
                 found, expected = on_tensor(found), on_array(expected)
                 if expected.size > 5_000:
-                    return  # quadratic steps on quadratic steps: no more is learnt from them
+                    return  # quadratic steps on quadratic steps: no more is learned from them
             found = found + 0  # so that there is a kernel even where a view happens to be in order
             if device == "LLVM":
                 np.testing.assert_allclose(evaluate(found.lazydata), expected, rtol=2e-3, atol=2e-3)

@@ -25,9 +25,9 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return e / e.sum(axis, keepdims=True)
 
 
-def normalised(x: np.ndarray) -> np.ndarray:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+def normalized(x: np.ndarray) -> np.ndarray:
+    centered = x - x.mean(-1, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
 
 
 def convolved(x: np.ndarray, padding: int, stride: int) -> np.ndarray:
@@ -118,7 +118,7 @@ CASES: dict[str, Case] = {
     "softmax": (lambda x, y, n, m: x.softmax(1), lambda x, y, n, m: softmax(x)),
     "softmax of columns": (lambda x, y, n, m: x.softmax(0), lambda x, y, n, m: softmax(x, 0)),
     "log-softmax": (lambda x, y, n, m: x.log_softmax(1), lambda x, y, n, m: np.log(softmax(x))),
-    "layernorm": (lambda x, y, n, m: x.layernorm(), lambda x, y, n, m: normalised(x)),
+    "layernorm": (lambda x, y, n, m: x.layernorm(), lambda x, y, n, m: normalized(x)),
     "attention": (
         lambda x, y, n, m: x.scaled_dot_product_attention(y, y) * 1,
         lambda x, y, n, m: softmax(x @ y.T / np.sqrt(m)) @ y,

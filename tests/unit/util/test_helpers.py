@@ -51,7 +51,7 @@ def test_a_path_leads_through_attributes_dicts_and_lists() -> None:
     assert get_child(model, "layers.1.linear.weight") is weight
 
 
-def test_colours_are_codes_of_the_terminal() -> None:
+def test_colors_are_codes_of_the_terminal() -> None:
     assert helpers.colored("x", None) == "x" and helpers.colored("x", "red") == "\033[31mx\033[0m"
     assert helpers.colored("x", "GREEN", background=True) == "\033[102mx\033[0m"
 

@@ -52,7 +52,7 @@ def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="index"), name="load", more_src=True))
 def vector_load(load: UOp, index: UOp) -> UOp | None:
-    """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one.
+    """Neighboring elements in neighboring lanes are one vector load; others are loaded one by one.
 
     A masked load is tested here for whether it is ever valid: one that never is needs no loop.
     """
@@ -71,7 +71,7 @@ def vector_load(load: UOp, index: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="index"), var("value"), name="store", more_src=True))
 def vector_store(store: UOp, index: UOp, value: UOp) -> UOp | None:
-    """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
+    """Neighboring elements from neighboring lanes are one vector store; others are scattered one by one."""
     axis = vector_axis(index)
     if axis is None or store.arg is not None:  # vectorized already: only its condition has lanes
         return None

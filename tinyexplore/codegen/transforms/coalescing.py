@@ -1,4 +1,4 @@
-"""Pass "coalesce accesses": scalar loads and stores that are neighbours in memory become vector loads and stores."""
+"""Pass "coalesce accesses": scalar loads and stores that are neighbors in memory become vector loads and stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORTH_A_VECTOR = 4  # scalars that one vector load must replace
 
 
 def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
-    """Merges scalar accesses to neighbours in memory into vector accesses.
+    """Merges scalar accesses to neighbors in memory into vector accesses.
 
         v = (x[0], x[2], …, x[14])               →  w = x[0:8], x[7:15]; v = lanes of w
         out[0] = v0[0]; out[1] = v1[0]; …        →  out[0:8] = (v0[0], v1[0], …)
@@ -27,10 +27,10 @@ def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
     """
     if lowering.target.has_local:
         return sink  # each work-item is a lane: vectors are registers of a tensor core
-    return store_neighbours_together(load_neighbours_together(sink))
+    return store_neighbors_together(load_neighbors_together(sink))
 
 
-def load_neighbours_together(sink: UOp) -> UOp:
+def load_neighbors_together(sink: UOp) -> UOp:
     """Scalars near each other in memory that form a vector are loaded as vectors, and extracted from their lanes.
 
     Every second element (a pool's window) comes from two vectors, as does the end of a row with the start of the next.
@@ -53,7 +53,7 @@ def load_neighbours_together(sink: UOp) -> UOp:
                 widest = max(widest, node.dtype.count)
     for loads in gathered.values():
         changes.update(loaded_together(loads, widest))
-    return sink.substitute(changes, how="loaded with its neighbours") if changes else sink
+    return sink.substitute(changes, how="loaded with its neighbors") if changes else sink
 
 
 def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
@@ -78,7 +78,7 @@ def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
 
 
 def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
-    """Whether the lanes read a few stretches of neighbours, in ascending order."""
+    """Whether the lanes read a few stretches of neighbors, in ascending order."""
     first = places[0]
     if first is None or any(place is None or place[0] != first[0] for place in places):
         return False
@@ -98,7 +98,7 @@ def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
 
 
 def vector_at(load: UOp, distance: int, count: int) -> UOp:
-    """`count` neighbours, starting `distance` elements after the address of `load`."""
+    """`count` neighbors, starting `distance` elements after the address of `load`."""
     pointer, idx = load.src[0].src
     assert isinstance(load.dtype, DType)
     index = pointer.index(idx + index_const(distance)) if distance else load.src[0]
@@ -106,7 +106,7 @@ def vector_at(load: UOp, distance: int, count: int) -> UOp:
 
 
 def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
-    """Lanes of vectors of `count` neighbours that replace the loads at these offsets, with as few vectors as
+    """Lanes of vectors of `count` neighbors that replace the loads at these offsets, with as few vectors as
     possible."""
     changes: dict[UOp, UOp] = {}
     offsets = sorted(loads)
@@ -127,8 +127,8 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
     return changes
 
 
-def store_neighbours_together(sink: UOp) -> UOp:
-    """Lanes that go to neighbours in memory are stored as vectors: interleaved, or repeated, in registers."""
+def store_neighbors_together(sink: UOp) -> UOp:
+    """Lanes that go to neighbors in memory are stored as vectors: interleaved, or repeated, in registers."""
     scattered: dict[tuple[Place, tuple[UOp, ...]], dict[int, UOp]] = {}
     sums: dict[UOp, Sum] = {}
     for store in sink.src:
@@ -149,18 +149,18 @@ def store_neighbours_together(sink: UOp) -> UOp:
 
 
 def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
-    """Runs of neighbours in memory, in order, each as long as a vector or a smaller power of two."""
+    """Runs of neighbors in memory, in order, each as long as a vector or a smaller power of two."""
     runs: list[list[UOp]] = []
     offsets = sorted(stores)
     while offsets:
-        size = min(stores[offsets[0]].src[1].src[0].dtype.count, neighbours_from(offsets))
+        size = min(stores[offsets[0]].src[1].src[0].dtype.count, neighbors_from(offsets))
         runs.append([stores[offset] for offset in offsets[:size]])
         offsets = offsets[size:]
     return runs
 
 
-def neighbours_from(offsets: list[int]) -> int:
-    """The greatest power of two of these offsets, from the first on, that are neighbours in order."""
+def neighbors_from(offsets: list[int]) -> int:
+    """The greatest power of two of these offsets, from the first on, that are neighbors in order."""
     count = next((n for n, offset in enumerate(offsets) if offset != offsets[0] + n), len(offsets))
     return 1 << count.bit_length() - 1
 
@@ -173,4 +173,4 @@ def stored_together(run: list[UOp]) -> UOp:
     return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value, *run[0].src[2:]))
 
 
-__all__ = ["Place", "Sum", "coalesce_accesses", "neighbours_from", "place_of", "sum_of_index", "vector_at"]
+__all__ = ["Place", "Sum", "coalesce_accesses", "neighbors_from", "place_of", "sum_of_index", "vector_at"]

@@ -144,7 +144,7 @@ def is_plain_use(node: UOp, number: int) -> bool:
 
 
 def has_unit_stride(node: UOp, axis: UOp) -> bool:
-    """Whether an access has neighbours in memory in neighbouring lanes, and waits for nothing that depends on these
+    """Whether an access has neighbors in memory in neighboring lanes, and waits for nothing that depends on these
     lanes."""
     index, *rest = node.src
     if stride_along(index.src[1], axis) != 1 or len(rest) > 1:

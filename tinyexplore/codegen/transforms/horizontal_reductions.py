@@ -1,9 +1,9 @@
-"""Pass "horizontal reductions": the horizontal reductions of neighbouring rows are combined."""
+"""Pass "horizontal reductions": the horizontal reductions of neighboring rows are combined."""
 
 from __future__ import annotations
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.codegen.transforms.coalescing import Place, Sum, neighbours_from, place_of, sum_of_index, vector_at
+from tinyexplore.codegen.transforms.coalescing import Place, Sum, neighbors_from, place_of, sum_of_index, vector_at
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.uop import ops_mask
@@ -13,12 +13,12 @@ COMBINES_LANES = ops_mask((Ops.HREDUCE,))
 
 
 def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
-    """Joins horizontal reductions whose results are neighbours in memory into one over several vectors.
+    """Joins horizontal reductions whose results are neighbors in memory into one over several vectors.
 
         out[0] = sum(lanes of v0); out[1] = sum(lanes of v1); …  →  out[0:n] = sums(lanes of v0, v1, …)
 
     The halves of two vectors that are combined fill one vector again. Therefore eight sums of 16 lanes take 8 additions
-    instead of 32, and one store. Operations on the sums, constants and neighbours in memory alone are computed for all
+    instead of 32, and one store. Operations on the sums, constants and neighbors in memory alone are computed for all
     rows together as well.
     """
     if not sink.mask & COMBINES_LANES:
@@ -35,7 +35,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     for stores in reductions.values():
         offsets = sorted(stores)
         while offsets:
-            size = neighbours_from(offsets)
+            size = neighbors_from(offsets)
             rows, offsets = [stores[offset] for offset in offsets[:size]], offsets[size:]
             of_these: dict[UOp, UOp] = {}
             value = _lifted([store.src[1] for store in rows], sums, of_these) if len(rows) > 1 else None
@@ -47,7 +47,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     new_stores = [joined.get(store, store) for store in sink.src]
     return UOp.sink(*[store for store in new_stores if store is not None]).substitute(
-        ends, how="found with its neighbours"
+        ends, how="found with its neighbors"
     )
 
 

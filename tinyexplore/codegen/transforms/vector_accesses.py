@@ -1,4 +1,4 @@
-"""Pass "vector accesses": a work-item of a GPU loads or stores neighbours in memory as one vector.
+"""Pass "vector accesses": a work-item of a GPU loads or stores neighbors in memory as one vector.
 
 Only the access is wide: lanes are extracted from it or inserted into it, and the computation stays scalar. A vector
 starts at a multiple of its width, which must follow from the index alone: buffers and shared memory start at a multiple
@@ -22,7 +22,7 @@ Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition a
 
 
 def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
-    """Merges the loads, or stores, of aligned neighbours by a work-item into one vector access (a GPU only).
+    """Merges the loads, or stores, of aligned neighbors by a work-item into one vector access (a GPU only).
 
     a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
     y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
@@ -32,7 +32,7 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     lanes, before = loaded_in_vectors(sink, most), None
     while sink is not before:  # repeated: the barriers and the address of a vector may contain loads as well
-        before, sink = sink, sink.substitute(lanes, how="loaded with its neighbours")
+        before, sink = sink, sink.substitute(lanes, how="loaded with its neighbors")
     filled: dict[UOp, UOp] = {}
     for barrier in sink.find(Ops.BARRIER):  # sources first
         filled[barrier] = stored_in_vectors(barrier.substitute(filled), most)
@@ -40,24 +40,24 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
-    """For each load of aligned neighbours: its lane of their vector."""
+    """For each load of aligned neighbors: its lane of their vector."""
     changes: dict[UOp, UOp] = {}
     for loads in vectors_of(sink.find(Ops.LOAD), most):
         first = loads[0]
         vector = first.replace(dtype=element_of(first).vec(len(loads)))
-        record_derived([(load, vector) for load in loads], "loaded with its neighbours")
+        record_derived([(load, vector) for load in loads], "loaded with its neighbors")
         changes.update({load: UOp(Ops.GEP, load.dtype, (vector,), lane) for lane, load in enumerate(loads)})
     return changes
 
 
 def stored_in_vectors(node: UOp, most: int) -> UOp:
-    """A SINK, or a BARRIER, whose stores to aligned neighbours are stores of vectors."""
+    """A SINK, or a BARRIER, whose stores to aligned neighbors are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
         vector = put_together([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
         joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
-        record_derived([(store, together) for store in stores], "stored with its neighbours")
+        record_derived([(store, together) for store in stores], "stored with its neighbors")
     sources = [joined.get(src, src) for src in node.src]
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
 
@@ -80,7 +80,7 @@ def element_of(access: UOp) -> DType:
 
 
 def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
-    """Groups of aligned neighbours among these accesses, in order, of at most `most` bytes each."""
+    """Groups of aligned neighbors among these accesses, in order, of at most `most` bytes each."""
     for (_, index), by_place in walks_of(accesses).items():
         common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of it plus the constant
         width = most // element_of(next(iter(by_place.values()))).itemsize

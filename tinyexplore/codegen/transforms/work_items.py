@@ -98,7 +98,7 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
 
 
 def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
-    """Shared memory filled by all `items` of a group: neighbouring work-items copy neighbours, and each element is
+    """Shared memory filled by all `items` of a group: neighboring work-items copy neighbors, and each element is
     copied once. Elements that form vectors in memory are copied in vectors, if there is at least one vector for each
     work-item."""
     store, *loops = barrier.src

@@ -26,7 +26,7 @@ def loaded_bytes(program: ProgramSpec) -> int:
 def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
     """The cache lines that loops access together, in bytes: `steps` has (stride, size) of each, in elements.
 
-    Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
+    Neighbors share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
     are one run of memory; what jumps farther has a run for each jump. A loop of no known stride accesses a line each
     step."""
     run, runs, apart = 1, 1, None

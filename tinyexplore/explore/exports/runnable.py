@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tinyexplore.codegen import lower
-from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.explore.analysis.models.debugging import generated_inputs
 from tinyexplore.explore.recording.captured import CapturedKernel, buffer_types
@@ -99,7 +99,7 @@ def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):
             kernel = hand_coded(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))
-            runner = compile_optimised(CHECKED, kernel)
+            runner = compile_optimized(CHECKED, kernel)
             types = buffer_types(runner.spec.uops)
             buffers = [Buffer(CHECKED, size, dtype).copyin(initial) for (dtype, size), initial in zip(types, inputs)]
             runner.run(runner.program.bind(buffers, captured.values), captured.values)

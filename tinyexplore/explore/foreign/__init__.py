@@ -1,6 +1,6 @@
 """Readers of the dumps of other compilers: `read_dump(path)` returns the trace of any of them.
 
-A reader is a module with `recognises(dump)` and `read(dump, budget)`, and a row of the table `READERS`. It imports
+A reader is a module with `recognizes(dump)` and `read(dump, budget)`, and a row of the table `READERS`. It imports
 nothing of the compiler. `docs/foreign.md` says how to record each.
 """
 
@@ -47,7 +47,7 @@ READERS = (
 def reader_of(dump: Dump) -> Reader:
     """The row of the reader that reads a dump. ForeignError where there is none."""
     for reader in READERS:
-        if reader.load().recognises(dump):
+        if reader.load().recognizes(dump):
             return reader
     known = "; ".join(f"{reader.compiler}: {reader.file}" for reader in READERS)
     found = ", ".join(list(dump.files)[:3]) or "no text"

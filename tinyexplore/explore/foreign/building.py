@@ -69,7 +69,7 @@ class Operation:
     shape: of its value, None for unknown.
     arg: its attributes as text.
     place: the user's line, None for unknown.
-    group: the role, which gives the colour, as `Node.group`.
+    group: the role, which gives the color, as `Node.group`.
     region: the names of the blocks around it, outermost first.
     keys: by which lines of other texts can name it.
     of: keys of the operations that it was made for.
@@ -469,7 +469,7 @@ class Building:
                     self.links[Link(source, target, how, stage)] = None
 
     def kernel(self, name: str, device: str) -> int:
-        """A kernel of the compiler; its name may carry colours for a terminal."""
+        """A kernel of the compiler; its name may carry colors for a terminal."""
         number = len(self.kernels)
         self.kernels.append(KernelInfo(number, plain(name), device, (), (), (), (), (), 0, 0, 0.0, False, None))
         return number
@@ -520,7 +520,7 @@ class Building:
 
 
 def plain(text: str) -> str:
-    """Text without a terminal's colours."""
+    """Text without a terminal's colors."""
     return _TERMINAL.sub("", text)
 
 

@@ -66,7 +66,7 @@ class Record:
         return f"{self.data.get('frame_id')}/{self.data.get('frame_compile_id')}"
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     """Whether a text of the dump is a log of TORCH_TRACE."""
     return any(_RECORD.match(text.partition("\n")[0]) is not None for text in dump.files.values())
 
@@ -298,4 +298,4 @@ def _sizes(text: str) -> tuple[int | str, ...]:
     return tuple(int(size[:12]) if size.isdigit() else size[:20] for size in parts)
 
 
-__all__ = ["fx", "read", "read_records", "recognises"]
+__all__ = ["fx", "read", "read_records", "recognizes"]

@@ -102,7 +102,7 @@ def _rank(name: str) -> tuple[str, int, str]:
     return (match["module"] if match else name, {"b": 0, "c": 2}.get(order[:1], 1), order)
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     """Whether it is a dump of XLA."""
     return dump.compiler == "jax" or any(_SNAPSHOT.search(name) for name in dump.files)
 
@@ -303,4 +303,4 @@ def _operands(lines: list[str], start: int) -> str:
     return ""
 
 
-__all__ = ["hlo", "jaxpr", "read", "recognises", "record"]
+__all__ = ["hlo", "jaxpr", "read", "recognizes", "record"]

@@ -72,7 +72,7 @@ class Section:
     rule: tuple[str, int, str] | None = None
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     """Whether a text of the dump is MLIR."""
     return dump.compiler in ("", "mlir", "xdsl", "triton") and any(
         "// -----// " in text[: 1 << 16] or _MODULE.search(text[: 1 << 14])
@@ -309,4 +309,4 @@ def _closing(line: str, start: int) -> int:
     return len(line)
 
 
-__all__ = ["operations", "read", "read_passes", "recognises", "sections"]
+__all__ = ["operations", "read", "read_passes", "recognizes", "sections"]

@@ -163,7 +163,7 @@ def _one_function(text: str, symbol: str) -> str:
     return "\n".join([*files, f"{symbol}:", body])
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     """Whether `record` wrote the dump."""
     return dump.compiler == "numba" and PASSES in dump.files
 
@@ -246,4 +246,4 @@ def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
         yield Operation(text, op, defines, names, "", None, literal[:120], location, group, (block,) if block else ())
 
 
-__all__ = ["numba_ir", "read", "recognises", "record"]
+__all__ = ["numba_ir", "read", "recognizes", "record"]

@@ -179,7 +179,7 @@ def _shown(arg: Any) -> str:
         return f"{type(arg).__name__}({vars(arg)})"
 
 
-def recognises(dump: Dump) -> bool:
+def recognizes(dump: Dump) -> bool:
     """Whether `record` wrote the dump."""
     return dump.compiler == "tinygrad" and TABLES in dump.files
 
@@ -311,4 +311,4 @@ class _Reader:
                 return
 
 
-__all__ = ["TRACKING", "is_function", "read", "recognises", "record"]
+__all__ = ["TRACKING", "is_function", "read", "recognizes", "record"]

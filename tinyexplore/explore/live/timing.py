@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinyexplore.compile.candidate import scratch_buffers
-from tinyexplore.compile.lowering import compile_given, compile_optimised
+from tinyexplore.compile.lowering import compile_given, compile_optimized
 from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted import INTERPRETER
@@ -42,11 +42,11 @@ def interpreted(
     buffers = scratch_buffers(device, kernel.original)
     runs = [_bound(runner, buffers)]
     if base is not None and device == INTERPRETER:
-        beside = compile_optimised(device, base)
+        beside = compile_optimized(device, base)
         if 0 < executed(beside.spec.uops, lanes=True) <= MOST_WORK:
             runs.append(_bound(beside, scratch_buffers(device, kernel.original)))
     times, *base_times = times_in_turns(runs)
-    other = compile_optimised(device, reference)
+    other = compile_optimized(device, reference)
     if reference.applied != kernel.applied and 0 < executed(other.spec.uops, lanes=True) <= MOST_WORK:
         expected = scratch_buffers(device, kernel.original)
         _bound(other, expected)()

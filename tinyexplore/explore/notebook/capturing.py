@@ -173,7 +173,7 @@ class CaptureSession(Readable):
         if text := self._elsewhere.note:
             notes.append(("warning", text, None))
         if not events:
-            text = "nothing was recorded: no tensor was built or realised inside the capture"
+            text = "nothing was recorded: no tensor was built or realized inside the capture"
             notes.append(("warning", text, None))
         elif reasons := {event.reason for event in events if isinstance(event, NativeFallback)}:
             text = ". The values are computed by native code instead; no kernel has times"

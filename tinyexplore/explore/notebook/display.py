@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T] [--ask Q]
           [OPTION=VALUE …]
 
-Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
+Runs the cell, realizes the value of its last line (or what that line assigns), and shows what became of it.
 NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
 OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 target="x86-64-v3" keep_inputs=True.
 """
@@ -85,7 +85,7 @@ def register_reprs(shell: InteractiveShell) -> None:
 
 
 def _formatters(shell: InteractiveShell) -> dict[str, Any]:
-    assert shell.display_formatter is not None  # a shell has one once it is initialised
+    assert shell.display_formatter is not None  # a shell has one once it is initialized
     return shell.display_formatter.formatters
 
 
@@ -249,7 +249,7 @@ def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listi
 
 
 def _listing(language: str, text: str) -> str:
-    """Text of a language in the colours of the notebook's theme."""
+    """Text of a language in the colors of the notebook's theme."""
     return "\n".join(lines_html(language, text.splitlines(), inline=True))
 
 

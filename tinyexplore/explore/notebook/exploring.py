@@ -17,7 +17,7 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
     """Capture `f(*args)` and return its Explorer: `f` is called and its result realized, each launch with `repeat`
     samples (10).
 
-    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. A module of PyTorch,
+    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realizing it is captured. A module of PyTorch,
     or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
     `f` raises, the exception has the partial capture as its attribute `explorer`.
     """

@@ -86,7 +86,7 @@ def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS)
     loaded = Dump(loaded.compiler, loaded.version, title or loaded.title, loaded.files, loaded.facts)
     from tinyexplore.explore.foreign import mlir as reader
 
-    if not reader.recognises(loaded):
+    if not reader.recognizes(loaded):
         raise ForeignError(f"{loaded.title or 'the text'} has no module of MLIR")
     return Explorer(reader.read(loaded, Budget(limits)))
 

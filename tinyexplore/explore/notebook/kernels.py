@@ -180,7 +180,7 @@ class KernelView(Readable):
         """The bottleneck of its busiest loop by the model of `llvm-mca`. ThroughputError if that is not installed.
 
         Args:
-            branch: analyse the kernel of this branch instead of the captured one.
+            branch: analyze the kernel of this branch instead of the captured one.
         """
         return self._analyses.throughput(self.number, branch)
 

@@ -1,4 +1,4 @@
-"""Realising all Tensors of a result."""
+"""Realizing all Tensors of a result."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ConsoleRecorder(Recorder):
     1: devices when they are first used. 2: kernels as they run, with times, and what BEAM found. 3: buffers, opts,
     candidates and decisions with reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
     With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends; with GRAPH=1, the graph of
-    what was realised, as a picture.
+    what was realized, as a picture.
     """
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class ConsoleRecorder(Recorder):
 
 
 def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
-    """A listing, in colours where it goes to a terminal."""
+    """A listing, in colors where it goes to a terminal."""
     return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
 
 

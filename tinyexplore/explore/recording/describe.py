@@ -75,7 +75,7 @@ def shape_text(shape: Sequence[int | str]) -> str:
     return "×".join(str(size) for size in shape) or "scalar"
 
 
-# *** groups: the role of a node, which gives its colour ***
+# *** groups: the role of a node, which gives its color ***
 
 _GROUPS: dict[Ops, str] = {
     **{op: "alu" for op in OpGroups.ALU},
@@ -93,7 +93,7 @@ _GROUPS: dict[Ops, str] = {
 
 
 def group_of(op: Ops) -> str:
-    """The role of an operation: what colours its box."""
+    """The role of an operation: what colors its box."""
     return _GROUPS.get(op, "control")
 
 

@@ -69,7 +69,7 @@ def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
-    """The LazyBuffer of a Tensor, and the memory that it is a view of; none for a Tensor that was never initialised."""
+    """The LazyBuffer of a Tensor, and the memory that it is a view of; none for a Tensor that was never initialized."""
     try:
         node = tensor.lazydata
         base = node.base

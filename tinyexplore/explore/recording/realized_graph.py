@@ -1,4 +1,4 @@
-"""The graph of all LazyBuffers that a process has realised, for GRAPH=1: plain nodes, which keep no memory alive."""
+"""The graph of all LazyBuffers that a process has realized, for GRAPH=1: plain nodes, which keep no memory alive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_BOXES = 600  # in the picture: those nearest to the last results; laying th
 
 
 class RealisedGraph:
-    """Nodes by the numbers of their LazyBuffers: what was realised before and is read now is one node."""
+    """Nodes by the numbers of their LazyBuffers: what was realized before and is read now is one node."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -25,7 +25,7 @@ class RealisedGraph:
         self.printer = Printer()
 
     def add(self, roots: Iterable[object]) -> None:
-        """The graph under `roots`, before realising them makes them forget their sources."""
+        """The graph under `roots`, before realizing them makes them forget their sources."""
         fresh = [root for root in roots if isinstance(root, LazyBuffer)]
         for value in toposort(fresh, lambda node: () if node.number in self.ids else node.src):
             if value.number not in self.ids:

@@ -1,4 +1,4 @@
-"""The graphs that a capture scheduled, as they were then: a LazyBuffer forgets its sources when it is realised.
+"""The graphs that a capture scheduled, as they were then: a LazyBuffer forgets its sources when it is realized.
 
 A capture imports only this module; `rows.py` converts its graphs afterwards.
 """

@@ -193,7 +193,7 @@ def place_of(stage: Stage) -> str | None:
             return "uops"
         case "render" | "compile":
             return "code"
-        case "optimise":
+        case "optimize" | "optimise":  # the second in older traces
             return "kernels"
         case _:
             return "kernels" if stage.kernel is None else "passes"

@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.pictures.graphs import (
     reachable,
     roots_of_stage,
 )
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, kernel_colour
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, kernel_color
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg
 from tinyexplore.explore.tracefile.wellformed import for_xml, write_text
 from tinyexplore.util.whole_files import write_whole
@@ -67,7 +67,7 @@ class Graph:
         return tuple(reachable(table, [node.id for node in self.roots]))
 
     def to_graphviz(self) -> graphviz.Digraph:
-        """The graph as a `graphviz.Digraph` in our colours; LazyBuffers in a cluster per kernel."""
+        """The graph as a `graphviz.Digraph` in our colors; LazyBuffers in a cluster per kernel."""
         return _digraph(self.trace, self._drawn())
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
@@ -127,12 +127,12 @@ def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
                 _add_node(made, node)
             continue
         time = f" · {runs[kernel]:.4g} µs" if kernel in runs else ""
-        colour = kernel_colour(kernel)
+        color = kernel_color(kernel)
         with made.subgraph(name=f"cluster_{kernel}") as cluster:
             cluster.attr(
                 label=_text(f"{kernel}: {trace.kernels[kernel].name}{time}"),
-                color=colour.light,
-                bgcolor=colour.light_fill,
+                color=color.light,
+                bgcolor=color.light_fill,
             )
             for node in nodes:
                 _add_node(cluster, node)
@@ -143,10 +143,10 @@ def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
 
 
 def _add_node(graph: Any, node: DrawnNode) -> None:
-    colour = COLOURS.get(node.group, COLOURS["control"])
+    color = COLORS.get(node.group, COLORS["control"])
     words = "\n".join(part for part in (node.label, node.detail) if part)
-    look = {"color": colour.light, "fillcolor": colour.light_fill, "tooltip": _text(node.tooltip)}
-    if colour.dash:
+    look = {"color": color.light, "fillcolor": color.light_fill, "tooltip": _text(node.tooltip)}
+    if color.dash:
         look["style"] = "rounded,filled,dashed"
     graph.node(f"n{node.id}", label=_text(words), **look)
 

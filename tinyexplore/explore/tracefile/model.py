@@ -594,7 +594,7 @@ class Stage(ReadableRow):
     """One stage of the compiler.
 
     id: its row.
-    name: "schedule", "optimise", "lower", a pass's name, "linearize", "render", "compile", "run", ….
+    name: "schedule", "optimize", "lower", a pass's name, "linearize", "render", "compile", "run", ….
     parent: the stage around it, None for an outermost one.
     kernel: the kernel it worked for, None for all.
     before: the root nodes of the graph that it got; several for a schedule.

@@ -72,7 +72,7 @@ class Table:
         return "".join(f"<td style='{style}'>{escape(cell)}</td>" for style, cell in zip(styles, row))
 
 
-# A page in a frame sees the system's colours, not JupyterLab's: where the two differ, the frame is inverted.
+# A page in a frame sees the system's colors, not JupyterLab's: where the two differ, the frame is inverted.
 _INVERTED = "filter: invert(0.93) hue-rotate(180deg)"
 _FRAME_STYLE = (
     f"@media (prefers-color-scheme: light) {{ [data-jp-theme-light='false'] .tinyexplore-page {{ {_INVERTED} }} }} "
@@ -81,7 +81,7 @@ _FRAME_STYLE = (
 
 
 def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> str:
-    """A whole page as an output of a notebook: in a frame without access to the notebook, in its light or dark colours.
+    """A whole page as an output of a notebook: in a frame without access to the notebook, in its light or dark colors.
 
     Args:
         title: of the frame, for screen readers.

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np  # noqa: TID253 (a script of its own, which needs it)
 
 C_FLAGS = ["-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w"]
-PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's level of optimisation, by the effort that was requested
+PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's level of optimization, by the effort that was requested
 CODE = {"full": 1, "light": 1, "least": 0}  # and of turning IR into instructions
 
 

@@ -11,7 +11,7 @@ LANGUAGE_NAMES = {
     "c": "C",
     "llvm": "LLVM IR",
     "aten": "ATen",
-    "llvm-opt": "LLVM optimised",
+    "llvm-opt": "LLVM optimized",
     "asm": "Assembly",
     "python": "Python program",
     "ptx": "PTX",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tinyexplore.codegen import PASSES, Pass
-from tinyexplore.compile.lowering import compile_optimised, further_listings
+from tinyexplore.compile.lowering import compile_optimized, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.recording.build import build_trace
@@ -138,9 +138,9 @@ class KernelBench:
 
         def work() -> tuple[Kernel, Runner]:
             with stage("kernel", subject.original, 0, subject.original):
-                kernel = staged("optimise", subject.original, make)
+                kernel = staged("optimize", subject.original, make)
                 accept(kernel)
-                return kernel, compile_optimised(subject.device, kernel, passes)
+                return kernel, compile_optimized(subject.device, kernel, passes)
 
         with recording(recorder):
             kernel, runner = self.under_settings(work)

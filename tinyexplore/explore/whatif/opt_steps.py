@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.explore.recording.loops import axis_size
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import NestLine
@@ -103,7 +103,7 @@ def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool
     reference = bench.under_settings(lambda: bench.hand_coded(number))
     try:
         with recording(None):
-            runner = bench.under_settings(lambda: compile_optimised(device, kernel))
+            runner = bench.under_settings(lambda: compile_optimized(device, kernel))
             times = bench.under_settings(lambda: bench.measure(device, kernel, reference, None, runner.spec.uops))
     except (Untimed, Lost) as error:
         return MeasuredOptStep(opt, nest, axes, note=str(error))

@@ -293,7 +293,7 @@ class TorchProgram:
         return f"ATen computes {len(self.left)} of {len(self.left) + len(self.calls)} operations:\n" + "\n".join(lines)
 
     def computed(self, part: Part, wanted: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The results of a part on Tensors, not realised."""
+        """The results of a part on Tensors, not realized."""
         values: dict[Any, Any] = dict(zip(part.inputs, tensors))
         for node in part.nodes:
             args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])

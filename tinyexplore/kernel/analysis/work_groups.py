@@ -35,7 +35,7 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
 
     All GROUP axes share the first dimension. So does a LOCAL axis of the same size on which no reduction of the group
     depends: the work-items that shared the maximum of a row then divide the row among themselves. The lanes of a warp
-    are the first dimension, because a warp consists of neighbours in a group.
+    are the first dimension, because a warp consists of neighbors in a group.
     """
     axes = [node for node in ast.toposort() if node.op is Ops.RANGE]
     grouped = [axis for axis in axes if axis.arg.kind is AxisKind.GROUP]

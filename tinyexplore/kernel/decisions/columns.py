@@ -46,7 +46,7 @@ def block_columns(kernel: Kernel) -> Proposals:
     busy = kernel.target.sums_in_flight
     wide = block_of("vectors of columns", columns.size, busy, busy)
     if wide > 1:
-        reason = "neighbouring columns use each row's cache lines while these are in the cache"
+        reason = "neighboring columns use each row's cache lines while these are in the cache"
         kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
     if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:

@@ -18,7 +18,7 @@ class ScheduleAspect(Enum):
     it."""
 
     LANES = "along which axes a vector has its lanes"
-    WORDS = "whether neighbours of a factor are multiplied together, as words or in tiles"
+    WORDS = "whether neighbors of a factor are multiplied together, as words or in tiles"
     TILE = "what the innermost body does at a time: rows and columns of a register tile, or several vectors"
 
 

@@ -13,7 +13,7 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the most for all of them
-SUITS = "lanes along: neighbours in memory count for an axis, strided and scattered accesses against it"
+SUITS = "lanes along: neighbors in memory count for an axis, strided and scattered accesses against it"
 LARGE = 1 << 16  # steps of a kernel from which on every loop gets lanes
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 
@@ -72,20 +72,20 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     interleaved = interleaved_with(inner, accesses) if few or apart else None
     if interleaved is not None and (few or interleaved[0] is best):
         walked, short = interleaved
-        reason = "neighbouring results are interleaved in registers, not stored one by one"
+        reason = "neighboring results are interleaved in registers, not stored one by one"
         kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)
         for other in short:
             kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
     elif lanes > 1 and reaches(
         "2 × lanes along this axis, against lanes along the reduction", lanes * 2, reduced_lanes(kernel, accesses)
     ):
-        reason = "neighbours along this axis are neighbours in memory"
+        reason = "neighbors along this axis are neighbors in memory"
         kernel = yield Proposal(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
     return kernel
 
 
 def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection[UOp] = ()) -> float:
-    """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
+    """How well `axis` suits as lanes: neighbors in memory count for it, strided or scattered accesses against it.
 
     Operands in `packed` are copied into panels with lanes side by side, whatever their strides are.
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else

@@ -76,8 +76,8 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
     columns = next((axis for axis in reduced.shared if is_outer_of(axis, reduced.lanes, kernel.accesses)), None)
     rows = row_loop(reduced, columns)
     registers = kernel.target.vector_registers
-    rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
-    widest = 4 if registers >= 32 and not rows_are_neighbours else 2
+    rows_are_neighbors = rows is not None and any(load.stride(rows) == 1 for load in loads)
+    widest = 4 if registers >= 32 and not rows_are_neighbors else 2
     wide = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
     if columns is not None and wide > 1:
         reason = f"{wide} vectors of columns share each row's load"
@@ -86,7 +86,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
         return
     # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
     # rows that lie side by side: the elements of one cache line
-    few = wide == widest and not rows_are_neighbours
+    few = wide == widest and not rows_are_neighbors
     limit = 6 if few else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
     if tall > 1:

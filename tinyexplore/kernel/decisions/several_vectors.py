@@ -54,5 +54,5 @@ def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
 
 
 def is_of_places(node: UOp) -> bool:
-    """Whether `node` computes or compares indices: neighbouring steps share most of this arithmetic."""
+    """Whether `node` computes or compares indices: neighboring steps share most of this arithmetic."""
     return node.op is Ops.CONST or node.dtype is dtypes.index or any(src.dtype is dtypes.index for src in node.src)

@@ -51,7 +51,7 @@ def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
 
 
 def tiles_of_a_piece(kernel: Kernel, apart: int, row_bytes: int, amount: int) -> int:
-    """The number of neighbouring tiles that are stored together. apart: bytes from one stored row to the next."""
+    """The number of neighboring tiles that are stored together. apart: bytes from one stored row to the next."""
     if apart % kernel.target.page_bytes:
         return PAIR
     fitting = kernel.target.l2_bytes // row_bytes  # rows share few DRAM banks: pieces as long as a cache allows
@@ -85,15 +85,15 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
     for count in (tiles_of_a_piece(kernel, apart, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
-            yield from neighbouring_lines(count, rows=across.arg.id, loop=rows.arg.id)
+            yield from neighboring_lines(count, rows=across.arg.id, loop=rows.arg.id)
             return
 
 
-def neighbouring_lines(count: int, *, rows: int, loop: int) -> Proposals:
-    """Proposes LOCAL, so that tiles store neighbouring lines of each row of the result, and PREFETCH. Memory takes two
-    neighbouring lines in 0.6 of the time of two lines of different rows. More rows are then read side by side, so that
+def neighboring_lines(count: int, *, rows: int, loop: int) -> Proposals:
+    """Proposes LOCAL, so that tiles store neighboring lines of each row of the result, and PREFETCH. Memory takes two
+    neighboring lines in 0.6 of the time of two lines of different rows. More rows are then read side by side, so that
     their lines must be prefetched."""
-    reason = f"memory takes {count} neighbouring lines of a row in quick succession as fast as whole rows"
+    reason = f"memory takes {count} neighboring lines of a row in quick succession as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
     reason = "hardware prefetchers do not follow this many rows side by side"
     yield Proposal(Opt(OptOps.PREFETCH, loop, STEPS_AHEAD), reason)

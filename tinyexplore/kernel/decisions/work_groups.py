@@ -77,9 +77,9 @@ def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[I
 def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     """Proposes UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each.
 
-    If memory is accessed in vectors, the rows and columns of a tile are neighbours: one vector of shared memory, and
-    one of the result. Otherwise they are a side of the group apart, so that neighbouring work-items read and store
-    neighbours. Operands are copied into shared memory once for the group. If shared memory is ordinary memory (on a
+    If memory is accessed in vectors, the rows and columns of a tile are neighbors: one vector of shared memory, and
+    one of the result. Otherwise they are a side of the group apart, so that neighboring work-items read and store
+    neighbors. Operands are copied into shared memory once for the group. If shared memory is ordinary memory (on a
     CPU), nothing is proposed, because a copy gains nothing.
     """
     axes = grid_axes(kernel.ast)[-2:]
@@ -94,10 +94,10 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
-        reason = f"a tile of {TILE} neighbours shares its loads, and loads are vectors"
+        reason = f"a tile of {TILE} neighbors shares its loads, and loads are vectors"
         kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
-        kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
+        kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbors are one side of a work-group")
     for axis in (outer, inner):
         if axis not in in_vectors:
             reason = f"a tile of results, {SIDE} apart, shares its loads"
@@ -119,11 +119,11 @@ def tile_items(kernel: Kernel) -> Proposals:
 
 
 def take_vectors(kernel: Kernel) -> Proposals:
-    """Proposes UPCAST of neighbouring elementwise results, if a work-item then reads and stores everything in vectors.
+    """Proposes UPCAST of neighboring elementwise results, if a work-item then reads and stores everything in vectors.
 
     A warp moves the same bytes with a quarter of the instructions, or fewer, and computes addresses once. Nothing is
-    proposed if an operand is read in another order: one work-item would read its neighbours, and no warp would read
-    neighbours any more. Nothing is proposed either if too few work-items would remain.
+    proposed if an operand is read in another order: one work-item would read its neighbors, and no warp would read
+    neighbors any more. Nothing is proposed either if too few work-items would remain.
     """
     most = kernel.target.access_bytes
     if not most or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
@@ -135,7 +135,7 @@ def take_vectors(kernel: Kernel) -> Proposals:
         if lanes > 1:
             items = prod(other.size for other in axes) // lanes
             if reaches("work-items that are left", items, MANY_ITEMS):
-                reason = f"{lanes} neighbours are one vector wherever they are read or stored"
+                reason = f"{lanes} neighbors are one vector wherever they are read or stored"
                 yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
             return
 
@@ -160,7 +160,7 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
             sides.append((axis, amount))
             room //= amount
     for axis, amount in reversed(sides):  # the last one is the fastest
-        reason = f"{amount} neighbouring results are one side of a work-group"
+        reason = f"{amount} neighboring results are one side of a work-group"
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:
         yield Proposal(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a fixed size for a work-group")

@@ -23,7 +23,7 @@ for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
                acc += part""",
 )
 GPU = Law(
-    "On a GPU: `amount` work-items of a group reduce neighbouring steps and combine their results in shared memory",
+    "On a GPU: `amount` work-items of a group reduce neighboring steps and combine their results in shared memory",
     before="for k in 0..64: acc += f(k)",
     after="""\
 for k in 0..8: part += f(8*k+lidx0)

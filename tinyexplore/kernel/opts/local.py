@@ -20,7 +20,7 @@ LAW = Law(
     after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
 )
 GPU = Law(
-    "On a GPU: the work-items of a group compute `amount` neighbouring steps of an output axis",
+    "On a GPU: the work-items of a group compute `amount` neighboring steps of an output axis",
     before="grid of 64: i = gidx0: ...",
     after="grid of 8 groups of 8: i = 8*gidx0+lidx0: ...",
 )

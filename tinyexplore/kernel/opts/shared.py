@@ -117,8 +117,8 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
 def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, int], int]:
     """The stride of each loop in shared memory, and the number of elements in total.
 
-    A tile whose steps are read as one vector has stride 1. The axes of the work-items come next, so that neighbouring
-    work-items read from different banks. A warp stores neighbours in memory at one time: steps of the last loop of
+    A tile whose steps are read as one vector has stride 1. The axes of the work-items come next, so that neighboring
+    work-items read from different banks. A warp stores neighbors in memory at one time: steps of the last loop of
     `in_order`, or steps at a stride. The rows of this loop are padded so that these stores go to different banks.
     """
     itemsize, most = load.dtype.itemsize, kernel.target.access_bytes

@@ -121,7 +121,7 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
     """For each packed axis, its index in the copy loops, which read the source in memory order.
 
     Lanes across the source's rows are filled in tiles that registers transpose. A tile takes as many elements of each
-    row as a vector holds, or a quarter (`in_quarters`). Without lanes, a few neighbours are written out. The axis with
+    row as a vector holds, or a quarter (`in_quarters`). Without lanes, a few neighbors are written out. The axis with
     the longest stride is walked several steps at a time, so that a pass of the inner loops writes more than one
     position.
     """

@@ -49,7 +49,7 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
 
 TILES = Law(
     "On a CPU with tile registers: an instruction multiplies `amount` steps of 16 rows and of 16 columns, which are "
-    "packed as words of neighbouring steps. The tile of C is stored to memory, and its rows are read from there",
+    "packed as words of neighboring steps. The tile of C is stored to memory, and its rows are read from there",
     before="""\
 for i in 0..64: for j in 0..64:
   for k in 0..64: acc += a[i,k] * b[k,j]

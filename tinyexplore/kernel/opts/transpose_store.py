@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
 LAW = Law(
-    "Results that are neighbours in a vector (`axis`) but not in memory are first written to scratch memory, one "
+    "Results that are neighbors in a vector (`axis`) but not in memory are first written to scratch memory, one "
     "register tile at a time, and stored from there in memory order (`amount` is not used)",
     before="for i: out[9*(16*i .. 16*i+15)] = f",
     after="for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]",
@@ -33,7 +33,7 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, but this Opt takes only the lanes of results"
     if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
-        return "neighbours in a vector are already neighbours in memory"
+        return "neighbors in a vector are already neighbors in memory"
     if any(filled_twice(store) for store in kernel.ast.src):
         return "scratch memory that both the sums and the stores read would be filled for each of the two"
     return None

@@ -1,4 +1,4 @@
-"""VECTOR: the lanes of one vector instruction compute neighbouring steps of an axis."""
+"""VECTOR: the lanes of one vector instruction compute neighboring steps of an axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 PLAIN = Law(
-    "The lanes of one vector instruction do `amount` neighbouring steps",
+    "The lanes of one vector instruction do `amount` neighboring steps",
     before="for i in 0..64: out[i] = f(i)",
     after="for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
 )

@@ -106,11 +106,11 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:
-    """Neighbouring loops joined, where a step of the outer moves each address as all the steps of the inner do."""
+    """Neighboring loops joined, where a step of the outer moves each address as all the steps of the inner do."""
     merged = True
     while merged:
         merged = False
-        for outer, inner in neighbours(kernel):
+        for outer, inner in neighbors(kernel):
             if can_collapse(kernel, outer, inner):
                 kernel = merge(kernel, outer, inner)
                 merged = True
@@ -118,7 +118,7 @@ def with_merged_axes(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def neighbours(kernel: Kernel) -> list[tuple[UOp, UOp]]:
+def neighbors(kernel: Kernel) -> list[tuple[UOp, UOp]]:
     """Pairs (outer, inner) that could be one loop: output axes of the same stores, or axes of the same reductions."""
     outputs = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
     pairs = list(zip(outputs, outputs[1:]))

@@ -1,5 +1,5 @@
 """The GGUF format (github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of keys with values, entries for the
-tensors, and their data, often in one of GGML's block quantisations, which become float32 when they are computed.
+tensors, and their data, often in one of GGML's block quantizations, which become float32 when they are computed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLAIN: dict[int, DType] = {
 def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The keys with their values, and the tensors of a GGUF file (or of a tensor with its bytes).
 
-    Tensors of a plain dtype lie on the file's device; quantised ones are lazy float32 on the default device, or the
+    Tensors of a plain dtype lie on the file's device; quantized ones are lazy float32 on the default device, or the
     one that `tensor` is on, computed from their blocks. FormatError where the file is damaged or of an unknown kind.
     """
     reader = _GGUFReader(TensorFile(tensor))
@@ -131,28 +131,28 @@ def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, star
     if any(size >= _MAX_BYTES for size in shape) or not fits(dtypes.float64, shape, _MAX_BYTES):
         raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape}, more than memory can be")
     count = prod(shape)
-    quantised = QUANTISED.get(kind)
-    if quantised is None and kind not in PLAIN:
+    quantized = QUANTIZED.get(kind)
+    if quantized is None and kind not in PLAIN:
         supported = ", ".join(
-            [dtype.name for dtype in PLAIN.values()] + [quantized.name for quantized in QUANTISED.values()]
+            [dtype.name for dtype in PLAIN.values()] + [quantized.name for quantized in QUANTIZED.values()]
         )
         raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {supported}")
-    size, block = (PLAIN[kind].itemsize, 1) if quantised is None else (quantised.nbytes, quantised.elements)
+    size, block = (PLAIN[kind].itemsize, 1) if quantized is None else (quantized.nbytes, quantized.elements)
     if count % block or (count // block * size > file.nbytes - start):
         raise file.error(
             _FORMAT, f"tensor {name:.80} of shape {shape} is cut off, or its size is not a whole number of blocks"
         )
-    if quantised is None:
+    if quantized is None:
         return file.tensor(start, PLAIN[kind], shape)
     stored = file.tensor(start, dtypes.uint8, (count // block, size))
     blocks = stored.to(Device.DEFAULT) if Device.is_storage(stored.device) else stored
-    return quantised.unpack(blocks).reshape(shape)
+    return quantized.unpack(blocks).reshape(shape)
 
 
 # *** blocks ***
 
 
-class Quantisation:
+class Quantization:
     """`nbytes` hold `elements` numbers; `unpack` makes float32 (blocks, elements) of uint8 (blocks, nbytes)."""
 
     def __init__(self, name: str, nbytes: int, elements: int, unpack: Callable[[Tensor], Tensor]) -> None:
@@ -256,17 +256,17 @@ def _q6_k(blocks: Tensor) -> Tensor:
     return scales * ((lower + upper * 16).float() - 32).reshape(-1, 16, 16)
 
 
-QUANTISED: dict[int, Quantisation] = {
-    2: Quantisation("Q4_0", 18, 32, _q4_0),
-    3: Quantisation("Q4_1", 20, 32, _q4_1),
-    6: Quantisation("Q5_0", 22, 32, _q5_0),
-    7: Quantisation("Q5_1", 24, 32, _q5_1),
-    8: Quantisation("Q8_0", 34, 32, _q8_0),
-    10: Quantisation("Q2_K", 84, 256, _q2_k),
-    11: Quantisation("Q3_K", 110, 256, _q3_k),
-    12: Quantisation("Q4_K", 144, 256, _q4_k),
-    13: Quantisation("Q5_K", 176, 256, _q5_k),
-    14: Quantisation("Q6_K", 210, 256, _q6_k),
+QUANTIZED: dict[int, Quantization] = {
+    2: Quantization("Q4_0", 18, 32, _q4_0),
+    3: Quantization("Q4_1", 20, 32, _q4_1),
+    6: Quantization("Q5_0", 22, 32, _q5_0),
+    7: Quantization("Q5_1", 24, 32, _q5_1),
+    8: Quantization("Q8_0", 34, 32, _q8_0),
+    10: Quantization("Q2_K", 84, 256, _q2_k),
+    11: Quantization("Q3_K", 110, 256, _q3_k),
+    12: Quantization("Q4_K", 144, 256, _q4_k),
+    13: Quantization("Q5_K", 176, 256, _q5_k),
+    14: Quantization("Q6_K", 210, 256, _q6_k),
 }
 
-__all__ = ["FormatError", "QUANTISED", "gguf_load"]
+__all__ = ["FormatError", "QUANTIZED", "gguf_load"]

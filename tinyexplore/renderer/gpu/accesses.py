@@ -17,7 +17,7 @@ def in_vectors(uops: Sequence[UOp]) -> frozenset[UOp]:
 
 
 def is_vector_access(node: UOp) -> bool:
-    """Whether this is a load or a store of several neighbours."""
+    """Whether this is a load or a store of several neighbors."""
     if node.op is Ops.STORE:
         node = node.src[1]
     elif node.op is not Ops.LOAD:

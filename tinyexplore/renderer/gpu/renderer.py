@@ -225,7 +225,7 @@ class GPUWriter(CWriter):
         check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
 
-    # *** vectors: neighbours in memory, and the operands of a tensor core in a lane ***
+    # *** vectors: neighbors in memory, and the operands of a tensor core in a lane ***
 
     def load(self, node: UOp) -> None:
         dtype, index = node.dtype, node.src[0]

@@ -1,7 +1,7 @@
 """The linear program as LLVM IR: explicit vectors, loops in canonical form, one instruction a line.
 
 The text is complete without debug information; `with_debug_info` adds it, the *line* of each instruction being the
-index of its UOp in the program plus one, so that what the optimiser and the assembler print can be traced back.
+index of its UOp in the program plus one, so that what the optimizer and the assembler print can be traced back.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FunctionWriter(InstructionWriter):
         self.changed: Iterator[dict[UOp, UOp]] = iter(())
         self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the present loop
-        self.near: set[UOp] = set()  # indices at a constant distance from a pointer that their neighbours share
+        self.near: set[UOp] = set()  # indices at a constant distance from a pointer that their neighbors share
         self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of those of these pointers that are frozen
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # all valid pointers, by buffer and index
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around

@@ -206,7 +206,7 @@ class PythonWriter(TextWriter):
         self.line(f"store({view}, {self.start(index, dtype.count)}, {text}, {mask})")
 
     def start(self, index: UOp, count: int) -> str:
-        """The position of the first of `count` neighbours."""
+        """The position of the first of `count` neighbors."""
         return self.operand(index.src[1])
 
     def from_bits(self, dtype: DType, text: str) -> str:

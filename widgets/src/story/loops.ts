@@ -85,7 +85,7 @@ export function optWords(opt: string): string {
   const [, name, , amount = ""] = /^(\w+)\((\d+)(?:, (\d+))?\)/.exec(opt) ?? [];
   switch (name) {
     case "VECTOR":
-      return `${amount} neighbours in one vector register`;
+      return `${amount} neighbors in one vector register`;
     case "UPCAST":
       return `${amount} steps written out: they share loads`;
     case "UNROLL":

@@ -246,7 +246,7 @@ class CodePane {
       return tab(key, title, key === entry?.key, open);
     });
     const mode = this.bands();
-    const bandsTitle = `Bands of colour: ${BAND_WORDS[mode]}. Click to change.`;
+    const bandsTitle = `Bands of color: ${BAND_WORDS[mode]}. Click to change.`;
     replaceChildren(
       this.bar,
       tabList(PANES[this.key].label, ...tabs),

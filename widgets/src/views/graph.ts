@@ -146,7 +146,7 @@ export class GraphView implements View {
     });
     const more = button(
       "⋯",
-      "What is folded, and colours",
+      "What is folded, and colors",
       () => this.tools.classList.toggle("open"),
       "quiet overflow",
     );
@@ -549,7 +549,7 @@ export class GraphView implements View {
     if (this.isLazy) {
       const byKernel = toggle(
         "kernels",
-        "Frame and colour by kernel instead of colouring by role",
+        "Frame and color by kernel instead of by role",
         this.colour === "kernel",
         () => (this.colour = this.colour === "kernel" ? "role" : "kernel"),
       );

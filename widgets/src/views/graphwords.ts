@@ -112,10 +112,10 @@ export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): st
     return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
   const node = index.node(box.node);
   const role = meaning("role", node.group);
-  const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`]
+  const does = [meaning("op", node.op), role === "" ? "" : `color of ${node.group}: ${role}`]
     .filter(Boolean)
     .map((text) => `\n${text}`);
-  const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
+  const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbor")} not drawn` : "";
   const name = node.name === "" ? "" : `\n${node.name} in Python`;
   const owner = isTensor(index.trace, node) ? index.firstKernelOf.get(node.id) : undefined;
   const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
@@ -164,7 +164,7 @@ export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const more = kernels.length - keys.length;
   if (more > 0) keys.push(h("span", { class: "faint" }, `and ${count(more, "kernel")} more`));
   if (kernels.length > KERNEL_HUES)
-    keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers identify the kernels`));
+    keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colors, which repeat: the numbers identify the kernels`));
   return keys;
 }
 

@@ -61,7 +61,7 @@ export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[
     const kernel = classes.find((text) => text.includes("by-kernel"));
     const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
     if (own !== undefined)
-      signs.push(boxSign(own.join(" "), "colour: its kernel", "Nodes of one colour are computed by one kernel"));
+      signs.push(boxSign(own.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"));
     if (words.has("no-kernel")) signs.push(boxSign("no-kernel", "of no kernel: already in memory"));
   } else {
     for (const [role, says] of Object.entries(ROLES))
@@ -103,7 +103,7 @@ export function productSign(): Sign {
 }
 
 export class Legend {
-  readonly element = h("div", { class: "legend", role: "group", "aria-label": "Legend: colours and shapes" });
+  readonly element = h("div", { class: "legend", role: "group", "aria-label": "Legend: colors and shapes" });
   private signs: readonly Sign[] = [];
   private keys: readonly HTMLElement[] = [];
   private isFolded = recall(FOLDED) === "folded";
@@ -129,7 +129,7 @@ export class Legend {
     this.element.classList.toggle("is-folded", isFolded);
     const fold = button(
       `${isFolded ? "▸" : "▾"} Legend`,
-      "Show or fold the meaning of colours and shapes",
+      "Show or fold the meaning of colors and shapes",
       () => {
         this.isFolded = !isFolded;
         this.isChosen = true;

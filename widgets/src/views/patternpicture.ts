@@ -38,7 +38,7 @@ export function patternPicture(parts: readonly PatternPart[], select: (node: num
     { class: "pattern-picture" },
     side("the rule's pattern", tree(wants, parts, select)),
     side("the node", tree(nodes, parts, select)),
-    h("p", { class: "faint" }, "One colour: a part and the node that it matches. Dashed: where the match stopped."),
+    h("p", { class: "faint" }, "One color: a part and the node that it matches. Dashed: where the match stopped."),
   );
 }
 

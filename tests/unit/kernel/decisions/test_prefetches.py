@@ -14,7 +14,7 @@ from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import (
     Kernel,
@@ -38,7 +38,7 @@ def with_most(x: LazyBuffer) -> LazyBuffer:
     return x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).expand(x.shape))
 
 
-def centred_squares(x: LazyBuffer, function: Ops = Ops.NEG) -> LazyBuffer:
+def centered_squares(x: LazyBuffer, function: Ops = Ops.NEG) -> LazyBuffer:
     """Of each row a sum over how far its elements are from the largest."""
     distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).alu(Ops.NEG).expand(x.shape))
     return distance.alu(function).alu(Ops.MUL, distance).reduce(Ops.ADD, (1,))
@@ -87,11 +87,11 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["PREFETCH(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
         (
-            lambda: centred_squares(unread(4096, 4096)),
+            lambda: centered_squares(unread(4096, 4096)),
             ["PREFETCH(0, 1)"],
         ),  # one number per row, read twice
-        (lambda: centred_squares(unread(16384, 1024)), []),
-        (lambda: centred_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting
+        (lambda: centered_squares(unread(16384, 1024)), []),
+        (lambda: centered_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting
         (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(Ops.MAX, (1,)), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), ["PREFETCH(0, 1)"]),  # rows side by side
         (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), ["PREFETCH(2, 32)"]),
@@ -170,7 +170,7 @@ def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
         for opt in available_opts(start):
             if opt.op is OptOps.PREFETCH:
                 tried += 1
-                runner, bound = compile_optimised("LLVM", apply_opt(start, opt)), item.arguments(item.bound)
+                runner, bound = compile_optimized("LLVM", apply_opt(start, opt)), item.arguments(item.bound)
                 ExecItem(item, runner, None, item.buffers, values=bound).run()
                 found = np.frombuffer(item.buffers[0].copyout(), np.float32)
                 np.testing.assert_allclose(found[: len(shown)], 2 * shown.sum(1), rtol=1e-4, atol=1e-4)
@@ -203,7 +203,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
 
     def result(kernel: Kernel) -> bytes:
         with Context(SPEC=1):
-            runner = compile_optimised(device, kernel)
+            runner = compile_optimized(device, kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
         ExecItem(item, runner, None, item.buffers).run()
         return bytes(item.buffers[0].copyout())

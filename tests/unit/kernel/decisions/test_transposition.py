@@ -85,7 +85,7 @@ def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
         (lambda: transposed(2048, 2048), 0),  # stored in a cache
     ],
 )
-def test_neighbouring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], lines: int) -> None:
+def test_neighboring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], lines: int) -> None:
     kernel = hand_coded(kernel_of(node()))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.LOCAL] == [lines] * bool(lines)
     if lines:

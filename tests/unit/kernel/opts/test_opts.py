@@ -15,7 +15,7 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised, create_schedule, read, realize
+from tinyexplore.engine import compile_optimized, create_schedule, read, realize
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import (
     Kernel,
@@ -38,7 +38,7 @@ from tinyexplore.util import Context
 
 def result(item: ScheduleItem, kernel: Kernel) -> np.ndarray:
     with Context(SPEC=1):
-        runner = compile_optimised("LLVM", kernel)
+        runner = compile_optimized("LLVM", kernel)
     item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
     ExecItem(item, runner, None, item.buffers).run()
     return np.frombuffer(item.buffers[0].copyout(), np.float32)

@@ -16,7 +16,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised, create_schedule
+from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
 from tinyexplore.kernel.search import find_replayed
 from tinyexplore.lazy import LazyBuffer
@@ -36,7 +36,7 @@ def in_vectors(plain: Kernel) -> Kernel:
 def result(item: ScheduleItem, kernel: Kernel, parts: int = 1) -> bytes:
     """What `kernel` writes; its THREAD axis, if any, in so many parts, the last one first."""
     with Context(SPEC=1):
-        runner = compile_optimised(item.device, kernel)
+        runner = compile_optimized(item.device, kernel)
     item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
     run = runner.program.bind(item.buffers)
     extent = runner.spec.thread_extent or 1

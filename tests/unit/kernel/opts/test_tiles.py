@@ -15,7 +15,7 @@ from tinyexplore import Context, Device, Tensor, dtypes, nn
 from tinyexplore.codegen import lower
 from tinyexplore.compile.compiler import choose_opts
 from tinyexplore.compile.lowering import compile_given
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimized
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import (
     Kernel,
@@ -64,7 +64,7 @@ def product(
 
 def result(item: ScheduleItem, kernel: Kernel, device: str) -> np.ndarray:
     with Context(SPEC=1, CACHELEVEL=0):
-        runner = compile_optimised(device, kernel)
+        runner = compile_optimized(device, kernel)
     item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
     ExecItem(item, runner, None, item.buffers).run()
     return np.frombuffer(item.buffers[0].copyout(), np.int32 if item.buffers[0].dtype is dtypes.int32 else np.float32)

@@ -16,7 +16,7 @@ from tinyexplore.explore.analysis.comparing.for_machine import (
 )
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
 
 _COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
 _REGISTER, _STEP = 5.0, 7.0  # how high a register is drawn, and how far apart
@@ -105,15 +105,15 @@ def _registers(result: ForMachine, x: float, y: float) -> str:
     used = set(result.instructions.registers)
     bits = min(result.machine.vector_bits, _WIDEST_BITS)
     width = _COLUMN * bits / _WIDEST_BITS
-    plain, filled = COLOURS["const"], COLOURS["reduce"]
+    plain, filled = COLORS["const"], COLORS["reduce"]
     parts = []
     for number in range(min(result.machine.registers, _MOST_ROWS)):
-        name, colour = ("reduce", filled) if number in used else ("const", plain)
+        name, color = ("reduce", filled) if number in used else ("const", plain)
         at = y + number * _STEP
-        fill = colour.light if number in used else colour.light_fill
+        fill = color.light if number in used else color.light_fill
         look = 'style="fill:var(--reduce)"' if number in used else ""
         size = f'x="{x:.1f}" y="{at:.1f}" width="{width:.1f}" height="{_REGISTER:.0f}" rx="1"'
-        parts.append(f'<rect class="g-{name}" {look} {size} fill="{fill}" stroke="{colour.light}" stroke-width="0.6"/>')
+        parts.append(f'<rect class="g-{name}" {look} {size} fill="{fill}" stroke="{color.light}" stroke-width="0.6"/>')
     if not parts:
         return text(x, y + 8, "one number at a time", size=11, shade="ink2")
     bottom = y + len(parts) * _STEP - (_STEP - _REGISTER)
@@ -128,9 +128,9 @@ def _bars(result: ForMachine, x: float, y: float, longest: int) -> str:
     whole, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
     parts = [
         f'<rect class="g-memory" x="{x:.1f}" y="{y:.1f}" width="{whole:.1f}" height="9" rx="2" '
-        f'fill="{COLOURS["memory"].light_fill}" stroke="{COLOURS["memory"].light}" stroke-width="0.6"/>',
+        f'fill="{COLORS["memory"].light_fill}" stroke="{COLORS["memory"].light}" stroke-width="0.6"/>',
         f'<rect class="g-memory" style="fill:var(--memory)" x="{x:.1f}" y="{y:.1f}" width="{max(loop, 1.0):.1f}" '
-        f'height="9" rx="2" fill="{COLOURS["memory"].light}"/>',
+        f'height="9" rx="2" fill="{COLORS["memory"].light}"/>',
         text(x, y + 24, f"{counted.total} instructions, {counted.in_loop} in the loop", size=11),
     ]
     used = (

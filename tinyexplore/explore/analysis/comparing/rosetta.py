@@ -22,7 +22,7 @@ COLUMN = 58  # characters of each
 _TABLE = "table-layout:fixed;width:100%;border-collapse:collapse"
 _CELL = "text-align:left;vertical-align:top;padding:1px 8px"
 _LINES = "margin:0;white-space:pre-wrap;overflow-wrap:anywhere"
-Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the first line, and the one after the last
+Run = tuple[int | None, int, int]  # neighboring lines of one row: the row, the first line, and the one after the last
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -193,7 +193,7 @@ class Rosetta(ReadableRow):
     def to_html(self, *targets: str) -> str:
         """The rows as a table of HTML; by default of the first two texts."""
         columns = [self[target] for target in targets or self._first()]
-        colours = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
+        colors = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
             f'<th style="{_CELL}">{escape(column.head[0])}<br><small>{escape(column.head[1])}</small></th>'
             for column in columns
@@ -203,7 +203,7 @@ class Rosetta(ReadableRow):
             name = "" if row.origin is None else _name(self.origins[row.origin])
             cells = []
             for number, (start, stop) in enumerate(row.spans):
-                lines = "\n".join(colours[number][start:stop])
+                lines = "\n".join(colors[number][start:stop])
                 cell = (
                     f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, number)}</small>"
                 )
@@ -245,7 +245,7 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
 
 
 def runs(lines: Sequence[RosettaLine]) -> list[Run]:
-    """Neighbouring lines of one row together."""
+    """Neighboring lines of one row together."""
     text_runs: list[Run] = []
     for number, line in enumerate(lines):
         if text_runs and text_runs[-1][0] == line.row:

@@ -99,7 +99,7 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
         return kernel
 
     with recording(recorder), stage("kernel", ast, 0, ast):
-        kernel = staged("optimise", ast, choose)
+        kernel = staged("optimize", ast, choose)
         uops = tuple(lower(kernel))
     return TargetLowering(kernel, uops, _descent(build_trace(recorder), places))
 

@@ -1,4 +1,4 @@
-"""Tensor cores as a page without script: a core at a time, coloured by lane or by register; what is pointed at lights
+"""Tensor cores as a page without script: a core at a time, colored by lane or by register; what is pointed at lights
 up everything that its lane holds, which stands beside it as text."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
     else:
         body.append(f"<fieldset><legend>core</legend>{picks}</fieldset>")
         body.append(
-            '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>'
+            '<fieldset><legend>color by</legend><label><input type="radio" name="by" id="by-lane" checked>'
             f'{lane}</label><label><input type="radio" name="by" id="by-register">{register}</label></fieldset>'
         )
     body += [_core(core, number) for number, core in enumerate(cores)]
@@ -83,7 +83,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
 
 
 def _rules(cores: Sequence[TensorCore]) -> str:
-    """The style rules of the page: visibility by choice, colours, and highlights under the pointer."""
+    """The style rules of the page: visibility by choice, colors, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
     for number, core in enumerate(cores):
@@ -94,7 +94,7 @@ def _rules(cores: Sequence[TensorCore]) -> str:
                     f"main:has(#by-register:checked) .core{number} .{matrix} .r{register}"
                     f"{{background:hsl({hue_of(register, layout.registers)} 75% 50%/var(--tint))}}"
                 )
-        for lane in reversed(range(core.lanes)):  # if several lanes hold an element, the first gives the colour
+        for lane in reversed(range(core.lanes)):  # if several lanes hold an element, the first gives the color
             rules.append(
                 f"main:has(#by-lane:checked) .core{number} .l{lane}"
                 f"{{background:hsl({hue_of(lane, core.lanes)} 75% 50%/var(--tint))}}"

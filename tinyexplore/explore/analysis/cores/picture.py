@@ -22,7 +22,7 @@ def hue_of(number: int, count: int) -> int:
 
 
 def core_svg(core: TensorCore) -> str:
-    """The picture, coloured by lane."""
+    """The picture, colored by lane."""
     m, n, k = core.dims
     two_lines = max(core.dims) <= MOST
     wide, high = (CELL, CELL) if two_lines else (SMALL + 4, SMALL)

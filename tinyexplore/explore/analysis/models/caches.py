@@ -364,9 +364,7 @@ def model_caches(
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
     expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
     if expected is not None and expected > most:
-        raise TooLong(
-            f"{name} accesses memory about {count_text(expected, 'time')}; at most {most:,} are modelled here"
-        )
+        raise TooLong(f"{name} accesses memory about {count_text(expected, 'time')}; at most {most:,} are modeled here")
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)

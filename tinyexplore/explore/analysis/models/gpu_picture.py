@@ -9,7 +9,7 @@ from typing import Protocol
 from tinyexplore.explore.analysis.models.occupancy import Occupancy
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
 
 MARGIN, ROW = 20.0, 30.0
 SIDE = 16  # groups, and work-items, that are drawn along each dimension
@@ -118,7 +118,7 @@ def cells(
     if is_line:
         left = top = 0
     parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=11, shade="ink2")]
-    colour = COLOURS["memory"]
+    color = COLORS["memory"]
     for row in range(min(rows, SIDE)):
         for column in range(columns):
             number = row * columns + column if is_line else (row + top) * across + column + left
@@ -126,9 +126,7 @@ def cells(
                 break
             is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == own
             look = 'class="g-memory"' if is_lit else 'class="cell"'
-            fill = (
-                f'fill="{colour.light_fill}" stroke="{colour.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
-            )
+            fill = f'fill="{color.light_fill}" stroke="{color.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
             attributes = (
                 f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
             )
@@ -139,7 +137,7 @@ def cells(
 
 
 def dots(access: WarpAccess, x: float, y: float) -> list[str]:
-    """The address of each lane, from left to right, as high as it is far: neighbours are a flat line."""
+    """The address of each lane, from left to right, as high as it is far: neighbors are a flat line."""
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
     parts = [f'<rect class="cell" {attributes} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
     if access.shown is None or not access.shown.active:
@@ -147,14 +145,14 @@ def dots(access: WarpAccess, x: float, y: float) -> list[str]:
     lanes = access.shown.addresses
     first = min(access.shown.active)
     far = max(4096, max(access.shown.active) - first + access.nbytes)
-    colour = COLOURS["memory"]
+    color = COLORS["memory"]
     for lane, address in enumerate(lanes):
         if address is not None:
             at = x + 3 + lane * (PLOT_WIDTH - 8) / max(1, len(lanes) - 1)
             high = y + PLOT_HEIGHT - 4 - (address - first) / far * (PLOT_HEIGHT - 8)
             parts.append(
-                f'<circle class="g-memory" cx="{at:.1f}" cy="{high:.1f}" r="1.5" fill="{colour.light_fill}" '
-                f'stroke="{colour.light}"/>'
+                f'<circle class="g-memory" cx="{at:.1f}" cy="{high:.1f}" r="1.5" fill="{color.light_fill}" '
+                f'stroke="{color.light}"/>'
             )
     return parts
 

@@ -202,7 +202,7 @@ class KernelAnalyses:
         """The bottleneck of the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
         results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed.
 
-        `branch`: analyse the kernel of this branch. Later pages contain the result.
+        `branch`: analyze the kernel of this branch. Later pages contain the result.
         """
         from tinyexplore.explore.analysis.models.throughput import throughput
 

@@ -45,7 +45,7 @@ BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"
 
 
 class ThroughputError(RuntimeError):
-    """A kernel without a loop to analyse, or a missing `llvm-mca`."""
+    """A kernel without a loop to analyze, or a missing `llvm-mca`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,7 +190,7 @@ def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.Completed
 
 
 def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
-    """The CPU to be modelled, and a word on it where that is another than the target's; `known`: those of the tool."""
+    """The CPU to be modeled, and a word on it where that is another than the target's; `known`: those of the tool."""
     if target.cpu in cpus_known:
         return target.cpu, ""
     have = set(target.features.split(","))
@@ -199,7 +199,7 @@ def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
     return chosen, f"{target.cpu} is unknown to this llvm-mca; {chosen} is used instead"
 
 
-def analyse(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
+def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
     """The instructions in `lines` (labels are left out) as the body of a loop, again and again, on `cpu`."""
     tool = tool or find_tool()
     body = [line.strip() for line in lines if line[:1] == " "]
@@ -293,7 +293,7 @@ def throughput(
     if not body:
         raise ThroughputError("this kernel's assembly has no loop")
     cpu, note = model_for(target, _known_cpus(tool, target.arch))
-    result = analyse([assembly[number] for number in body], target.arch, cpu, tool)
+    result = analyze([assembly[number] for number in body], target.arch, cpu, tool)
     unrolled = loop_of_program([assembly[number] for number in body], uops)[2]
     measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
     used = [name for name, cycles in result.port_cycles.items() if cycles and port_words(name) != name]
@@ -455,7 +455,7 @@ __all__ = [
     "InstructionCost",
     "Throughput",
     "ThroughputError",
-    "analyse",
+    "analyze",
     "checked",
     "common_path",
     "find_tool",

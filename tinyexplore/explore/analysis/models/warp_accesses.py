@@ -97,7 +97,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def says(self) -> str:
-        """The judgement as text."""
+        """The judgment as text."""
         return self.shown.says if self.shown is not None else self.note
 
     @property
@@ -111,8 +111,8 @@ class WarpAccess(ReadableRow):
         if self.requests and self.segments > self.least:
             moved, enough = self.segments / self.requests, self.least / self.requests
             return (
-                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighbouring lanes should take "
-                "neighbours. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
+                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighboring lanes should take "
+                "neighbors. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
                 "STAGE a tile."
             )
         return ""

@@ -94,7 +94,7 @@ class WarpRequest(ReadableRow):
 
     @property
     def stride(self) -> int | None:
-        """The distance between neighbouring lanes, in bytes; None if it is not constant."""
+        """The distance between neighboring lanes, in bytes; None if it is not constant."""
         pairs = zip(self.addresses, self.addresses[1:])
         steps = {b - a for a, b in pairs if a is not None and b is not None}
         return steps.pop() if len(steps) == 1 else None
@@ -113,7 +113,7 @@ class WarpRequest(ReadableRow):
 
     @property
     def says(self) -> str:
-        """The judgement as text."""
+        """The judgment as text."""
         if not self.active:
             return "every lane is masked"
         if len(self.active) == 1 < len(self.addresses):
@@ -156,7 +156,7 @@ class Warps:
         self.group = self.launch.group
         self.warp = warp
         self.items = 1
-        for size in self.group or (warp,):  # a runtime that chooses takes neighbours
+        for size in self.group or (warp,):  # a runtime that chooses takes neighbors
             self.items *= size
         stored = {node.src[0].src[0] for node in uops if node.op is Ops.STORE}
         buffers = zip(global_buffers(uops), contents or ())

@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.renderer.llvm import with_debug_info
 from tinyexplore.renderer.program import Effort, ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
-from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMISATION_LEVEL, LLVMCompiler, code_level, compiler_for
+from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMIZATION_LEVEL, LLVMCompiler, code_level, compiler_for
 from tinyexplore.runtime.tile_registers import allowed
 from tinyexplore.target import NATIVE
 
@@ -130,7 +130,7 @@ def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec 
     """The job for the child process, with which it compiles as this process does."""
     effort = Effort.FULL if spec is None else spec.options.effort
     own = not pipeline.level and spec is not None
-    level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMISATION_LEVEL if effort is Effort.FULL else -1
+    level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMIZATION_LEVEL if effort is Effort.FULL else -1
     is_default = not own and level >= 2
     return {
         "ir": ir,

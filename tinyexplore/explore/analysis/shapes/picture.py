@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.explore.analysis.shapes.cells import cells_of, memory_width, memory_window, shown_box
 from tinyexplore.explore.analysis.shapes.text import PADDING, planes_of, step_text, view_text, window_text
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.grid import ShapeGrid
@@ -21,7 +21,7 @@ _GAP = 36.0
 _HEAD = 17.0
 _DIGIT = 6.8
 _MOST_LETTERS = 120
-_OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their colours, in turn
+_OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their colors, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,13 @@ def _cell_width(largest: int) -> float:
 def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
     """One cell: filled where it is read, the darker the more often; dashed where it is padding."""
     name = "memory" if times == 1 else "buffer" if times else ""
-    colour = COLOURS[name or "const"]
+    color = COLORS[name or "const"]
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'
     if offset is None:
-        dashed = f'<rect class="g-movement" {attributes} fill="none" stroke="{colour.light}" stroke-dasharray="2 2"/>'
+        dashed = f'<rect class="g-movement" {attributes} fill="none" stroke="{color.light}" stroke-dasharray="2 2"/>'
         return dashed + text(x + width / 2 - 1, y + 14, PADDING, size=11, shade="ink2", anchor="middle")
     look = f'class="g-{name}"' if name else 'class="cell"'
-    box = f'<rect {look} {attributes} fill="{colour.light_fill if name else "#f7f8fa"}" stroke="{colour.light}"/>'
+    box = f'<rect {look} {attributes} fill="{color.light_fill if name else "#f7f8fa"}" stroke="{color.light}"/>'
     words = text(
         x + width / 2 - 1, y + 14, str(offset), size=11, anchor="middle", mono=True, shade="ink" if times else "ink2"
     )
@@ -148,9 +148,9 @@ def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) 
 
 def _bar(x: float, y: float, width: float, number: int) -> str:
     name = _OTHERS[number % len(_OTHERS)]
-    colour = COLOURS[name].light
+    color = COLORS[name].light
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="2"'
-    return f'<rect class="g-{name}" {attributes} fill="{colour}" stroke="{colour}"/>'
+    return f'<rect class="g-{name}" {attributes} fill="{color}" stroke="{color}"/>'
 
 
 __all__ = ["shape_svg"]

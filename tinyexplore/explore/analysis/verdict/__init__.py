@@ -1,1 +1,1 @@
-"""Verdicts on the speed of kernels: measured and modelled facts, ordered rules, and the resulting sentence."""
+"""Verdicts on the speed of kernels: measured and modeled facts, ordered rules, and the resulting sentence."""

@@ -115,7 +115,7 @@ class CodeModel(ReadableRow):
     busiest: float
     """Cycles without waiting for results: of the busiest port, or the front end."""
     explains: float
-    """The modelled time / the measured time."""
+    """The modeled time / the measured time."""
     measured: float
     """Cycles of one iteration by the measured time."""
     is_carried: bool
@@ -144,7 +144,7 @@ def code_model(
     name ports. tool: whether to ask llvm-mca.
     """
     if loop is None:
-        return None, "the assembly has no loop that can be modelled"
+        return None, "the assembly has no loop that can be modeled"
     if clock_ghz is None:
         return None, "the clock of this CPU was not measured"
     if _open_sizes(uops):

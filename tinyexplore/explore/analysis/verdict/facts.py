@@ -1,4 +1,4 @@
-"""The measured and modelled facts about one kernel, as plain data: the input of the rules."""
+"""The measured and modeled facts about one kernel, as plain data: the input of the rules."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class KernelFacts(ReadableRow):
     first_line: int = 0
     """Where the hot loop begins in the assembly."""
     has_model: bool = False
-    """Whether its instructions were modelled: the rest holds."""
+    """Whether its instructions were modeled: the rest holds."""
     cycles: float = 0.0
     """Of one iteration of the hot loop."""
     busiest: float = 0.0
@@ -127,7 +127,7 @@ class KernelFacts(ReadableRow):
     is_carried: bool = True
     """Whether an iteration of the hot loop waits for a result of the one before."""
     code_share: float = 0.0
-    """The modelled time / the measured time."""
+    """The modeled time / the measured time."""
     measured_cycles: float = 0.0
     """Cycles of one iteration, by the measured time."""
     ports: str = ""
@@ -135,7 +135,7 @@ class KernelFacts(ReadableRow):
     model: str = ""
     """What made the model."""
     missing: tuple[str, ...] = ()
-    """What could not be measured or modelled, and why."""
+    """What could not be measured or modeled, and why."""
 
     def as_data(self) -> dict[str, Any]:
         """The facts as plain data for JSON."""

@@ -39,12 +39,12 @@ class Suggestion(ReadableRow):
 REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the kernel
     "latency": "Several independent sums instead of one chain: a VECTOR or UPCAST opt. "
     "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
-    "random access": "Sort the indices first (.sort()): neighbours in {gather_of} then come from one cache line.",
+    "random access": "Sort the indices first (.sort()): neighbors in {gather_of} then come from one cache line.",
     "re-reads": "A larger tile, so that {worst} comes less often: an UPCAST opt of {kernel}.available_opts().",
     "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
     "broadcast that repeats it.",
-    "unaligned loads": "If the row size of {crossing} is not a multiple of 64 bytes, pad the rows: .pad(…).contiguous()."
-    " The shifted windows of a convolution always cross cache lines.",
+    "unaligned loads": "If the row size of {crossing} is not a multiple of 64 bytes, pad it: .pad(…).contiguous(). "
+    "The shifted windows of a convolution always cross cache lines.",
     "not vectorized": "A VECTOR opt: {kernel}.available_opts() lists the legal ones.",
     "one thread": "A THREAD opt of {kernel}.available_opts(). A sum with few results gets one where SPLIT_REDUCEOP=1 "
     "(the default) splits it.",
@@ -67,7 +67,7 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
         yield Suggestion(f"Let the heuristics choose opts: capture it without noopt=1, or {kernel}.use_heuristics().")
     if kind == "bandwidth" and facts.level == "memory":
         yield Suggestion(
-            "Move fewer bytes: a narrower type such as .half(), or one kernel instead of this one and its neighbour "
+            "Move fewer bytes: a narrower type such as .half(), or one kernel instead of this one and its neighbor "
             "(panel Fusion, view.fusion)."
         )
     if kind == "compute" and facts.share < 0.65:

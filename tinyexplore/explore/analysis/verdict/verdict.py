@@ -56,7 +56,7 @@ class SpeedVerdict(Readable):
     reason: str = ""
     """The rule that decided: its threshold, and why it lies there."""
     missing: tuple[str, ...] = ()
-    """Facts that could not be measured or modelled, and why."""
+    """Facts that could not be measured or modeled, and why."""
     facts: KernelFacts | None = None
     """All facts, of one kernel that ran."""
     parts: tuple[SpeedVerdict, ...] = ()
@@ -387,7 +387,7 @@ def _of_threads(facts: KernelFacts) -> str:
 
 
 def _cycles(facts: KernelFacts) -> str:
-    return f"{facts.measured_cycles:.3g} measured, {facts.cycles:.3g} modelled, {facts.busiest:.3g} without waiting"
+    return f"{facts.measured_cycles:.3g} measured, {facts.cycles:.3g} modeled, {facts.busiest:.3g} without waiting"
 
 
 # *** programs ***

@@ -16,8 +16,6 @@ from tinyexplore.kernel.decisions import hand_coded
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.util import Context
 
-OPTIMISE = "optimise"
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Chosen(ReadableRow):

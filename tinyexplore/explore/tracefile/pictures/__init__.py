@@ -1,1 +1,1 @@
-"""Static pictures of a trace: SVG, its layout, and listings in colours."""
+"""Static pictures of a trace: SVG, its layout, and listings in colors."""

@@ -1,4 +1,4 @@
-"""Listings in colours: Pygments' lexers, in HTML for pages and notebooks, in escape codes for terminals.
+"""Listings in colors: Pygments' lexers, in HTML for pages and notebooks, in escape codes for terminals.
 
 A lexer of our own stands here where Pygments has none (linear programs), or where one knows too little (vector types).
 """
@@ -15,7 +15,7 @@ from tinyexplore.util import getenv
 
 Token = tuple[str, str]  # its kind ("" for plain text), its text
 
-# kind → colour in light, in dark (the views' own, widgets/src/style.css), JupyterLab's variable, terminal code
+# kind → color in light, in dark (the views' own, widgets/src/style.css), JupyterLab's variable, terminal code
 KINDS: dict[str, tuple[str, str, str, str]] = {
     "comment": ("#5f6a78", "#9aa6b4", "--jp-mirror-editor-comment-color", "2;3"),
     "string": ("#8a5a00", "#e0b36a", "--jp-mirror-editor-string-color", "33"),
@@ -64,9 +64,9 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
 
 
 def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> list[str]:
-    """Each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colours).
+    """Each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colors).
 
-    `inline`: the colours of JupyterLab's theme in `style` instead, for an output that brings no style sheet.
+    `inline`: the colors of JupyterLab's theme in `style` instead, for an output that brings no style sheet.
     """
     return ["".join(_span(kind, text, inline) for kind, text in line) for line in tokens(language, lines)]
 
@@ -86,9 +86,9 @@ def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]
 
 
 def style_sheet(scope: str = "") -> str:
-    """Colours of the classes, in light and dark."""
-    light = "".join(f"{scope} .t-{kind}{{color:{colours[0]}}}" for kind, colours in KINDS.items())
-    dark = "".join(f"{scope} .t-{kind}{{color:{colours[1]}}}" for kind, colours in KINDS.items())
+    """Colors of the classes, in light and dark."""
+    light = "".join(f"{scope} .t-{kind}{{color:{colors[0]}}}" for kind, colors in KINDS.items())
+    dark = "".join(f"{scope} .t-{kind}{{color:{colors[1]}}}" for kind, colors in KINDS.items())
     return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
 
 

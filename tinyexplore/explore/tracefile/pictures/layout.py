@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.pictures.layers import (
 from tinyexplore.explore.tracefile.pictures.ordering import (
     initial_rows,
     reduce_crossings,
-    swap_neighbours,
+    swap_neighbors,
 )
 from tinyexplore.explore.tracefile.pictures.placing import Plane, arrange, frame_of, place_x, place_y
 
@@ -71,7 +71,7 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
     frames = []
     for vertices in components(layers):
         rows = reduce_crossings(layers, initial_rows(layers, vertices))
-        swap_neighbours(layers, rows)
+        swap_neighbors(layers, rows)
         place_x(layers, rows, plane.x)
         place_y(layers, rows, plane)
         frames.append(frame_of(layers, rows, plane))

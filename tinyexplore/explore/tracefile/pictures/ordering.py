@@ -1,4 +1,4 @@
-"""The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
+"""The order of the vertices in each rank: barycenter sweeps and swaps of neighbors against crossings.
 
 The front end orders the boxes of interactive views itself (widgets/src/ordering.ts).
 """
@@ -39,7 +39,7 @@ def _positions(rows: Rows) -> dict[int, int]:
 
 
 def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
-    """Barycentre sweeps, down and up in turn; the best order met."""
+    """Barycenter sweeps, down and up in turn; the best order met."""
     position = _positions(rows)
     fewest = _crossings(layers, rows, position)
     best = [row.copy() for row in rows]
@@ -48,10 +48,10 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
             break
         if sweep % 2 == 0:
             for row in rows[1:]:
-                _sort_by_barycentre(row, layers.up, position)
+                _sort_by_barycenter(row, layers.up, position)
         else:
             for row in reversed(rows[:-1]):
-                _sort_by_barycentre(row, layers.down, position)
+                _sort_by_barycenter(row, layers.down, position)
         count = _crossings(layers, rows, position)
         if count < fewest:
             fewest = count
@@ -59,12 +59,12 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
     return best
 
 
-def _sort_by_barycentre(row: list[int], neighbours: list[list[int]], position: dict[int, int]) -> None:
-    """One row sorted by the mean position of its neighbours; who has none keeps its place."""
+def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: dict[int, int]) -> None:
+    """One row sorted by the mean position of its neighbors; who has none keeps its place."""
     keyed: list[tuple[float, int]] = []
     places: list[int] = []
     for i, v in enumerate(row):
-        around = neighbours[v]
+        around = neighbors[v]
         if not around:
             continue
         total = 0
@@ -84,7 +84,7 @@ def _first(pair: tuple[float, int]) -> float:
 
 
 def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
-    """How many pairs of edges cross between neighbouring rows."""
+    """How many pairs of edges cross between neighboring rows."""
     total = 0
     down = layers.down
     for row in rows:
@@ -101,7 +101,7 @@ def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
 
 
 def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
-    """The number of crossing edges of two neighbours in a row, given the sorted positions of adjacent vertices."""
+    """The number of crossing edges of two neighbors in a row, given the sorted positions of adjacent vertices."""
     count = 0
     smaller = 0
     size = len(right)
@@ -112,8 +112,8 @@ def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
     return count
 
 
-def swap_neighbours(layers: Layers, rows: Rows) -> None:
-    """Neighbours in a row change places where that saves crossings."""
+def swap_neighbors(layers: Layers, rows: Rows) -> None:
+    """Neighbors in a row change places where that saves crossings."""
     position = _positions(rows)
     for _ in range(SWAP_PASSES):
         improved = False

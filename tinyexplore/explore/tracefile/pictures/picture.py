@@ -1,4 +1,4 @@
-"""Drawing boxes and edges as standalone SVG: colours by role, light and dark, and a description for screen readers."""
+"""Drawing boxes and edges as standalone SVG: colors by role, light and dark, and a description for screen readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE_LINE = 24.0
 
 
 @dataclass(frozen=True, slots=True)
-class Colour:
+class Color:
     """The colors of a kind of box.
 
     light: the border in light mode.
@@ -42,17 +42,17 @@ class Colour:
     dash: str = ""
 
 
-# colors that the color-blind distinguish: blue, vermilion-brown and green of the Okabe-Ito set, greys, and a dashed
+# colors that the color-blind distinguish: blue, vermilion-brown and green of the Okabe-Ito set, grays, and a dashed
 # border
-COLOURS = {
-    "buffer": Colour("#0072b2", "#cfe6f5", "#56b4e9", "#1d4666"),
-    "memory": Colour("#0072b2", "#e3f1fa", "#56b4e9", "#15324a"),
-    "reduce": Colour("#b35c00", "#fdecd8", "#f0a04b", "#46300f"),
-    "loop": Colour("#00785a", "#dff4ee", "#3fcfa4", "#0f3a30"),
-    "alu": Colour("#5b6675", "#f1f3f6", "#a9b4c2", "#232b36"),
-    "movement": Colour("#8a94a3", "#ffffff", "#75818f", "#14181f", "4 2.5"),
-    "const": Colour("#8a94a3", "#ffffff", "#75818f", "#14181f"),
-    "control": Colour("#1b2330", "#ffffff", "#e8edf3", "#14181f"),
+COLORS = {
+    "buffer": Color("#0072b2", "#cfe6f5", "#56b4e9", "#1d4666"),
+    "memory": Color("#0072b2", "#e3f1fa", "#56b4e9", "#15324a"),
+    "reduce": Color("#b35c00", "#fdecd8", "#f0a04b", "#46300f"),
+    "loop": Color("#00785a", "#dff4ee", "#3fcfa4", "#0f3a30"),
+    "alu": Color("#5b6675", "#f1f3f6", "#a9b4c2", "#232b36"),
+    "movement": Color("#8a94a3", "#ffffff", "#75818f", "#14181f", "4 2.5"),
+    "const": Color("#8a94a3", "#ffffff", "#75818f", "#14181f"),
+    "control": Color("#1b2330", "#ffffff", "#e8edf3", "#14181f"),
 }
 WORDS = {
     "buffer": "buffer",
@@ -65,7 +65,7 @@ WORDS = {
     "control": "control",
 }
 _SHADES = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce", "bg": "#fff"}
-KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbours differ most
+KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbors differ most
 
 
 def kernel_hue(kernel: int) -> int:
@@ -73,13 +73,13 @@ def kernel_hue(kernel: int) -> int:
     return round(211 - (kernel % KERNEL_HUES) * 137.508) % 360
 
 
-def kernel_colour(kernel: int) -> Colour:
-    """The colours of a kernel's frame, as the views mix them."""
+def kernel_color(kernel: int) -> Color:
+    """The colors of a kernel's frame, as the views mix them."""
     hue = kernel_hue(kernel)
     light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
     fill = _rgb(hue, 0.75, 0.5)
     white, night = (255.0, 255.0, 255.0), (20.0, 24.0, 31.0)
-    return Colour(_hex(light), _hex(_mix(fill, white, 0.055)), _hex(dark), _hex(_mix(fill, night, 0.11)))
+    return Color(_hex(light), _hex(_mix(fill, white, 0.055)), _hex(dark), _hex(_mix(fill, night, 0.11)))
 
 
 def _rgb(hue: int, saturation: float, lightness: float) -> tuple[float, float, float]:
@@ -91,8 +91,8 @@ def _mix(a: Sequence[float], b: Sequence[float], share: float) -> tuple[float, .
     return tuple([share * x + (1 - share) * y for x, y in zip(a, b, strict=True)])
 
 
-def _hex(colour: Iterable[float]) -> str:
-    return "#" + "".join(f"{round(part):02x}" for part in colour)
+def _hex(color: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(part):02x}" for part in color)
 
 
 _LIGHT = "--bg:#fff;--bg1:#f7f8fa;--line:#dfe3e8;--ink:#1b2330;--ink2:#5b6675;--edge:#9aa5b3;--brand:#0b63ce"
@@ -100,14 +100,14 @@ _DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;
 
 
 def style(kernels: int = 0) -> str:
-    """The sheet of a picture, with the colors of `kernels` kernels. Colours also stand as attributes, for readers that
+    """The sheet of a picture, with the colors of `kernels` kernels. Colors also stand as attributes, for readers that
     drop style sheets."""
-    hues = [kernel_colour(i) for i in range(min(kernels, KERNEL_HUES))]
-    light = "".join(f"--{name}:{colour.light};--{name}f:{colour.light_fill};" for name, colour in COLOURS.items())
-    dark = "".join(f"--{name}:{colour.dark};--{name}f:{colour.dark_fill};" for name, colour in COLOURS.items())
+    hues = [kernel_color(i) for i in range(min(kernels, KERNEL_HUES))]
+    light = "".join(f"--{name}:{color.light};--{name}f:{color.light_fill};" for name, color in COLORS.items())
+    dark = "".join(f"--{name}:{color.dark};--{name}f:{color.dark_fill};" for name, color in COLORS.items())
     light += "".join(f"--k{i}:{hue.light};--k{i}f:{hue.light_fill};" for i, hue in enumerate(hues))
     dark += "".join(f"--k{i}:{hue.dark};--k{i}f:{hue.dark_fill};" for i, hue in enumerate(hues))
-    boxes = "".join(f".tx .g-{name}{{stroke:var(--{name});fill:var(--{name}f)}}" for name in COLOURS)
+    boxes = "".join(f".tx .g-{name}{{stroke:var(--{name});fill:var(--{name}f)}}" for name in COLORS)
     bands = "".join(f".tx .k-{i}{{fill:var(--k{i}f);stroke:var(--k{i})}}" for i in range(len(hues)))
     bands += "".join(f".tx .h-{i}{{stroke:var(--k{i}f)}}" for i in range(len(hues)))
     return (
@@ -122,7 +122,7 @@ def style(kernels: int = 0) -> str:
 
 
 def document(width: float, height: float, title: str, description: str, parts: Iterable[str], kernels: int = 0) -> str:
-    """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colours in it."""
+    """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colors in it."""
     body = "\n".join(part for part in parts if part)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # of a text that says nothing else
@@ -174,20 +174,20 @@ def box_of(node: DrawnNode) -> Box:
 
 
 def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
-    """The box of each node, with its centre at the point."""
-    drawn = "\n".join(_box(node, box, *centre) for node, box, centre in boxes)
+    """The box of each node, with its center at the point."""
+    drawn = "\n".join(_box(node, box, *center) for node, box, center in boxes)
     return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
 
 
 def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
-    colour = COLOURS.get(node.group, COLOURS["control"])
-    name = node.group if node.group in COLOURS else "control"
-    dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
+    color = COLORS.get(node.group, COLORS["control"])
+    name = node.group if node.group in COLORS else "control"
+    dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     parts = [
         f"<g><title>{escape(node.tooltip, quote=False)}</title>",
         f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
-        f'height="{_n(box.height)}" rx="6" fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>',
+        f'height="{_n(box.height)}" rx="6" fill="{color.light_fill}" stroke="{color.light}"{dash}/>',
         text(x, y - 3 if detail else y + 4, label, size=_LABEL_SIZE),
         text(x, y + 11, detail, shade="ink2") if detail else "",
     ]
@@ -198,7 +198,7 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
 
 
 def draw_frame(box: Box, x: float, y: float) -> str:
-    """A frame round the box whose centre is at (x, y), to mark it."""
+    """A frame round the box whose center is at (x, y), to mark it."""
     return (
         f'<rect class="frame" x="{_n(x - box.width / 2 - 3)}" y="{_n(y - box.height / 2 - 3)}" '
         f'width="{_n(box.width + 6)}" height="{_n(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
@@ -227,13 +227,13 @@ def legend(groups: Iterable[str], x: float, y: float) -> str:
     """A swatch and a word for each group that is there."""
     parts = []
     present = set(groups)
-    for group, colour in COLOURS.items():
+    for group, color in COLORS.items():
         if group not in present:
             continue
-        dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
+        dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
         parts.append(
             f'<rect class="g-{group}" x="{_n(x)}" y="{_n(y - 8)}" width="14" height="9" rx="2.5" '
-            f'fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>'
+            f'fill="{color.light_fill}" stroke="{color.light}"{dash}/>'
         )
         parts.append(text(x + 19, y, WORDS[group], shade="ink2"))
         x += 19 + len(WORDS[group]) * SANS_PX + 16

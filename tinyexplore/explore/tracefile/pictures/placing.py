@@ -52,7 +52,7 @@ class PartExtent:
 
 
 def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
-    """x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbours."""
+    """x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbors."""
     gaps = [_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
     nobody: list[list[int]] = [[]] * len(layers.rank)
@@ -81,7 +81,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
 
 
 def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
-    """How hard each neighbour above and below pulls: the links of a chain and of a long edge hardest."""
+    """How hard each neighbor above and below pulls: the links of a chain and of a long edge hardest."""
     count, up, down = layers.count, layers.up, layers.down
     up_pull: dict[int, list[float]] = {}
     down_pull: dict[int, list[float]] = {v: [] for row in rows for v in row}
@@ -102,7 +102,7 @@ def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int
 
 
 def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
-    """The least distance of each centre from that of its left neighbour (0 for the first)."""
+    """The least distance of each center from that of its left neighbor (0 for the first)."""
     gaps = [0.0]
     count = layers.count
     for i in range(1, len(row)):
@@ -113,7 +113,7 @@ def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
 
 
 def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> None:
-    """Every row side by side, all rows centred on one axis: where the sweeps begin."""
+    """Every row side by side, all rows centered on one axis: where the sweeps begin."""
     for row, row_gaps in zip(rows, gaps, strict=True):
         x_offset = 0.0
         for v, gap in zip(row, row_gaps, strict=True):

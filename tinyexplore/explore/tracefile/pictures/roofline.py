@@ -109,10 +109,10 @@ def _number(value: float) -> str:
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, width: float, dash: str = "", shade: str = "edge") -> str:
-    colour = {"edge": "#9aa5b3", "outline": "#dfe3e8"}[shade]
+    color = {"edge": "#9aa5b3", "outline": "#dfe3e8"}[shade]
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     return (
-        f'<path class="{shade}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" stroke="{colour}" '
+        f'<path class="{shade}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" stroke="{color}" '
         f'stroke-width="{width:g}"{dashes}/>'
     )
 
@@ -167,7 +167,7 @@ def ceiling_lines(
 
 
 def _on_lines(label: str) -> str:
-    """The label with an edge of the background's colour, so that lines do not run through it."""
+    """The label with an edge of the background's color, so that lines do not run through it."""
     edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
     return label.replace("<text ", f"<text {edge} ", 1)
 

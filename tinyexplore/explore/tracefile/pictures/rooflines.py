@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Roof, Roofline, RooflineCeiling, RooflinePoint, TraceTables
-from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, document, kernel_colour, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, document, kernel_color, shortened, text
 from tinyexplore.explore.tracefile.pictures.roofline import (
     LEFT,
     PLOT_HEIGHT,
@@ -143,10 +143,10 @@ def roofline_picture(trace: TraceTables) -> str:
 
 
 def _dot(point: RooflinePoint, left: float, top: float) -> str:
-    colour = kernel_colour(point.kernel)
+    color = kernel_color(point.kernel)
     circle = (
         f'<circle class="k-{point.kernel % KERNEL_HUES}" cx="{left:.1f}" cy="{top:.1f}" r="9.5" '
-        f'fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="1.6"/>'
+        f'fill="{color.light_fill}" stroke="{color.light}" stroke-width="1.6"/>'
     )
     return circle + text(left, top + 3.7, str(point.kernel), bold=True, anchor="middle")
 

@@ -12,10 +12,10 @@ from tinyexplore.explore.tracefile.figures import no_time_text, samples_text, su
 from tinyexplore.explore.tracefile.model import Program, Stage, StageText, TraceTables
 from tinyexplore.explore.tracefile.modules import modules
 from tinyexplore.explore.tracefile.pictures.picture import (
-    COLOURS,
+    COLORS,
     KERNEL_HUES,
     document,
-    kernel_colour,
+    kernel_color,
     shortened,
     text,
 )
@@ -39,12 +39,12 @@ class Bar:
 
     start: its begin, from 0 to 1 of the column's width.
     end: its end, from 0 to 1.
-    colour: the name of its color.
+    color: the name of its color.
     """
 
     start: float
     end: float
-    colour: str = "memory"
+    color: str = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Changed:
     """A line of a text beside the text before.
 
     words: the line.
-    colour: the name of the color behind it.
+    color: the name of the color behind it.
     """
 
     words: str
-    colour: str
+    color: str
 
 
 Cell = str | Bar | Marked | Changed
@@ -91,7 +91,7 @@ Cell = str | Bar | Marked | Changed
 def sheet_svg(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
 ) -> str:
-    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colours in it."""
+    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colors in it."""
     drawn_rows = rows[:MOST_ROWS]
     if left := len(rows) - len(drawn_rows):
         note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
@@ -114,7 +114,7 @@ def sheet_svg(
             else:
                 words = shortened(_words(cell), _MOST_CHARACTERS)
                 if isinstance(cell, Changed):
-                    parts.append(_behind(cell.colour, x, y, widths[i]))
+                    parts.append(_behind(cell.color, x, y, widths[i]))
                 if isinstance(cell, Marked):
                     parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
                 parts.append(text(at, y, words, mono=column.mono, anchor=anchor))
@@ -133,14 +133,14 @@ def _underline(mark: Mark, x: float, y: float) -> str:
     path = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
     if mark.kernel is None:
         return f'<path class="edge" {path} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
-    colour = kernel_colour(mark.kernel)
-    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {path} stroke="{colour.light}" stroke-width="2"/>'
+    color = kernel_color(mark.kernel)
+    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {path} stroke="{color.light}" stroke-width="2"/>'
 
 
-def _behind(colour: str, x: float, y: float, width: float) -> str:
+def _behind(color: str, x: float, y: float, width: float) -> str:
     return (
-        f'<rect class="g-{colour}" x="{x - 4:.1f}" y="{y - 13:.1f}" width="{width + 8:.1f}" height="{_ROW:.1f}" '
-        f'fill="{COLOURS[colour].light_fill}" stroke-width="0"/>'
+        f'<rect class="g-{color}" x="{x - 4:.1f}" y="{y - 13:.1f}" width="{width + 8:.1f}" height="{_ROW:.1f}" '
+        f'fill="{COLORS[color].light_fill}" stroke-width="0"/>'
     )
 
 
@@ -154,10 +154,10 @@ def _width(column: Column, cells: Sequence[Cell]) -> float:
 
 def _bar(bar: Bar, x: float, y: float) -> str:
     width = max((bar.end - bar.start) * _BAR_WIDTH, 2.0)
-    colour = COLOURS[bar.colour]
+    color = COLORS[bar.color]
     return (
-        f'<rect class="g-{bar.colour}" x="{x + bar.start * _BAR_WIDTH:.1f}" y="{y - 9:.1f}" width="{width:.1f}" '
-        f'height="11" rx="2" fill="{colour.light_fill}" stroke="{colour.light}"/>'
+        f'<rect class="g-{bar.color}" x="{x + bar.start * _BAR_WIDTH:.1f}" y="{y - 9:.1f}" width="{width:.1f}" '
+        f'height="11" rx="2" fill="{color.light_fill}" stroke="{color.light}"/>'
     )
 
 
@@ -295,7 +295,7 @@ def _before(trace: TraceTables, text_after: StageText) -> StageText | None:
     return before if before is not None and before.language == text_after.language else None
 
 
-_ROW_COLOURS = {"+": "loop", "−": "reduce"}
+_ROW_COLORS = {"+": "loop", "−": "reduce"}
 
 
 def stage_text_svg(trace: TraceTables, stage: int) -> str:
@@ -312,7 +312,7 @@ def stage_text_svg(trace: TraceTables, stage: int) -> str:
     rows = []
     for mark, number, line in changes:
         words = line.expandtabs(4)
-        cell = Changed(words, _ROW_COLOURS[mark]) if mark in _ROW_COLOURS else words
+        cell = Changed(words, _ROW_COLORS[mark]) if mark in _ROW_COLORS else words
         rows.append(("" if number is None else str(number), mark.strip(), cell))
     name = text_after.title or language_name(trace, text_after.language)
     title = f"{name} after {trace.stages[stage].name}"
@@ -347,7 +347,7 @@ def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     ]
     note = "" if language in ("", "source") or program is not None or last is not None else f"no {language} was listed"
     if len(trace.kernels) > 1 and any(mark.kernel is not None for row in underlined.values() for mark in row):
-        note = "underlined in the colour of the kernel that computes it"
+        note = "underlined in the color of the kernel that computes it"
     return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
 
 

@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     document,
     draw_boxes,
     draw_edges,
-    kernel_colour,
+    kernel_color,
     legend,
     legend_width,
     shortened,
@@ -112,8 +112,8 @@ class _Plain:
             self.note = f"no kernels · {self.graph.note}" if self.graph.nodes else "no LazyBuffers, no kernels"
 
     def draw(self, dx: float, dy: float) -> str:
-        centres = [(x + dx, y + dy) for x, y in (self.layout.positions[node.id] for node in self.graph.nodes)]
-        placed = zip(self.graph.nodes, self.boxes, centres, strict=True)
+        centers = [(x + dx, y + dy) for x, y in (self.layout.positions[node.id] for node in self.graph.nodes)]
+        placed = zip(self.graph.nodes, self.boxes, centers, strict=True)
         return f"{draw_edges(self.layout.edges, dx, dy)}\n{draw_boxes(placed)}"
 
 
@@ -239,13 +239,13 @@ class _Kernels:
             x, y = self.layout.positions[group.kernel.id]
             left, top = x + dx - group.width / 2, y + dy - group.height / 2
             band = group.kernel.id % KERNEL_HUES
-            colour = kernel_colour(group.kernel.id)
+            color = kernel_color(group.kernel.id)
             bands.append(
                 f'<rect class="k-{band}" x="{left:.1f}" y="{top:.1f}" width="{group.width:.1f}" '
-                f'height="{group.height:.1f}" rx="9" fill="{colour.light_fill}" stroke="{colour.light}" '
+                f'height="{group.height:.1f}" rx="9" fill="{color.light_fill}" stroke="{color.light}" '
                 'stroke-opacity="0.45"/>'
             )
-            halo = f'<g class="h-{band}" stroke="{colour.light_fill}" stroke-width="4" paint-order="stroke">'
+            halo = f'<g class="h-{band}" stroke="{color.light_fill}" stroke-width="4" paint-order="stroke">'
             name = text(left + _PADDING, top + 18, group.title, size=11.5, bold=True, mono=True)
             facts = text(left + _PADDING, top + 32, group.subtitle, shade="ink2")
             titles.append(f"{halo}{name}{facts}</g>")  # so that an edge behind the words leaves them legible

@@ -120,9 +120,9 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), 
     dx = (width - graph_layout.width) / 2 - graph_layout.left
     dy = _HEADER + 10 - graph_layout.top
     parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(graph_layout.edges, dx, dy)]
-    centres = [(x + dx, y + dy) for x, y in (graph_layout.positions[node.id] for node in graph.nodes)]
-    placed = list(zip(graph.nodes, boxes, centres, strict=True))
-    parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
+    centers = [(x + dx, y + dy) for x, y in (graph_layout.positions[node.id] for node in graph.nodes)]
+    placed = list(zip(graph.nodes, boxes, centers, strict=True))
+    parts.extend(draw_frame(box, *center) for node, box, center in placed if node.id in marked)
     parts.append(draw_boxes(placed))
     last = height - 12
     parts.append(legend(groups, _MARGIN, last - 18 - _LINE * (len(notes) - 1)))

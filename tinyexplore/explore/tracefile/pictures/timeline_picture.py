@@ -11,7 +11,7 @@ from html import escape
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Timeline, TimelineSpan, TraceTables
-from tinyexplore.explore.tracefile.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, KERNEL_HUES, document, kernel_color, text
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
@@ -112,15 +112,15 @@ def _bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
     left, y = x(span.started_us), top + span.depth * _ROW
     width = max(1.0, x(_end(span)) - left)
     if span.kernel is None:
-        colour, name = COLOURS["alu"], "g-alu"
+        color, name = COLORS["alu"], "g-alu"
     else:
-        colour, name = kernel_colour(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
+        color, name = kernel_color(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
     words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
     label = text(left + 3, y + 10, words) if words else ""
     return (
         f"<g><title>{escape(_told(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
-        f'height="{_ROW - 2:g}" rx="1.5" fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="0.8"/>'
+        f'height="{_ROW - 2:g}" rx="1.5" fill="{color.light_fill}" stroke="{color.light}" stroke-width="0.8"/>'
         f"{label}</g>"
     )
 
@@ -147,8 +147,8 @@ def _memory(data: Timeline, x: TimeAxis, top: float) -> list[str]:
     for time_us, nbytes in data.memory:
         path += f"H{x(time_us):.1f}V{bottom - nbytes / most * (_MEMORY - 4):.1f}"
     path += f"H{x(x.end_us):.1f}V{bottom:.1f}Z"
-    colour = COLOURS["memory"]
-    area = f'<path class="g-memory" d="{path}" fill="{colour.light_fill}" stroke="{colour.light}"/>'
+    color = COLORS["memory"]
+    area = f'<path class="g-memory" d="{path}" fill="{color.light_fill}" stroke="{color.light}"/>'
     return [label, caption, area]
 
 

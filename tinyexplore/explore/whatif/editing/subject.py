@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tinyexplore.codegen import bytes_moved, flop_count
 from tinyexplore.compile.candidate import numbers
-from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.device import Buffer, CompiledProgram, Device
 from tinyexplore.dtype import DType
 from tinyexplore.execute.threads import estimated_ns
@@ -115,7 +115,7 @@ def subject_of(
     seconds = time.perf_counter() - began
     if work <= most_work and device != "PYTHON":
         names = {variable.arg[0]: value for variable, value in zip(spec.variables, values)}
-        runner = compile_optimised("PYTHON", Kernel.of(original, Device["PYTHON"].target))
+        runner = compile_optimized("PYTHON", Kernel.of(original, Device["PYTHON"].target))
         in_order = tuple(names[variable.arg[0]] for variable in runner.spec.variables)
         reference = replace(subject, values=in_order)
         return replace(

@@ -137,7 +137,7 @@ def _close(mine: Any, other: Any, dtype: DType) -> Any:
     import numpy
 
     if dtype in dtypes.fp8s:
-        return abs(mine - other) <= 1  # neighbours
+        return abs(mine - other) <= 1  # neighbors
     if dtype not in TOLERANCE:
         return numpy.zeros(mine.shape, bool)
     finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))

@@ -1,6 +1,6 @@
 """Pipelines that are not the engine's own: with a rule more, with one less, or from the middle of one on.
 
-Each is a tuple of passes, made of `PASSES`, which `lower` and `compile_optimised` take as an argument. So no setting
+Each is a tuple of passes, made of `PASSES`, which `lower` and `compile_optimized` take as an argument. So no setting
 says which rules are in force, and nothing that is kept (plans, kernels, what lies on disk) has a kernel of such a one.
 """
 

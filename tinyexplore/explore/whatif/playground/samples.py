@@ -46,7 +46,7 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
 
 @cache
 def odd_ints(low: int, high: int) -> tuple[int, ...]:
-    """Small numbers, the ends of the range and their neighbours, powers of two and theirs."""
+    """Small numbers, the ends of the range and their neighbors, powers of two and theirs."""
     ints = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
     for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
         ints += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
@@ -65,13 +65,13 @@ def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -
     if dtype is dtypes.bool:
         return tuple([bool(number) for number in range(low, high + 1)])
     if dtypes.is_float(dtype):
-        near = [number for value in constants for number in _float_neighbours(float(value), dtype)]
+        near = [number for value in constants for number in _float_neighbors(float(value), dtype)]
         return tuple({repr(odd_float): odd_float for odd_float in (*odd_floats(dtype), *near)}.values())
     near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
     return tuple(dict.fromkeys((*odd_ints(low, high), *[number for number in near if low <= number <= high])))
 
 
-def _float_neighbours(value: float, dtype: DType) -> list[float]:
+def _float_neighbors(value: float, dtype: DType) -> list[float]:
     """A float and those next to it in its dtype."""
     nearest = to_dtype_range(value, dtype)
     if nearest == 0 or not math.isfinite(nearest):

@@ -33,9 +33,9 @@ def _non_max_suppression(node: OnnxNode) -> Value:
     return np.array(chosen, np.int64).reshape(-1, 3)
 
 
-def _corners(boxes: Array, centred: bool) -> Array:
+def _corners(boxes: Array, centered: bool) -> Array:
     """Boxes as (top, left, bottom, right)."""
-    if centred:
+    if centered:
         x, y, width, height = np.moveaxis(boxes, -1, 0)
         return np.stack([y - height / 2, x - width / 2, y + height / 2, x + width / 2], -1)
     first, second = boxes[..., :2], boxes[..., 2:]

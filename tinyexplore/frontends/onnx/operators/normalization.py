@@ -37,8 +37,8 @@ def _instance_norm(node: OnnxNode) -> Tensor:
     x, scale, bias = node.tensors()
     axes = tuple(range(2, x.ndim))
     wide = x.cast(dtypes.float32) if x.dtype.itemsize < 4 else x
-    centred = wide - wide.mean(axes, True)
-    result = centred * ((centred * centred).mean(axes, True) + node.attribute("epsilon", 1e-5)).rsqrt()
+    centered = wide - wide.mean(axes, True)
+    result = centered * ((centered * centered).mean(axes, True) + node.attribute("epsilon", 1e-5)).rsqrt()
     return (result * _per_channel(x, scale) + _per_channel(x, bias)).cast(x.dtype)
 
 
@@ -49,9 +49,9 @@ def _layer_norm(node: OnnxNode) -> tuple[Value, ...]:
     stash = node.dtype_attribute("stash_type", dtypes.float32)
     wide = x.cast(stash) if x.dtype != stash and x.dtype.itemsize <= stash.itemsize else x
     mean = wide.mean(axes, True)
-    centred = wide - mean
-    inverse = ((centred * centred).mean(axes, True) + node.attribute("epsilon", 1e-5)).rsqrt()
-    result = (centred * inverse).cast(x.dtype) * scale
+    centered = wide - mean
+    inverse = ((centered * centered).mean(axes, True) + node.attribute("epsilon", 1e-5)).rsqrt()
+    result = (centered * inverse).cast(x.dtype) * scale
     return result + node.tensor(2) if node.has(2) else result, mean, inverse
 
 

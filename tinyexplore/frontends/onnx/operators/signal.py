@@ -92,13 +92,13 @@ def _mel_weights(node: OnnxNode) -> Tensor:
     edges = ((length + 1) * (700 * (10 ** (mel / 2595) - 1)) // rate).astype(np.int64)
     weights = np.zeros((count, bins))
     for number in range(bins):
-        start, centre, end = edges[number : number + 3]
-        if start == centre:
-            weights[centre, number] = 1
+        start, center, end = edges[number : number + 3]
+        if start == center:
+            weights[center, number] = 1
         else:
-            rise = np.arange(start, centre + 1)
-            weights[rise, number] = (rise - start) / (centre - start)
-        fall = np.arange(centre, end)
-        if end > centre:
-            weights[fall, number] = (end - fall) / (end - centre)
+            rise = np.arange(start, center + 1)
+            weights[rise, number] = (rise - start) / (center - start)
+        fall = np.arange(center, end)
+        if end > center:
+            weights[fall, number] = (end - fall) / (end - center)
     return Tensor(weights).cast(node.dtype_attribute("output_datatype", dtypes.float32))
