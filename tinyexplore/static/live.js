@@ -37,13 +37,13 @@ with Context(NOOPT=1):
         return self.second(self.first(x).relu())
 
 net = Net()
-optimiser = nn.optim.SGD(nn.state.get_parameters(net), lr=0.1)
+optimizer = nn.optim.SGD(nn.state.get_parameters(net), lr=0.1)
 x, labels = Tensor.rand(6, 8).realize(), Tensor([0, 1, 2, 0, 1, 2])
 # %%
 with Tensor.train():
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss = net(x).sparse_categorical_crossentropy(labels).backward()
-    optimiser.step()
+    optimizer.step()
 loss.realize()
 `],["Hunt a NaN",`# Open the debugger, and run until the condition "nan" holds.
 x = Tensor([4.0, 1.0, -1.0, 9.0]).realize()

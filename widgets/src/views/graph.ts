@@ -144,12 +144,7 @@ export class GraphView implements View {
       isolate: () => this.isolate(),
       isIsolated: () => this.cone !== null,
     });
-    const more = button(
-      "⋯",
-      "What is folded, and colors",
-      () => this.tools.classList.toggle("open"),
-      "quiet overflow",
-    );
+    const more = button("⋯", "What is folded, and colors", () => this.tools.classList.toggle("open"), "quiet overflow");
     const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
     const space = h("span", { class: "space" });
     const bar = h(
