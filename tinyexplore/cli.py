@@ -592,12 +592,12 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
 def run_bench(arguments: list[str]) -> int:
     """Replaces this process by `python -m bench`, which only a source checkout has."""
-    places = (Path(__file__).resolve().parent.parent, Path.cwd())
-    root = next((folder for folder in places if (folder / "bench" / "harness.py").is_file()), None)
+    folders = (Path(__file__).resolve().parent.parent, Path.cwd())
+    root = next((folder for folder in folders if (folder / "bench" / "harness.py").is_file()), None)
     if root is None:
         raise UsageError(
-            f"the benchmarks are not part of the installed package, and there is no bench/ in {places[0]} or "
-            f"{places[1]}: get the source, and run `tinyexplore bench` inside it"
+            f"the benchmarks are not part of the installed package, and there is no bench/ in {folders[0]} or "
+            f"{folders[1]}: get the source, and run `tinyexplore bench` inside it"
         )
     # not `-m bench`: that would take a bench of the folder one is in
     start = f"import runpy, sys; sys.path[0] = {str(root)!r}; runpy.run_module('bench', run_name='__main__')"

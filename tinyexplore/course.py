@@ -84,9 +84,9 @@ def _kernels_of(program: Any) -> int:
     return len(explore(program, repeat=1).trace.kernels)
 
 
-def _near(found: Any, expected: list[float]) -> bool:
+def _near(result: Any, expected: list[float]) -> bool:
     """Whether two lists have equal numbers, but for rounding. It works without NumPy, as part 1 of the course does."""
-    return len(found) == len(expected) and all(isclose(*pair, rel_tol=1e-4) for pair in zip(found, expected))
+    return len(result) == len(expected) and all(isclose(*pair, rel_tol=1e-4) for pair in zip(result, expected))
 
 
 def _is_word(answer: Any, word: str) -> bool:
@@ -156,8 +156,8 @@ def _files_of_copy(source: Path) -> dict[str, bytes]:
             content = content.replace(b"](../docs/", b"](docs/")
         files[name] = content
     for name in sorted(documents):
-        places = (source / DOCUMENTS / name, source.parent / DOCUMENTS / name)
-        text = next(path.read_text("utf-8") for path in places if path.is_file())
+        paths = (source / DOCUMENTS / name, source.parent / DOCUMENTS / name)
+        text = next(path.read_text("utf-8") for path in paths if path.is_file())
         files[f"{DOCUMENTS}/{name}"] = _without_local_links(text).encode()
     return files
 
@@ -382,11 +382,11 @@ def _sorted_gather(answer: Any) -> str:
     from tinyexplore.tensor import Tensor
 
     table = Tensor.rand(1000).realize()
-    places = np.random.default_rng(1).integers(0, 1000, 300)
-    gathered, read = _reads_of(table, lambda: answer(table, places.copy()))
+    indices = np.random.default_rng(1).integers(0, 1000, 300)
+    gathered, read = _reads_of(table, lambda: answer(table, indices.copy()))
     if gathered is ...:
         raise NotYet("The function returns a Tensor.")
-    _require(np.array_equal(gathered.numpy(), table.numpy()[places]), "The result must be table[places], in order.")
+    _require(np.array_equal(gathered.numpy(), table.numpy()[indices]), "The result must be table[places], in order.")
     _require(read != [], "Read the table with table[…].")
     _require(
         all((np.diff(indices) >= 0).all() for indices in read),
@@ -406,18 +406,18 @@ def _reads_of(table: Any, work: Callable[[], Any]) -> tuple[Any, list[Any]]:
     read: list[Any] = []
     index, gather = Tensor.__getitem__, Tensor.gather
 
-    def record(places: Any) -> None:
-        read.append(places.numpy() if isinstance(places, Tensor) else np.asarray(places))
+    def record(indices: Any) -> None:
+        read.append(indices.numpy() if isinstance(indices, Tensor) else np.asarray(indices))
 
     def recorded_index(self: Any, indices: Any) -> Any:
         if self is table:
             record(indices)
         return index(self, indices)
 
-    def recorded_gather(self: Any, dim: int, places: Any) -> Any:
+    def recorded_gather(self: Any, dim: int, indices: Any) -> Any:
         if self is table:
-            record(places)
-        return gather(self, dim, places)
+            record(indices)
+        return gather(self, dim, indices)
 
     with patch.object(Tensor, "__getitem__", recorded_index), patch.object(Tensor, "gather", recorded_gather):
         return work(), read
@@ -645,10 +645,10 @@ def _quotient_and_remainder(answer: Any) -> str:
 @_grades("22.1")
 def _exchange_halves(answer: Any) -> str:
     for n in (2, 6, 8, 10, 64):
-        places = [answer(i, n) for i in range(n)]
-        if ... in places:
+        order = [answer(i, n) for i in range(n)]
+        if ... in order:
             raise NotYet("The function returns the new counter.")
-        _require(places == [*range(n // 2, n), *range(n // 2)], f"For n = {n} the order is {places}.")
+        _require(order == [*range(n // 2, n), *range(n // 2)], f"For n = {n} the order is {order}.")
     return "Each step happens once."
 
 

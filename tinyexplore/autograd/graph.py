@@ -199,8 +199,8 @@ def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any
             x, index, values = src
             return _step(node, GRADIENTS[op], (x, values), (*arg, index))
         case Ops.WRITE:
-            x, places, value = src
-            return _step(node, written_gradient, (x, value), places)
+            x, indices, value = src
+            return _step(node, written_gradient, (x, value), indices)
     return _step(node, GRADIENTS.get(op), src, arg if op in OpGroups.MOVEMENT else None)
 
 

@@ -60,10 +60,10 @@ def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     outer = [axis for axis in range(rank) if axis not in repeated and axis not in inner]
     batch, count, width = (prod(g.shape[axis] for axis in axes) for axes in (outer, repeated, inner))
     order = (*outer, *repeated, *inner)
-    places = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
-    places = places.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
+    indices = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
+    indices = indices.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
     values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
-    scattered = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, places, values).cast(g.dtype)
+    scattered = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, indices, values).cast(g.dtype)
     apart = scattered.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
     permutation = [*outer, rank, *inner]
     ordered = apart.permute(sorted(range(len(permutation)), key=permutation.__getitem__))
@@ -82,8 +82,8 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x with v at the row-major places `arg`: dx = g elsewhere, dv = g from there"""
-    (_, v), places = step.sources, step.arg
-    flat, line = g.reshape((elements_of(g.shape),)), places.reshape((elements_of(v.shape),))
+    (_, v), indices = step.sources, step.arg
+    flat, line = g.reshape((elements_of(g.shape),)), indices.reshape((elements_of(v.shape),))
     remaining = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
     return remaining, taken(flat, 0, line).reshape(v.shape)
 

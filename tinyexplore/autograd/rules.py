@@ -544,11 +544,11 @@ def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """On the diagonal g, elsewhere 0."""
     first, second = step.arg
     shape = step.sources[0].shape
-    places = LazyBuffer.iota(shape[first], dtypes.index, g.device)
+    counter = LazyBuffer.iota(shape[first], dtypes.index, g.device)
 
     def along(axis: int) -> LazyBuffer:
         lone = tuple(size if i == axis else 1 for i, size in enumerate(shape))
-        return places.reshape(lone).expand(shape)
+        return counter.reshape(lone).expand(shape)
 
     on_diagonal = beside(g, along(first).alu(Ops.CMPEQ, along(second)))
     repeated = g.reshape((*g.shape[:second], 1, *g.shape[second:])).expand(shape)

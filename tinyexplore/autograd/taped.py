@@ -98,13 +98,13 @@ class TapedBuffer(Findable):
 
     def taken(self, axis: int, index: Any) -> TapedBuffer:
         """See `places.taken`: in one step, whose gradient is a scatter."""
-        places = plain(index)
-        return self._made(taken(self.lazydata, axis, places), taken_gradient, (), (axis, places))
+        indices = plain(index)
+        return self._made(taken(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
 
     def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
-        places = plain(index)
-        scattered = self.lazydata.scatter(op, axis, places, plain(values))
-        return self._made(scattered, GRADIENTS[Ops.SCATTER], (values,), (op, axis, places))
+        indices = plain(index)
+        scattered = self.lazydata.scatter(op, axis, indices, plain(values))
+        return self._made(scattered, GRADIENTS[Ops.SCATTER], (values,), (op, axis, indices))
 
     def contiguous(self) -> TapedBuffer:
         return self._made(self.lazydata.contiguous(), GRADIENTS[Ops.CONTIGUOUS])

@@ -109,21 +109,21 @@ class StepGroup:
     """
 
     def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
-        places: dict[int, Places] = {}
+        uses_of: dict[int, Places] = {}
         calls = []
         for step in steps:
             assert step.runner is not None and isinstance(step.runner.program, NativeProgram)
             numbers = step.numbers({})
             table = array("Q", [*[0] * len(step.slots), *numbers] or [0])
             for number, slot in enumerate(step.slots):
-                places.setdefault(slot, []).append((table, number))
+                uses_of.setdefault(slot, []).append((table, number))
             calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, numbers))
         self._call = pool.prepare(calls)
         self._every = [output for step in steps for output in step.made]
         self._done = [slot for step in steps for slot in step.done]
         filled = {output.slot for output in self._every}
-        self._given = [(slot, uses) for slot, uses in places.items() if slot not in filled]
-        self._places = {slot: uses for slot, uses in places.items() if slot in filled}
+        self._given = [(slot, uses) for slot, uses in uses_of.items() if slot not in filled]
+        self._places = {slot: uses for slot, uses in uses_of.items() if slot in filled}
         self.offsets, self._shared_bytes = self._laid_out(steps)
         self.spare(frozenset())
 
@@ -146,7 +146,7 @@ class StepGroup:
             [output for output in self._every if output.slot not in self.offsets or output.slot not in spared]
         )
         self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in spared])
-        self._inside = [(table, index, offset) for places, offset in inside for table, index in places]
+        self._inside = [(table, index, offset) for uses, offset in inside for table, index in uses]
         self._shared_at = -1
         self._own = [
             (
@@ -163,14 +163,14 @@ class StepGroup:
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
         """See `PlanStep.run`."""
-        for slot, device, size, dtype, nbytes, allocate, places in self._own:
+        for slot, device, size, dtype, nbytes, allocate, uses in self._own:
             shared_memory = allocate(nbytes)
             memory[slot] = Buffer(device, size, dtype, shared_memory)
-            for table, index in places:
+            for table, index in uses:
                 table[index] = shared_memory.address
-        for slot, places in self._given:
+        for slot, uses in self._given:
             address = _there(memory[slot]).allocate().address
-            for table, index in places:
+            for table, index in uses:
                 table[index] = address
         if self._inside:
             shared = _memory_of(self._every[0].device)(self._shared_bytes)

@@ -286,8 +286,8 @@ def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
 
 
 def _written(launch: TimedItem) -> list[Buffer]:
-    places = {0} if launch.runner is None else launch.runner.spec.writes
-    return [buffer for number, buffer in enumerate(launch.buffers) if number in places]
+    written_slots = {0} if launch.runner is None else launch.runner.spec.writes
+    return [buffer for number, buffer in enumerate(launch.buffers) if number in written_slots]
 
 
 def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
@@ -296,15 +296,15 @@ def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
     if launch.runner is None:
         return []  # a copy reads one buffer and writes another
     spec = launch.runner.spec
-    places = {node: node.src[0].arg for node in spec.uops if node.op is Ops.INDEX and _is_buffer(node.src[0])}
+    slot_of = {node: node.src[0].arg for node in spec.uops if node.op is Ops.INDEX and _is_buffer(node.src[0])}
     read: set[int] = set()
     for node in spec.uops:
         if node.op is Ops.INDEX:
-            read |= {places[source] for source in node.src[1:] if source in places}
+            read |= {slot_of[source] for source in node.src[1:] if source in slot_of}
             continue
         for number, source in enumerate(node.src):
-            if source in places and not (node.op is Ops.STORE and number == 0):
-                read.add(places[source])
+            if source in slot_of and not (node.op is Ops.STORE and number == 0):
+                read.add(slot_of[source])
             elif _is_buffer(source):
                 read.add(source.arg)
     return [launch.buffers[number] for number in sorted(read & spec.writes)]

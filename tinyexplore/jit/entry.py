@@ -87,8 +87,8 @@ def _argument(slot: Slot) -> Argument | None:
     like = slot.like
     if type(like) is not LazyBuffer or len(slot.places) != 1 or slot.places[0].others:
         return None
-    (places,) = slot.places
-    return Argument(like.shape, like.dtype, like.device, places.aligned, tuple(places.tables))
+    (uses,) = slot.places
+    return Argument(like.shape, like.dtype, like.device, uses.aligned, tuple(uses.tables))
 
 
 def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
@@ -99,8 +99,8 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
     for slot, value in zip(replay.slots, entry.held):
         slot.last = value
         if entry.has_moved:
-            for places in slot.places:
-                places.buffer = None  # whatever comes next is put there again
+            for uses in slot.places:
+                uses.buffer = None  # whatever comes next is put there again
     entry.taken_back()  # last: who is interrupted before does all of it again
 
 

@@ -235,7 +235,7 @@ class CallReplay:
 
     def __reduce__(self) -> tuple[Any, ...]:
         for slot in (*self.slots, *[slot for _, slot in self.watched]):
-            if any(places.others for places in slot.places):  # these kernels have different buffers than when captured
+            if any(uses.others for uses in slot.places):  # these kernels have different buffers than when captured
                 slot.empty()
                 self.epoch = -1
         return _replay_again, (self.captured, self.training, self.turn)
@@ -480,16 +480,16 @@ class CallReplay:
             for number, slot in self.in_place:
                 slot.lend(arguments[number])
             for value, (_, _, every) in zip(new_values, self.new):
-                for places, buffer in zip(every, own_buffers(value)):
-                    places.put(buffer)
+                for uses, buffer in zip(every, own_buffers(value)):
+                    uses.put(buffer)
             lent = [buffer for number, _ in self.in_place for buffer in own_buffers(arguments[number].lazydata)]
             self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
                 slot.places[0].withdraw()
             for _, _, every in self.new:
-                for places in every:
-                    places.withdraw()
+                for uses in every:
+                    uses.withdraw()
         del values_alive
 
     def _check_changed(self, arguments: list[Tensor]) -> None:

@@ -48,16 +48,16 @@ class Slot:
         stays = lies_packed(value)
         if not stays:
             engine.realize([value])
-        for part, places in zip(parts_of(value), self.places):
-            if not places.take(engine.read(part) if part.buffer is None else part.buffer, written):
+        for part, uses in zip(parts_of(value), self.places):
+            if not uses.take(engine.read(part) if part.buffer is None else part.buffer, written):
                 stays = False  # it must be copied again in each call
         self.last = value if stays else None
 
     def empty(self) -> None:
         """Restores the buffers that the kernels read when they were captured."""
         self.last = None
-        for places in self.places:
-            places.withdraw()
+        for uses in self.places:
+            uses.withdraw()
 
     def lend(self, tensor: Tensor) -> None:
         """Lets the kernels write to `tensor` itself if nothing else refers to its memory, else to a copy that it

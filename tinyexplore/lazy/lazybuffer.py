@@ -476,12 +476,12 @@ class LazyBuffer:
             node = node.src[0]
         return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
-    def written_at(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-        """This with `value` at the row-major `places` (distinct ints). These are movements of a counter, or loaded
+    def written_at(self, indices: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+        """This with `value` at the row-major `indices` (distinct ints). These are movements of a counter, or loaded
         values, of which those out of range are ignored."""
-        if places.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
-            raise ShapeError(f"write {value!r} at {places!r} of {self!r}: shapes, dtypes and devices must be equal")
-        return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, places, value), None, self.device)
+        if indices.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
+            raise ShapeError(f"write {value!r} at {indices!r} of {self!r}: shapes, dtypes and devices must be equal")
+        return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, indices, value), None, self.device)
 
     def copy_to_device(self, device: str) -> LazyBuffer:
         """A copy of the values in the memory of another device."""

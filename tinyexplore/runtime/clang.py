@@ -85,17 +85,17 @@ class WorkFolders:
 
 def _places() -> list[str]:
     """Folders for temporary files, the usual one first."""
-    places = []
+    folders = []
     with suppress(OSError):  # gettempdir raises it where no folder is writable
-        places.append(tempfile.gettempdir())
+        folders.append(tempfile.gettempdir())
     with suppress(OSError, RuntimeError, ValueError):
         cache = cache_folder()
         make_private(cache)
-        places.append(str(cache))
-    places.append("/dev/shm")
+        folders.append(str(cache))
+    folders.append("/dev/shm")
     with suppress(OSError):
-        places.append(os.getcwd())
-    return list(dict.fromkeys(places))
+        folders.append(os.getcwd())
+    return list(dict.fromkeys(folders))
 
 
 def why_unusable(folder: str) -> str:

@@ -52,7 +52,7 @@ def nearest(architecture: str) -> str:
     """The GPU of the table whose properties apply to this one: itself, else the one before it."""
     numbers = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
     number = int(architecture[3:])
-    return f"sm_{max([known for known in numbers if known <= number], default=numbers[0])}"
+    return f"sm_{max([supported for supported in numbers if supported <= number], default=numbers[0])}"
 
 
 __all__ = ["nearest", "open_cuda"]

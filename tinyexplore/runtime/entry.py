@@ -243,12 +243,12 @@ def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot]
         for argument in arguments
     ]
     slots = (_Slot * max(1, len(arguments)))()
-    for slot, argument, places in zip(slots, arguments, tables):
+    for slot, argument, addresses in zip(slots, arguments, tables):
         if argument is not None:
             slot.shape, slot.dtype = pointer_to(argument.shape), pointer_to(argument.dtype)
             slot.device = pointer_to(argument.device)
             slot.mask = 63 if argument.is_aligned else 0
-            slot.places, slot.places_at = len(places), _address(places)
+            slot.places, slot.places_at = len(addresses), _address(addresses)
     return slots, tables
 
 

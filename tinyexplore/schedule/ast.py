@@ -240,9 +240,9 @@ class AstBuilder:
         position = index.cast(dtypes.index)
         last = as_size(simplified(node.shape[axis] - 1))
         inside = (position >= 0) & (position <= last)
-        there = (*visit.idxs[:axis], position, *visit.idxs[axis + 1 :])
+        coordinates = (*visit.idxs[:axis], position, *visit.idxs[axis + 1 :])
         step = visit.idxs[axis]
-        stored_at = target.index(flat_index(node.shape, there), inside)
+        stored_at = target.index(flat_index(node.shape, coordinates), inside)
         access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
         for part, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
             self.note(node, part, how)
@@ -263,12 +263,12 @@ class AstBuilder:
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(visit.ranges[0]), copied))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
         position = index.cast(dtypes.index)
-        there = scratch.index(position, (position >= 0) & (position < as_size(bins)))
+        counter = scratch.index(position, (position >= 0) & (position < as_size(bins)))
         step = visit.idxs[-1]
-        before = UOp(Ops.LOAD, node.dtype, (there, filled, *((step,) if step.op is Ops.RANGE else ())))
-        change = UOp(Ops.STORE, dtypes.void, (there, before + 1))
+        before = UOp(Ops.LOAD, node.dtype, (counter, filled, *((step,) if step.op is Ops.RANGE else ())))
+        change = UOp(Ops.STORE, dtypes.void, (counter, before + 1))
         self.changes.append(change)
-        for part, how in ((store, "copies"), (filled, "copies"), (there, "indexes"), (change, "adds one")):
+        for part, how in ((store, "copies"), (filled, "copies"), (counter, "indexes"), (change, "adds one")):
             self.note(node, part, how)
         return before
 

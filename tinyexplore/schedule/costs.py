@@ -77,9 +77,9 @@ class Costs:
 
     def input_size(self, node: LazyBuffer) -> int:
         """The number of elements in memory from which `node` is computed, if its cheap inputs are inlined."""
-        known = self.input_sizes.get(node)
-        if known is not None:
-            return known
+        cached = self.input_sizes.get(node)
+        if cached is not None:
+            return cached
         total = 0
         seen = {node}
         stack = [node]

@@ -71,8 +71,8 @@ def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
         case Ops.WINDOW:
             axis, *_ = node.arg
             varies = depends(source[axis])
-            places, taps = uniform((node.shape[axis], node.shape[-1]), varies)
-            return (*source[:axis], places, *source[axis + 1 :], taps)
+            positions, taps = uniform((node.shape[axis], node.shape[-1]), varies)
+            return (*source[:axis], positions, *source[axis + 1 :], taps)
         case Ops.DIAGONAL:
             first, second = node.arg
             (walked,) = uniform((node.shape[first],), depends(source[first]) or depends(source[second]))

@@ -389,9 +389,9 @@ class Fusion:
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
         """The nodes computed for `node`, without those of other reductions; slightly more than `MOST_RELATED` of them
         at most."""
-        known = self.descendants.get(node)
-        if known is not None:
-            return known
+        cached = self.descendants.get(node)
+        if cached is not None:
+            return cached
         descendants = self.descendants[node] = {node}
         todo = [node]
         while todo and len(descendants) <= MOST_RELATED:

@@ -92,8 +92,8 @@ class ScheduleItem:
         for requirement in self.requires:
             requirement.check(values)
         try:
-            known = {**values, **self.starts} if self.starts else values
-            return tuple([known[variable] for variable in self.variables])
+            all_values = {**values, **self.starts} if self.starts else values
+            return tuple([all_values[variable] for variable in self.variables])
         except KeyError as missing:
             return (value_of(missing.args[0], values),)  # raises the error that names what is missing
 

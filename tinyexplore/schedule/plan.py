@@ -56,11 +56,11 @@ class KernelPlan:
             if shape[axis] == 1:
                 continue
             kind = AxisKind.SCAN if axis == in_order else AxisKind.GLOBAL
-            places = []
+            axis_digits = []
             for size, step in digits(shape, axis, bounds):
                 ranges.append(UOp.range(size, Axis(len(ranges), kind)))
-                places.append((ranges[-1], step))
-            idxs[axis] = from_terms_of(*places)
+                axis_digits.append((ranges[-1], step))
+            idxs[axis] = from_terms_of(*axis_digits)
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
     def inner_range(self, size: sint, kind: AxisKind) -> UOp:

@@ -95,19 +95,19 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
             return None
         reason = f"in {blocks} blocks, one after another in each, so that all of {planned_cores()} cores have work"
         return _summed_in_blocks(source, where, blocks, target), reason
-    few: Any = prod(node.shape)
-    if type(few) is not int:
+    result_count: Any = prod(node.shape)
+    if type(result_count) is not int:
         return None
-    if few < FEW_RESULTS:
+    if result_count < FEW_RESULTS:
         split = _in_two_steps(source, op, where, node.shape, _outermost(source, where), target)
-        why = f"{few} result{'s' if few > 1 else ''} of {source.size} elements would leave cores idle"
+        why = f"{result_count} result{'s' if result_count > 1 else ''} of {source.size} elements would leave cores idle"
     else:
         sums_rows = where == tuple(range(len(where)))
-        is_short = few * node.dtype.itemsize <= SHORT_ROW_BYTES
+        is_short = result_count * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
         split = _in_two_steps(source, op, where, node.shape, 0, target)
-        why = f"its rows of {few} are short, and cores share rows rather than columns"
+        why = f"its rows of {result_count} are short, and cores share rows rather than columns"
     if split is None:
         return None
     result, parts = split
@@ -162,9 +162,9 @@ def _in_two_steps(
     split = source.reshape((*source.shape[:outer], *pieces, *source.shape[outer + 1 :]))
     others = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
     inner = tuple(sorted([*others, outer, outer + 2]))
-    few = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
-    partial = _reduced(split, op, inner, few).contiguous()
-    flat = partial.reshape((*few[:outer], parts, *few[outer + 3 :]))
+    partial_shape = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
+    partial = _reduced(split, op, inner, partial_shape).contiguous()
+    flat = partial.reshape((*partial_shape[:outer], parts, *partial_shape[outer + 3 :]))
     return _reduced(flat, op, (outer,), shape), parts
 
 

@@ -243,7 +243,7 @@ def multiplied(
     for row, before in zip(left, matrix(core.c, c)):
         sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(before, right)]
         after.append([to_dtype_range(total, core.accumulator) for total in sums])
-    return [[after[row][column] for row, column in places] for places in places_of(core.c, core.lanes)]
+    return [[after[row][column] for row, column in elements] for elements in places_of(core.c, core.lanes)]
 
 
 def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
@@ -269,8 +269,8 @@ def matrix(layout: FragmentLayout, registers_of_lanes: Sequence[Sequence[float]]
     """The matrix of which each lane holds these elements, row by row."""
     rows, columns = layout.shape
     rows_of_values: list[list[float]] = [[0] * columns for _ in range(rows)]
-    for places, registers in zip(places_of(layout, len(registers_of_lanes)), registers_of_lanes):
-        for (row, column), value in zip(places, registers):
+    for elements, registers in zip(places_of(layout, len(registers_of_lanes)), registers_of_lanes):
+        for (row, column), value in zip(elements, registers):
             rows_of_values[row][column] = value
     return rows_of_values
 

@@ -168,10 +168,10 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
     if value.size == 0:
         return root
     if type(root) is LazyBuffer and root.can_be_written and all([_keeps_apart(step) for step in steps]):
-        places = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
+        indices = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
         for step in reversed(steps):
-            places = moved_like(places, step)
-        return root.written_at(places, value)
+            indices = moved_like(indices, step)
+        return root.written_at(indices, value)
     written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     for step in steps:
         value, written = moved_back(step, value), moved_back(step, written)

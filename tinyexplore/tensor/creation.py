@@ -161,8 +161,8 @@ class Creation(Ordering):
                 for end in (start, start + (length - 1) * step):
                     checked(end, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
-        places = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
-        return cls._given(places._progression(start, step, target), requires_grad)
+        counter = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
+        return cls._given(counter._progression(start, step, target), requires_grad)
 
     def _progression(self, start: Any, step: Any, target: DType) -> Self:
         """start + step · self for indices 0, 1, …, rounded to `target` once. Whole numbers are exact; others are
@@ -208,13 +208,13 @@ class Creation(Ordering):
                 checked(end, target)
         wide = _range_float(target, start, stop)
         requires_grad = kwargs.pop("requires_grad", None)
-        places = cls.arange(steps, **kwargs)
+        counter = cls.arange(steps, **kwargs)
         last: Any = steps - 1 if isinstance(steps, UOp) else max(steps - 1, 1)
-        step = (stop - start) / (places._const(last.maximum(1)).cast(wide) if isinstance(steps, UOp) else last)
-        rising = places.cast(wide) * step + start
-        falling = (places._const(last) - places).cast(wide) * -step + stop  # ends at `stop` exactly
+        step = (stop - start) / (counter._const(last.maximum(1)).cast(wide) if isinstance(steps, UOp) else last)
+        rising = counter.cast(wide) * step + start
+        falling = (counter._const(last) - counter).cast(wide) * -step + stop  # ends at `stop` exactly
         half = last.maximum(1) if isinstance(steps, UOp) else last
-        places_of_values = (places < (half + 1) // 2).where(rising, falling)
+        places_of_values = (counter < (half + 1) // 2).where(rising, falling)
         return cls._given(places_of_values.cast(target), requires_grad)
 
     @classmethod
@@ -387,12 +387,12 @@ class Creation(Ordering):
                 raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
             # the smallest of exponential times with these rates comes first (Efraimidis and Spirakis, 2006)
             times = (1.0 - self.rand(rows, classes, device=self.device)).log().neg() / weights._float()
-            places = times.topk(num_samples, largest=False)[1]
+            indices = times.topk(num_samples, largest=False)[1]
         else:
             sums = weights._float().cumsum(1)
             drawn = self.rand(num_samples, rows, device=self.device).T
-            places = random.places_in(sums / sums[:, -1:], drawn).minimum(classes - 1)
-        return (places if self.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)
+            indices = random.places_in(sums / sums[:, -1:], drawn).minimum(classes - 1)
+        return (indices if self.ndim == 2 else indices.squeeze(0)).cast(dtypes.default_int)
 
 
 def _he_deviation(shape: Shape, slope: float) -> float:

@@ -139,11 +139,11 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
     memory = Memory(address, count * dtype.itemsize, capsule, readonly=bool(flags & READ_ONLY))
     shared_buffer = LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), in_memory)
     others = [axis for axis in range(len(shape)) if axis not in order]
-    places = [*order, *others]
-    if not others and places == sorted(places):
+    order_of_all = [*order, *others]
+    if not others and order_of_all == sorted(order_of_all):
         return shared_buffer
     shared_buffer = shared_buffer.reshape((*in_memory, *[1] * len(others)))
-    shared_buffer = shared_buffer.permute([places.index(axis) for axis in range(len(shape))])
+    shared_buffer = shared_buffer.permute([order_of_all.index(axis) for axis in range(len(shape))])
     return shared_buffer.expand(shape)
 
 

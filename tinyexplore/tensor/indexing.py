@@ -146,15 +146,15 @@ class Indexing(Reduction):
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
             return self._wrap(item.places.lazydata).to(self.device)
-        places = _nested_ints(item)
+        indices = _nested_ints(item)
         now = value_of(size) if isinstance(size, UOp) else size
-        if bad := [index for index in _flattened(places) if not -now <= index < now]:
+        if bad := [index for index in _flattened(indices) if not -now <= index < now]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
         kind = type(self)
         if isinstance(size, UOp):
-            index = kind(places, device=self.device, dtype=dtypes.default_int)
-            return (index < 0).where(index + size, index) if min(_flattened(places), default=0) < 0 else index
-        counted = _mapped(places, lambda index: index % size if size else index)
+            index = kind(indices, device=self.device, dtype=dtypes.default_int)
+            return (index < 0).where(index + size, index) if min(_flattened(indices), default=0) < 0 else index
+        counted = _mapped(indices, lambda index: index % size if size else index)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
     def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
@@ -190,12 +190,12 @@ class Indexing(Reduction):
         chosen = flat_index.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
         return table.reshape(spread)._picked(chosen)
 
-    def _picked(self, places: Self) -> Self:
-        """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
-        shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
+    def _picked(self, indices: Self) -> Self:
+        """Element (...) is element (..., indices[..., 0]) of this; both are broadcast but for the last axis."""
+        shape = broadcast_shape("gather", self.shape[:-1], indices.shape[:-1])
         if self.shape[-1] == 0:
             return self._unmoved(0, shape)
-        numbers = places.reshape(places.shape[:-1])
+        numbers = indices.reshape(indices.shape[:-1])
         table = self._broadcast_to((*shape, self.shape[-1]))
         index = numbers._broadcast_to(shape).lazydata
         gathered = table.lazydata.gather(index)
@@ -218,12 +218,12 @@ class Indexing(Reduction):
             (0, have if i == axis else requested) for i, (have, requested) in enumerate(zip(self.shape, index.shape))
         ]
         size = self.shape[axis]
-        places = index.to(self.device).cast(index_dtype(index.dtype)).unsqueeze(-1)
+        indices = index.to(self.device).cast(index_dtype(index.dtype)).unsqueeze(-1)
         if not dtypes.is_unsigned(index.dtype):
-            places = (places < 0).where(places + size, places)
+            indices = (indices < 0).where(indices + size, indices)
         order = [i for i in range(self.ndim) if i != axis] + [axis]
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
-        return table._picked(places)
+        return table._picked(indices)
 
     def _true_places(self) -> list[Self]:
         """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
@@ -387,7 +387,7 @@ def _from_mask(item: Any) -> list[Any]:
         if not item.ndim:
             raise IndexError("a bool without axes among other indices: index by it alone, or by a mask with axes")
         pairs = zip(item._true_places(), item.shape)
-        return [_TruePlacesOfTensor(places, extent) for places, extent in pairs]
+        return [_TruePlacesOfTensor(positions, extent) for positions, extent in pairs]
     if isinstance(item, bool):
         raise IndexError(f"index {item}: a single bool names nothing; use a list of bools, or None for a new axis")
     elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
@@ -402,9 +402,9 @@ def _from_mask(item: Any) -> list[Any]:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise IndexError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
-    places = [_TruePlaces(extent) for extent in _extents(rows, rank)]
-    _true_places(rows, (), places)
-    return list(places)
+    positions = [_TruePlaces(extent) for extent in _extents(rows, rank)]
+    _true_places(rows, (), positions)
+    return list(positions)
 
 
 class _TruePlaces(list[Any]):

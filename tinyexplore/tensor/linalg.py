@@ -53,14 +53,14 @@ class LinearAlgebra(Creation, Products):
         rows, columns = r.shape[-2:]
         dtype = self._float().dtype
         q = type(self).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
-        places = r._places(r.ndim - 2)
+        row_numbers = r._places(r.ndim - 2)
         for k in range(min(rows - 1, columns)):
             column = r[..., k : k + 1]
-            below = (places >= k).where(column, 0.0)
+            below = (row_numbers >= k).where(column, 0.0)
             corner = column[..., k : k + 1, :]
             length = below.square().sum(-2, keepdim=True).sqrt()
             target = (corner < 0).where(length, -length)  # the sign that avoids cancellation
-            v = places.eq(k).where(below - target, below)
+            v = row_numbers.eq(k).where(below - target, below)
             square = v.square().sum(-2, keepdim=True)
             scale = square.eq(0).where(0.0, 2.0 / square.eq(0).where(1.0, square))
             r = (r - v * (scale * (v * r).sum(-2, keepdim=True))).contiguous()

@@ -49,8 +49,8 @@ class Loss(Creation):
         if dtypes.is_float(x.dtype):
             x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # a dtype that distinguishes all positions
         spread = x._broadcast_to((*self.shape, num_classes))
-        places = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
-        return (spread == spread._places(spread.ndim - 1, places)).cast(dtypes.default_int)
+        dtype = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
+        return (spread == spread._places(spread.ndim - 1, dtype)).cast(dtypes.default_int)
 
     def _averaged(self, reduction: str) -> Self:
         if reduction not in ("mean", "sum", "none"):
@@ -131,8 +131,8 @@ class Loss(Creation):
     ) -> Self:
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
         logs, axis = self._float(), self._class_axis(Y)
-        places = self._places(axis, place_dtype(Y.dtype))
-        is_label = Y.unsqueeze(axis) == places
+        classes = self._places(axis, place_dtype(Y.dtype))
+        is_label = Y.unsqueeze(axis) == classes
         if ignore_index is not None:
             is_label = is_label & Y.ne(ignore_index).unsqueeze(axis)
         shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))

@@ -35,8 +35,8 @@ class Ordering(Indexing):
         """The number of elements of the last axis that precede each one. Equal elements keep their order; NaN is
         last."""
         mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
-        places = self._places(self.ndim - 1)
-        earlier = places.unsqueeze(-2) < places.unsqueeze(-1)
+        positions = self._places(self.ndim - 1)
+        earlier = positions.unsqueeze(-2) < positions.unsqueeze(-1)
         before = other > mine if descending else other < mine
         same = other == mine
         if dtypes.is_float(self.dtype):
@@ -85,22 +85,22 @@ class Ordering(Indexing):
         axis = self._axis(dim)
         need_int(k, "topk: k")
         if not self.ndim:
-            values, places = self.reshape((1,)).topk(k, 0, largest)
-            return (values.reshape(()), places.reshape(())) if k else (values, places)
+            values, positions = self.reshape((1,)).topk(k, 0, largest)
+            return (values.reshape(()), positions.reshape(())) if k else (values, positions)
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
         length = self.shape[axis]
-        few = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and are_few(length, k)
-        if few or (k > 0 and self._is_long(axis) and is_selected(length, k)):
+        is_partial = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and are_few(length, k)
+        if is_partial or (k > 0 and self._is_long(axis) and is_selected(length, k)):
             x = self._value().transpose(axis, -1)
             rows = x.reshape((-1, length))
-            indices = first_indices(rows, k, largest) if few else _sorted_selection(rows, k, largest)
-            places = indices.cast(dtypes.default_int).reshape((*x.shape[:-1], k)).transpose(axis, -1)
+            indices = first_indices(rows, k, largest) if is_partial else _sorted_selection(rows, k, largest)
+            positions = indices.cast(dtypes.default_int).reshape((*x.shape[:-1], k)).transpose(axis, -1)
         else:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim
             bounds[axis] = (0, k)
-            places = self.argsort(dim, descending=largest).shrink(bounds)
-        return self.gather(dim, places), places
+            positions = self.argsort(dim, descending=largest).shrink(bounds)
+        return self.gather(dim, positions), positions
 
     def _is_long(self, axis: int) -> bool:
         """Whether radix sort takes less time along this axis than comparing all pairs."""
@@ -122,8 +122,8 @@ class Ordering(Indexing):
         is_extreme = x == values
         if dtypes.is_float(x.dtype):
             is_extreme = is_extreme | x.isnan()
-        places = is_extreme.where(self._places(at), -1)._scanned(Ops.MAX, at)
-        return self.gather(at, places) if self.requires_grad else values, places
+        indices = is_extreme.where(self._places(at), -1)._scanned(Ops.MAX, at)
+        return self.gather(at, indices) if self.requires_grad else values, indices
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:
         """The largest element up to each place along `axis`, and where it stands last; the gradient goes there."""

@@ -122,9 +122,9 @@ class Pooling(Scattering):
         if not return_indices:
             return maxima
         size = self.shape[self.ndim - len(pool.kernel) :]
-        places = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
+        indices = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
         none = prod(size)
-        spots = places.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
+        spots = indices.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
         window_values = windows._value()
         holds = window_values == window_values.max(pool.axes, keepdim=True)
         if dtypes.is_float(self.dtype):
@@ -146,17 +146,17 @@ class Pooling(Scattering):
         """
         if indices.shape != self.shape:
             raise ShapeError(f"max_unpool2d of shape {self.shape} by indices of {indices.shape}: they must be equal")
-        kernel, places = self._pool_kernel(kernel_size)
-        step = kernel if stride is None else per_axis(stride, places, "stride")
-        gap = per_axis(dilation, places, "dilation")
-        pads = padding_pairs(padding, places)
-        head, tail = self.shape[: self.ndim - places], self.shape[self.ndim - places :]
+        kernel, axis_count = self._pool_kernel(kernel_size)
+        step = kernel if stride is None else per_axis(stride, axis_count, "stride")
+        gap = per_axis(dilation, axis_count, "dilation")
+        pads = padding_pairs(padding, axis_count)
+        head, tail = self.shape[: self.ndim - axis_count], self.shape[self.ndim - axis_count :]
         size = tuple(
             (count - 1) * apart - before - after + dist * (width - 1) + 1
             for count, apart, (before, after), dist, width in zip(tail, step, pads, gap, kernel)
         )
         if output_size is not None:
-            size = tuple(output_size)[-places:]
+            size = tuple(output_size)[-axis_count:]
         flat = self.reshape((*head, prod(tail)))
         zeros = flat._const(0, shape=(*head, prod(size)))
         spread = zeros.scatter(-1, indices.reshape(flat.shape), flat)
@@ -173,17 +173,17 @@ class Pooling(Scattering):
     def _pool(
         self, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
     ) -> _Pool:
-        kernel, places = self._pool_kernel(kernel_size)
-        step = kernel if stride is None else per_axis(stride, places, "stride")
-        gap = per_axis(dilation, places, "dilation")
-        pads = padding_pairs(padding, places)
-        rest = ((0, 0),) * (self.ndim - places)
-        more = [0] * places
+        kernel, axis_count = self._pool_kernel(kernel_size)
+        step = kernel if stride is None else per_axis(stride, axis_count, "stride")
+        gap = per_axis(dilation, axis_count, "dilation")
+        pads = padding_pairs(padding, axis_count)
+        rest = ((0, 0),) * (self.ndim - axis_count)
+        more = [0] * axis_count
         if ceil_mode and min((*kernel, *step, *gap)) > 0:
-            for number, (size, (before, after)) in enumerate(zip(self.shape[self.ndim - places :], pads)):
+            for number, (size, (before, after)) in enumerate(zip(self.shape[self.ndim - axis_count :], pads)):
                 more[number] = _overhang(size, before, after, gap[number] * (kernel[number] - 1) + 1, step[number])
         beyond = (*rest, *((0, amount) for amount in more)) if any(more) else None
-        axes = tuple(range(self.ndim, self.ndim + places))
+        axes = tuple(range(self.ndim, self.ndim + axis_count))
         return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
 
     def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Self:

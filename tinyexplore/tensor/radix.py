@@ -67,12 +67,12 @@ def first_indices(x: T, count: int, descending: bool) -> T:
     padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
     least = padded.reshape((rows, runs, size)).min(2).contiguous()
     chosen = (_least(least, count) & LOWER) // size
-    places = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
+    indices = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
         (rows, count * size)
     )
-    inside = places < length
-    values_there = ordered_int(x.gather(1, places.minimum(length - 1)))
-    candidates = _at_indices(values_there ^ -1 if descending else values_there, places)
+    inside = indices < length
+    values_there = ordered_int(x.gather(1, indices.minimum(length - 1)))
+    candidates = _at_indices(values_there ^ -1 if descending else values_there, indices)
     return _least(inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
@@ -162,8 +162,8 @@ def _packed(key: T) -> T:
     return _at_indices(key, key._places(1, dtypes.int64))
 
 
-def _at_indices(key: T, places: T) -> T:
-    return (key << PLACE_BITS) | places
+def _at_indices(key: T, indices: T) -> T:
+    return (key << PLACE_BITS) | indices
 
 
 def _sorted_places(key: T) -> T:

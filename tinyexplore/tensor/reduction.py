@@ -173,8 +173,8 @@ class Reduction(Movement, Functions):
         holds = x == extreme
         if dtypes.is_float(x.dtype):
             holds = holds | x.isnan()
-        places = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
-        return holds.where(places, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
+        positions = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
+        return holds.where(positions, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
 
     def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
         """0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""

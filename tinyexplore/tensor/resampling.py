@@ -192,10 +192,10 @@ class Resampling(Indexing):
         """0 … count - 1, computed in integers: `place * have // count` is exact."""
         return self._wrap(LazyBuffer.iota(count, dtype, self.device))
 
-    def _taken(self, axis: int, places: Self) -> Self:
-        """The elements of `axis` at `places`, one axis of ints in range."""
+    def _taken(self, axis: int, indices: Self) -> Self:
+        """The elements of `axis` at `indices`, one axis of ints in range."""
         moved = self.transpose(axis, -1)
-        picked = moved.unsqueeze(-2)._picked(places.unsqueeze(-1))
+        picked = moved.unsqueeze(-2)._picked(indices.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
     def _along(self, axis: int, line: Self) -> Self:

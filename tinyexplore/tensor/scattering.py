@@ -92,10 +92,10 @@ class Scattering(Indexing):
             flat_index = flat_index * size + (index if i == axis else index._places(i)).cast(dtypes.int64)
         at = index.clip(0, self.shape[axis] - 1)
         divisor = number._broadcast_to((*self.shape[:axis], number.shape[axis], *self.shape[axis + 1 :]))
-        found, divisor = self.gather(axis, at), divisor.gather(axis, at)
-        mean = found / divisor if dtypes.is_float(self.dtype) else found // divisor
-        places = inside.where(flat_index, -1).lazydata
-        return self._wrap(self.lazydata.written_at(places, mean.contiguous().lazydata))
+        total, divisor = self.gather(axis, at), divisor.gather(axis, at)
+        mean = total / divisor if dtypes.is_float(self.dtype) else total // divisor
+        indices = inside.where(flat_index, -1).lazydata
+        return self._wrap(self.lazydata.written_at(indices, mean.contiguous().lazydata))
 
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
         """The axis, the part of this tensor that can be written, and the index and the source in one shape."""
@@ -142,11 +142,11 @@ class Scattering(Indexing):
     def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Self:
         """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
         filled to that many rows."""
-        places = self._true_places()
-        if not places:
+        coordinate_columns = self._true_places()
+        if not coordinate_columns:
             coordinates = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))
         else:
-            coordinates = places[0].stack(*places[1:], dim=1)
+            coordinates = coordinate_columns[0].stack(*coordinate_columns[1:], dim=1)
         return coordinates if size is None else coordinates._to_rows(size, fill_value)
 
     def _to_rows(self, size: int, fill_value: ConstType) -> Self:

@@ -37,8 +37,8 @@ def selected_indices(x: T, count: int, descending: bool) -> T:
     less, equal = _running_counts(key, last)
     column = (key < last).where(less - 1, key.eq(last).where(less[:, -1:] + equal - 1, count))
     selected = key._const(0, dtypes.default_int, (key.shape[0], count))
-    places = key._places(1, selected.dtype)._broadcast_to(key.shape)
-    return selected._scattered_in(None, 1, column, places)
+    positions = key._places(1, selected.dtype)._broadcast_to(key.shape)
+    return selected._scattered_in(None, 1, column, positions)
 
 
 def nth_index(x: T, count: int) -> T:

@@ -547,9 +547,9 @@ class UOp:
         """
         return self._substituted(done, ops_mask(ops), how, None, 0)
 
-    def with_axes(self, places: Mapping[UOp, UOp], how: str) -> UOp:
+    def with_axes(self, index_of: Mapping[UOp, UOp], how: str) -> UOp:
         """`substitute` for RANGEs that are open here. Nodes that do not depend on them are skipped."""
-        return self._substituted(dict(places), ops_mask(node.op for node in places), how, frozenset(places), 0)
+        return self._substituted(dict(index_of), ops_mask(node.op for node in index_of), how, frozenset(index_of), 0)
 
     def _substituted(
         self, done: dict[UOp, UOp], mask: int, how: str | None, axes: frozenset[UOp] | None, closing: int

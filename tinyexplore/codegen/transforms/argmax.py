@@ -25,12 +25,12 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     extremes = {sought.extreme: register_of(sought.extreme, lowering) for sought in every}
     changes = {extreme: changed_in(extreme, best, value) for extreme, (best, value) in extremes.items()}
-    places = {sought.place: index_found(sought, extremes, changes, lowering) for sought in every}
+    index_of = {sought.place: index_found(sought, extremes, changes, lowering) for sought in every}
     recorder = active_recorder()
     if recorder is not None:
-        for before, after in (*changes.items(), *places.items()):
+        for before, after in (*changes.items(), *index_of.items()):
             recorder.record(derived((before, after, "found in one loop")))
-    return sink.substitute({**changes, **places}, how="found in one loop")
+    return sink.substitute({**changes, **index_of}, how="found in one loop")
 
 
 def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:

@@ -26,8 +26,8 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         return sink  # a loop on a GPU loads ahead: pass "double buffering"
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     prefetching = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
-    if places := places_ahead(sink):
-        return sink.substitute(places, how="requested ahead")
+    if loads_ahead := places_ahead(sink):
+        return sink.substitute(loads_ahead, how="requested ahead")
     row_buffers = {load.src[0].src[0] for load in prefetching if fills_row(load)}
     prefetched: set[object] = set()
     changes: dict[UOp, UOp] = {}

@@ -39,9 +39,9 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     dimensions = group_dimensions(sink)
     items = [special(f"lidx{number}", index_const(axes[0].size)) for number, axes in enumerate(dimensions)]
-    places = grid_places(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
+    coordinate_of = grid_places(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
     for axes, item in zip(dimensions, items):
-        places.update(dict.fromkeys(axes, item))
+        coordinate_of.update(dict.fromkeys(axes, item))
     stores = [with_gate(store, gate(dimensions, items, store)) for store in sink.src]
     record_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
@@ -55,7 +55,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         record_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
     met_sink = UOp.sink(*stores).substitute(meetings, how="in shared memory")
-    return substitute_recorded(met_sink, places, "a work-item")
+    return substitute_recorded(met_sink, coordinate_of, "a work-item")
 
 
 def special(name: str, end: UOp) -> UOp:
@@ -69,12 +69,12 @@ def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
     inside_out = list(reversed(axes))
     if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
         return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
-    rest, places = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
+    rest, coordinate_of = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
     for axis in inside_out:
         last = axis is axes[0]
-        places[axis] = rest if last else rest.alu(Ops.MOD, axis.src[0])
+        coordinate_of[axis] = rest if last else rest.alu(Ops.MOD, axis.src[0])
         rest = rest.alu(Ops.IDIV, axis.src[0])
-    return places
+    return coordinate_of
 
 
 def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
@@ -116,20 +116,20 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
     round_of = UOp.range(steps, Axis(next(numbers), AxisKind.UPCAST if looks_ahead else AxisKind.COPY))
     rest = number + round_of * index_const(size) if steps > 1 else number
     inside = rest < elements if elements % size else None
-    places: dict[UOp, UOp] = {}
+    replaced: dict[UOp, UOp] = {}
     for loop in reversed(loops):
         end = index_const(loop.size // lanes) if loop is loops[-1] else loop.src[0]
-        places[loop] = rest if loop is loops[0] else rest.alu(Ops.MOD, end)
+        replaced[loop] = rest if loop is loops[0] else rest.alu(Ops.MOD, end)
         if vector and loop is loops[-1]:
-            places[loop] = places[loop] * index_const(lanes) + vector[0]
+            replaced[loop] = replaced[loop] * index_const(lanes) + vector[0]
         rest = rest.alu(Ops.IDIV, end)
     if inside is not None:  # past the end of the copy, an address may be past the end of a buffer
         for load in store.src[1].find(Ops.LOAD):
             pointer, idx, *valid = load.src[0].src
-            places[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
-                {loop: places[loop] for loop in loops}
+            replaced[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
+                {loop: replaced[loop] for loop in loops}
             )
-    copied = with_gate(store.substitute(places, how="a work-item's part"), inside)
+    copied = with_gate(store.substitute(replaced, how="a work-item's part"), inside)
     return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else []), *vector))
 
 

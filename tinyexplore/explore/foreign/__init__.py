@@ -49,9 +49,9 @@ def reader_of(dump: Dump) -> Reader:
     for reader in READERS:
         if reader.load().recognizes(dump):
             return reader
-    known = "; ".join(f"{reader.compiler}: {reader.file}" for reader in READERS)
-    found = ", ".join(list(dump.files)[:3]) or "no text"
-    raise ForeignError(f"{dump.title or 'the dump'} ({found}) is of no known format. Known: {known}")
+    formats = "; ".join(f"{reader.compiler}: {reader.file}" for reader in READERS)
+    file_names = ", ".join(list(dump.files)[:3]) or "no text"
+    raise ForeignError(f"{dump.title or 'the dump'} ({file_names}) is of no known format. Known: {formats}")
 
 
 def read_dump(source: Dump | str | Path, limits: DumpLimits = DUMP_LIMITS) -> Trace:

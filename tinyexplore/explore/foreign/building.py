@@ -193,10 +193,10 @@ class Building:
         digest = hashlib.blake2b(content, digest_size=8).hexdigest()
         shown = detail or "×".join(map(str, shape or ())) or dtype
         user = self.frame(place)
-        made = Node(
+        new_node = Node(
             number, kind, op, src, dtype, shape, arg[:_MOST_ARG], digest, user, op, shown[:60], group, calls, name
         )
-        self.nodes.append(made)
+        self.nodes.append(new_node)
         self._keys[key] = number
         return number
 
@@ -281,7 +281,7 @@ class Building:
         self.budget.spend("lines", len(operations))
         came_from = self._origins(last, operations)
         operations = self._placed(last, operations, came_from)
-        found, root = self._graph(kind, operations) if kind else ([None] * len(operations), None)
+        node_ids, root = self._graph(kind, operations) if kind else ([None] * len(operations), None)
         before = () if last is None or last.root is None or root is None else (last.root,)
         after = () if root is None else (root,)
         steps = self._steps(kind, before[0], root, firings) if before and root is not None else ()
@@ -296,18 +296,18 @@ class Building:
             steps=steps,
             transform=transform,
         )
-        self._link(name, number, last, operations, found, came_from)
+        self._link(name, number, last, operations, node_ids, came_from)
         lines = tuple(
             TextLine(
                 operation.text[: self.budget.limits.columns],
                 self._nodes_of_line(operation, node, of),
                 origin,
             )
-            for operation, node, origin in zip(operations, found, came_from)
+            for operation, node, origin in zip(operations, node_ids, came_from)
         )
         text = StageText(len(self.texts), number, language, lines, "", None if last is None else last.text)
         self.texts.append(text)
-        self._last[subject] = _Last(text.id, language, operations, found, root)
+        self._last[subject] = _Last(text.id, language, operations, node_ids, root)
         return number
 
     def _nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
@@ -341,13 +341,13 @@ class Building:
         """The node of each line, and a root of all that nothing uses."""
         value_of: dict[str, int] = {}
         waiting: list[tuple[str, int]] = []
-        found: list[int | None] = []
+        node_ids: list[int | None] = []
         in_region: dict[tuple[str, ...], list[int]] = {}
         unused: dict[int, None] = {}
         for operation in operations:
             self.budget.check_depth(len(operation.region))
             if not operation.op:
-                found.append(None)
+                node_ids.append(None)
                 continue
             src = tuple(value_of[name] for name in operation.uses if name in value_of)
             tag: Hashable = None
@@ -373,13 +373,13 @@ class Building:
                 unused.pop(source, None)
             unused[node] = None
             in_region.setdefault(operation.region, []).append(node)
-            found.append(node)
+            node_ids.append(node)
         self._add_regions(in_region)
         self.back_edges += [BackEdge(value_of[name], node) for name, node in waiting if value_of.get(name, -1) >= node]
         roots = tuple(unused)
         if not roots:
-            return found, None
-        return found, roots[0] if len(roots) == 1 else self.node(kind, "module", roots, group="control")
+            return node_ids, None
+        return node_ids, roots[0] if len(roots) == 1 else self.node(kind, "module", roots, group="control")
 
     def _add_regions(self, in_region: dict[tuple[str, ...], list[int]]) -> None:
         ids: dict[tuple[str, ...], int] = {}
@@ -398,10 +398,12 @@ class Building:
     def _origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
         if last is None:
             return [None] * len(operations)
-        places = [[operation.place for operation in side] for side in (last.operations, operations)]
+        locations = [[operation.place for operation in side] for side in (last.operations, operations)]
         return list(
             origins(
-                [operation.text for operation in last.operations], [operation.text for operation in operations], *places
+                [operation.text for operation in last.operations],
+                [operation.text for operation in operations],
+                *locations,
             )
         )
 
@@ -411,26 +413,26 @@ class Building:
     ) -> Sequence[Operation]:
         """Gives operations without a place one: that of the same operation in the text before; else that of the first
         operation that uses it; else that of its first operand."""
-        places = [operation.place for operation in operations]
+        locations = [operation.place for operation in operations]
         for at, (operation, origin) in enumerate(zip(operations, came_from)):
             old = None if origin is None or last is None else last.operations[origin]
-            if places[at] is None and operation.op and old is not None and old.op == operation.op:
-                places[at] = old.place
+            if locations[at] is None and operation.op and old is not None and old.op == operation.op:
+                locations[at] = old.place
         of_user: dict[str, Place | None] = {}
         for at in range(len(operations) - 1, -1, -1):
             operation = operations[at]
-            if places[at] is None and operation.op and operation.group != "buffer":
-                places[at] = next((of_user[name] for name in operation.defines if of_user.get(name)), None)
-            if places[at] is not None:
-                of_user.update(dict.fromkeys(operation.uses, places[at]))
+            if locations[at] is None and operation.op and operation.group != "buffer":
+                locations[at] = next((of_user[name] for name in operation.defines if of_user.get(name)), None)
+            if locations[at] is not None:
+                of_user.update(dict.fromkeys(operation.uses, locations[at]))
         of_operand: dict[str, Place | None] = {}
         for at, operation in enumerate(operations):
-            if places[at] is None and operation.op and operation.group != "buffer":
-                places[at] = next((of_operand[name] for name in operation.uses if of_operand.get(name)), None)
-            of_operand.update(dict.fromkeys(operation.defines, places[at]))
+            if locations[at] is None and operation.op and operation.group != "buffer":
+                locations[at] = next((of_operand[name] for name in operation.uses if of_operand.get(name)), None)
+            of_operand.update(dict.fromkeys(operation.defines, locations[at]))
         return [
             operation if operation.place is location else replace(operation, place=location)
-            for operation, location in zip(operations, places)
+            for operation, location in zip(operations, locations)
         ]
 
     def _link(
@@ -439,11 +441,11 @@ class Building:
         stage: int,
         last: _Last | None,
         operations: Sequence[Operation],
-        found: Sequence[int | None],
+        node_ids: Sequence[int | None],
         came_from: Sequence[int | None],
     ) -> None:
         """Links nodes to those of the text before, and to those of other levels that their keys name."""
-        for operation, node, origin in zip(operations, found, came_from):
+        for operation, node, origin in zip(operations, node_ids, came_from):
             if node is None:
                 continue
             old = None if origin is None or last is None else last.nodes[origin]
@@ -452,7 +454,7 @@ class Building:
             for source in self.nodes_of(operation.of):
                 if source < node:
                     self.links[Link(source, node, how, stage)] = None
-        for operation, node in zip(operations, found):
+        for operation, node in zip(operations, node_ids):
             if node is not None:
                 self._by_key.update(dict.fromkeys(operation.keys, node))
 
@@ -478,8 +480,8 @@ class Building:
         """A listing of a kernel, each line with its nodes."""
         self.budget.spend("lines", len(lines))
         most = self.budget.limits.columns
-        made = tuple(Line(text[:most], nodes) for text, nodes in lines)
-        self.programs.append(Program(len(self.programs), kernel, language, made))
+        program_lines = tuple(Line(text[:most], nodes) for text, nodes in lines)
+        self.programs.append(Program(len(self.programs), kernel, language, program_lines))
 
     def note(self, text: str, level: str = "note") -> None:
         """A message of the trace."""
@@ -526,12 +528,12 @@ def plain(text: str) -> str:
 
 def sources_of(files: Iterable[str]) -> dict[str, str]:
     """The texts of files of Python, by the names under which a dump has them."""
-    found = {}
+    sources = {}
     for file in dict.fromkeys(files):
         text = "".join(linecache.getlines(file))
         if text:
-            found[f"sources/{file.lstrip('/')}"] = text
-    return found
+            sources[f"sources/{file.lstrip('/')}"] = text
+    return sources
 
 
 __all__ = ["Building", "Operation", "Place", "plain", "sources_of"]

@@ -89,8 +89,8 @@ def read(dump: Dump, budget: Budget) -> Trace:
     dump = Dump(dump.compiler, version.partition("+")[0], dump.title or "TORCH_TRACE", dump.files, dump.facts)
     panels = ("rewrites", "history", "kernels", "lines")
     building = Building(dump, budget, compiler="TorchInductor", levels=levels, languages=_LANGUAGES, panels=panels)
-    for compile_id, found in records.items():
-        _Compilation(building, compile_id).read(found)
+    for compile_id, records_of_graph in records.items():
+        _Compilation(building, compile_id).read(records_of_graph)
     if damaged:
         building.skip(f"{damaged} records", "they are not JSON")
     if not building.texts:
@@ -225,9 +225,9 @@ class _Compilation:
 def _table(value: object) -> Iterator[tuple[str, list[str]]]:
     """The rows of an object whose values are lists of texts."""
     if isinstance(value, Mapping):
-        for name, found in value.items():
-            if isinstance(found, list) and all(isinstance(item, str) for item in found):
-                yield str(name), found
+        for name, items in value.items():
+            if isinstance(items, list) and all(isinstance(item, str) for item in items):
+                yield str(name), items
 
 
 def _first_place(texts: Sequence[str]) -> Place | None:
@@ -238,11 +238,11 @@ def _first_place(texts: Sequence[str]) -> Place | None:
 def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Lines with the kernel that they define or call, "" for none."""
     inside = ""
-    known = set(kernels)
+    kernel_names = set(kernels)
     for line in lines:
         if match := _DEFINED.match(line):
             inside = match[1]
-        called = next((name for name in re.findall(r"[A-Za-z_][\w.]*", line) if name in known), "")
+        called = next((name for name in re.findall(r"[A-Za-z_][\w.]*", line) if name in kernel_names), "")
         yield line, inside or called
         if line.startswith("''')"):
             inside = ""

@@ -251,15 +251,15 @@ def _frames(text: str) -> dict[str, Place]:
     head, _, rest = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
     functions = dict(re.findall(r'^(\d+) "([^"]+)"$', rest.partition("FileLocations")[0], re.MULTILINE))
-    places: dict[str, Place] = {}
+    location_of: dict[str, Place] = {}
     for line in rest.splitlines():
         if match := _LOCATION.match(line):
             number, file, function, *spans = match.groups()
             first, last, column, end = (int(digits[:9]) for digits in spans)
             if file in files:
-                places[number] = Place(files[file], first, functions.get(function, ""), (first, column, last, end))
+                location_of[number] = Place(files[file], first, functions.get(function, ""), (first, column, last, end))
     frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", rest, re.MULTILINE)
-    return {frame: places[place_number] for frame, place_number in frames if place_number in places}
+    return {frame: location_of[place_number] for frame, place_number in frames if place_number in location_of}
 
 
 def jaxpr(text: str) -> Iterable[Operation]:

@@ -51,17 +51,17 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
 def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
     """A module of LLVM IR without debug data, as many lines as before, and the place of each line, counted from 0."""
     place_of = _debug_places(text)
-    places: dict[int, Place] = {}
+    locations: dict[int, Place] = {}
     lines = []
     for number, line in enumerate(text.splitlines()):
         if (debug := _DEBUG.search(line)) and (location := place_of(int(debug[1]))) is not None:
-            places[number] = location
+            locations[number] = location
         if named := _NAMED.match(line):
             lines.append(f"!{named[1]} = !{{}}")  # other metadata may refer to it
         else:
             is_debug = line.startswith("!llvm.dbg") or "#dbg_" in line[:20]
             lines.append("" if is_debug else _DEBUG.sub("", line))
-    return "\n".join(lines), places
+    return "\n".join(lines), locations
 
 
 def _debug_places(text: str) -> Callable[[int], Place | None]:
@@ -71,7 +71,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         if line.startswith("!") and (match := _NAMED.match(line)):
             fields = {name: number or string or word for name, number, string, word in _FIELD.findall(match[3])}
             rows[int(match[1])] = (match[2], fields)
-    known: dict[int, Place | None] = {}
+    cached: dict[int, Place | None] = {}
 
     def row(number: str) -> tuple[str, dict[str, str]]:
         return rows.get(int(number), ("", {})) if number.isdigit() else ("", {})
@@ -92,22 +92,22 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         return file, function
 
     def location(number: int) -> Place | None:
-        if number in known:
-            return known[number]
-        innermost, at, found = None, str(number), None
+        if number in cached:
+            return cached[number]
+        innermost, at, own_code = None, str(number), None
         for _ in range(_MOST_INLINED):
             _, fields = row(at)
             if not fields.get("line", "").isdigit():
                 break
             file, function = file_of(fields.get("scope", ""))
-            here = Place(file, int(fields["line"]), function) if file and int(fields["line"]) else None
-            innermost = innermost or here
-            if here is not None and not is_library(file):
-                found = here
+            location_here = Place(file, int(fields["line"]), function) if file and int(fields["line"]) else None
+            innermost = innermost or location_here
+            if location_here is not None and not is_library(file):
+                own_code = location_here
                 break
             at = fields.get("inlinedAt", "")
-        known[number] = found or innermost
-        return known[number]
+        cached[number] = own_code or innermost
+        return cached[number]
 
     return location
 

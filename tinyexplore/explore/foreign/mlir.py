@@ -179,7 +179,7 @@ def _header(line: str) -> Section:
 def operations(text: str, budget: Budget) -> list[Operation]:
     """The lines of a module, locations taken out. An operation with regions has the location behind its last brace."""
     locations = Locations(text)
-    made: list[Operation] = []
+    operations_read: list[Operation] = []
     opened: list[int] = []  # lines whose brace is open
     calls: dict[int, str] = {}  # line → the function that it calls
     function = ""  # names of values count in one function
@@ -193,25 +193,25 @@ def operations(text: str, budget: Budget) -> list[Operation]:
         if stripped.startswith("}") and opened:
             at = opened.pop()
             names = names[: len(opened)]
-            if location is not None and made[at].op:
-                made[at] = replace(made[at], place=location)
+            if location is not None and operations_read[at].op:
+                operations_read[at] = replace(operations_read[at], place=location)
         operation = _operation(clean, location, tuple(names))
         if operation.op.endswith("func"):
-            function = f"{len(made)} "
+            function = f"{len(operations_read)} "
         scoped = [tuple(function + name for name in values) for values in (operation.defines, operation.uses)]
-        made.append(replace(operation, defines=scoped[0], uses=scoped[1]))
+        operations_read.append(replace(operation, defines=scoped[0], uses=scoped[1]))
         symbol = _SYMBOL.search(clean) if "call" in operation.op or operation.op.endswith("func") else None
         if stripped.endswith("{"):
-            opened.append(len(made) - 1)
+            opened.append(len(operations_read) - 1)
             names.append(symbol[1] if symbol else operation.op or "region")
         elif symbol:
-            calls[len(made) - 1] = symbol[1]
+            calls[len(operations_read) - 1] = symbol[1]
     called_at: dict[str, Place] = {}  # function → where it is called first
-    for at, operation in enumerate(made):
-        made[at] = operation = _in_called(operation, called_at)
+    for at, operation in enumerate(operations_read):
+        operations_read[at] = operation = _in_called(operation, called_at)
         if at in calls and operation.place is not None:
             called_at.setdefault(calls[at], operation.place)
-    return made
+    return operations_read
 
 
 def _in_called(operation: Operation, called_at: dict[str, Place]) -> Operation:
@@ -262,8 +262,8 @@ class Locations:
         clean, location, at = line[:start], None, start
         while at >= 0:
             end = _closing(line, at + 4)
-            places = self._places(line[at + 1 : end + 1], 0)
-            location = next((candidate for candidate in places if not is_library(candidate.file)), None)
+            locations = self._places(line[at + 1 : end + 1], 0)
+            location = next((candidate for candidate in locations if not is_library(candidate.file)), None)
             following = line.find(" loc(", end)
             clean += line[end + 1 : following if following >= 0 else None]
             at = following
@@ -274,15 +274,15 @@ class Locations:
         if text in self._known or depth > 20:
             return self._known.get(text, [])
         self._known[text] = []  # of one that names itself
-        found: list[Place] = []
+        locations: list[Place] = []
         parts = _PARTS.findall(text)
         for number, part in enumerate(parts):
             if part.startswith("#loc") and (named := self._texts.get(part[1:])):
-                found += self._places(named, depth + 1)
+                locations += self._places(named, depth + 1)
             elif part.startswith('"') and number + 1 < len(parts) and parts[number + 1].startswith(":"):
-                found.append(_place(part[1:-1], parts[number + 1]))
-        self._known[text] = found[:64]
-        return found[:64]
+                locations.append(_place(part[1:-1], parts[number + 1]))
+        self._known[text] = locations[:64]
+        return locations[:64]
 
 
 def _place(file: str, numbers: str) -> Place:

@@ -133,7 +133,7 @@ def _of_llvm(module: str, symbol: str) -> dict[str, str]:
 
     if not symbol:
         return {}
-    text, places = without_debug_data(module)
+    text, locations = without_debug_data(module)
     try:
         passes = module_passes(text, Pipeline("O3"), symbol)
     except (LLVMPassesError, ValueError) as error:
@@ -144,7 +144,7 @@ def _of_llvm(module: str, symbol: str) -> dict[str, str]:
         selected += "Instruction Selection" in llvm_pass.name
         if llvm_pass.stage == "assembly" or selected > 1:  # code generation of the next function begins
             break
-        marks = [places.get(-1 if line.uop is None else line.uop) for line in llvm_pass.lines]
+        marks = [locations.get(-1 if line.uop is None else line.uop) for line in llvm_pass.lines]
         lines = [
             f"{line.text}{_MARK}{location.line}" if location else line.text
             for line, location in zip(llvm_pass.lines, marks)
@@ -236,8 +236,8 @@ def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
         head = value.split("(")[0].split(" ")[0].rstrip(":")
         is_name = _BINARY.match(value) is not None
         op = "binop" if is_name else head if target or head in _GROUP_OF else "setitem" if "] = " in value else head
-        known = {"args", "func", "kws", "vararg", "target", "Var", "value", "name", op}
-        names = tuple(dict.fromkeys(name for name in _NAME.findall(value) if name not in known))
+        words = {"args", "func", "kws", "vararg", "target", "Var", "value", "name", op}
+        names = tuple(dict.fromkeys(name for name in _NAME.findall(value) if name not in words))
         defines = (target,) if target else ()
         group = _GROUP_OF.get(op, "alu")
         if re.fullmatch(r"[\w.$]+", value):

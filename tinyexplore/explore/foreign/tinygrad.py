@@ -111,9 +111,9 @@ class _UserLines:
 class _Writer:
     """Tables of UOps and rules, each once."""
 
-    def __init__(self, fields: Mapping[int, tuple[Any, ...]], places: Mapping[int, tuple[str, int]]) -> None:
+    def __init__(self, fields: Mapping[int, tuple[Any, ...]], locations: Mapping[int, tuple[str, int]]) -> None:
         self._fields = fields
-        self._places = places
+        self._places = locations
         self._rows: dict[int, int] = {}  # tinygrad's number of a UOp → its row
         self._uops: dict[tuple[Any, ...], int] = {}
         self._users: list[tuple[int, int, int]] = []
@@ -223,9 +223,9 @@ class _Reader:
             self._nodes.append(self._recorded(*row))
 
     def _recorded(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
-        here = len(self._nodes)
-        if not all(1 <= distance <= here for distance in distances):
-            raise ValueError(f"UOp {here} has a source that is not before it")
+        number = len(self._nodes)
+        if not all(1 <= distance <= number for distance in distances):
+            raise ValueError(f"UOp {number} has a source that is not before it")
         file, line, calls = (self._texts[user[0]], user[1], self._texts[user[2]])
         location = Place(file, line) if file else None
         parts = (
@@ -235,7 +235,7 @@ class _Reader:
             location,
             tuple(calls.split(",")) if calls else (),
         )
-        return self._made(tuple(self._nodes[here - distance] for distance in distances), self._texts[dtype], parts)
+        return self._made(tuple(self._nodes[number - distance] for distance in distances), self._texts[dtype], parts)
 
     def _made(
         self, src: tuple[int, ...], dtype: str, parts: tuple[str, str, str, Place | None, tuple[str, ...]]
@@ -260,9 +260,9 @@ class _Reader:
     def _rebuilt(self, node: int, src: tuple[int, ...]) -> int:
         """The node with other sources; tinygrad may give it another dtype then, which only a recorded node has."""
         old, parts = self._b.nodes[node], self._parts[node]
-        known = self._equal.get((parts[0], src, parts[1], parts[2]))
-        if known:
-            return known.get(old.dtype, next(iter(known.values())))
+        equal_nodes = self._equal.get((parts[0], src, parts[1], parts[2]))
+        if equal_nodes:
+            return equal_nodes.get(old.dtype, next(iter(equal_nodes.values())))
         return self._made(src, old.dtype, parts)
 
     def group(self, name: str, rewrites: list[Any]) -> None:

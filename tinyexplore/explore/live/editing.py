@@ -72,7 +72,7 @@ def _tried(subject: EditSubject, text: Text) -> EditResult:
     times: tuple[float, ...] = ()
     if text.device == INTERPRETER:
         both = ((spec, program), (subject.spec, subject.program))
-        times, before = times_in_turns([_run_of(subject, kernel_spec, made) for kernel_spec, made in both])
+        times, before = times_in_turns([_run_of(subject, kernel_spec, compiled) for kernel_spec, compiled in both])
         edited = replace(edited, before_us=before)
     return EditResult(edited, tuple(_listings(spec)), times, compile_us, "")
 

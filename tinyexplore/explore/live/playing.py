@@ -170,8 +170,8 @@ def write_rules(text: str) -> tuple[str, ...]:
     try:
         exec(compile(text, file, "exec"), {"__name__": "__main__"})
     except Exception as error:
-        places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        line = error.lineno if isinstance(error, SyntaxError) else places[-1] if places else None
+        line_numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        line = error.lineno if isinstance(error, SyntaxError) else line_numbers[-1] if line_numbers else None
         words = error.msg if isinstance(error, SyntaxError) else str(error)
         where = "" if line is None else f"line {line}: "
         raise ValueError(f"{where}{type(error).__name__}: {words}") from error

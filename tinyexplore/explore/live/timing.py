@@ -74,8 +74,8 @@ def times_in_turns(
     for turn in range(SAMPLES):
         if turn and clock() - began > ENOUGH_S * len(runs):
             break
-        places = range(len(runs))
-        for number in reversed(places) if turn % 2 else places:
+        numbers = range(len(runs))
+        for number in reversed(numbers) if turn % 2 else numbers:
             start = clock()
             runs[number]()
             samples[number].append(round((clock() - start) * 1e6, 1))

@@ -198,12 +198,12 @@ class KernelView(Readable):
             LLVMPassesError: LLVM refused.
         """
         chosen = tuple(without)
-        found = self._analyses.passes(self.number, level, chosen, cpu)
+        passes = self._analyses.passes(self.number, level, chosen, cpu)
         if not timed:
-            return found
+            return passes
         from tinyexplore.explore.whatif.pipeline_times import times_of_pipeline
 
-        return found.with_times(times_of_pipeline(self._analyses, self.number, level, chosen, cpu))
+        return passes.with_times(times_of_pipeline(self._analyses, self.number, level, chosen, cpu))
 
     def gpu(self, registers: int | None = None) -> GPUView:
         """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.

@@ -250,8 +250,8 @@ class KernelDraft:
 
     def written(self) -> tuple[Any, ...]:
         """The buffers that it stores to: of a copy, the first."""
-        places = {0} if self.spec is None else self.spec.writes
-        return tuple(buffer for number, buffer in enumerate(self.buffers) if number in places)
+        written_slots = {0} if self.spec is None else self.spec.writes
+        return tuple(buffer for number, buffer in enumerate(self.buffers) if number in written_slots)
 
     # *** freezing ***
 

@@ -120,13 +120,13 @@ class CapturedGraph:
             node.calls = row.calls
             nodes.append(node)
 
-        def those(places: frozenset[int]) -> frozenset[LazyBuffer]:
-            return frozenset([nodes[number] for number in places])
+        def nodes_at(numbers: frozenset[int]) -> frozenset[LazyBuffer]:
+            return frozenset([nodes[number] for number in numbers])
 
         writes = NO_WRITES
         if self.why:
             why = {nodes[number]: text for number, text in self.why.items()}
-            writes = Writes(those(self.in_place), why, those(self.first), those(self.apart))
+            writes = Writes(nodes_at(self.in_place), why, nodes_at(self.first), nodes_at(self.apart))
         numbers = {node: row.node for node, row in zip(nodes, self.rows)}
         return RebuiltGraph(tuple([nodes[number] for number in self.outputs]), writes, tuple(buffers.values()), numbers)
 
@@ -173,16 +173,16 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGrap
     )
     writes = scheduled.writes
 
-    def places(nodes: frozenset[LazyBuffer]) -> frozenset[int]:
+    def numbers_of(nodes: frozenset[LazyBuffer]) -> frozenset[int]:
         return frozenset([number_of[node] for node in nodes])
 
     return CapturedGraph(
         rows,
         tuple([number_of[node] for node in scheduled.outputs]),
-        places(writes.in_place),
+        numbers_of(writes.in_place),
         {number_of[node]: why for node, why in writes.why.items()},
-        places(writes.first),
-        places(writes.apart),
+        numbers_of(writes.first),
+        numbers_of(writes.apart),
     )
 
 

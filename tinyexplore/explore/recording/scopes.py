@@ -58,9 +58,9 @@ class Scopes:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            known = self.roles.get(id(code))  # by address: code objects hash all that they hold
-            role = known[1] if known is not None else _role(frame)
-            if known is None:
+            cached = self.roles.get(id(code))  # by address: code objects hash all that they hold
+            role = cached[1] if cached is not None else _role(frame)
+            if cached is None:
                 self.roles[id(code)] = (code, role)
             if role == "tape" and not values:
                 # the gradient of a value belongs to the module that computed the value

@@ -109,7 +109,7 @@ class Graph:
 def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
     import graphviz
 
-    made = graphviz.Digraph(
+    digraph = graphviz.Digraph(
         "tinyexplore",
         graph_attr={"label": _text(graph.note), "fontname": "sans-serif", "fontsize": "10"},
         node_attr={"shape": "box", "style": "rounded,filled", "fontname": "monospace", "fontsize": "10"},
@@ -124,11 +124,11 @@ def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
     for kernel, nodes in inside.items():
         if kernel is None:
             for node in nodes:
-                _add_node(made, node)
+                _add_node(digraph, node)
             continue
         time = f" · {runs[kernel]:.4g} µs" if kernel in runs else ""
         color = kernel_color(kernel)
-        with made.subgraph(name=f"cluster_{kernel}") as cluster:
+        with digraph.subgraph(name=f"cluster_{kernel}") as cluster:
             cluster.attr(
                 label=_text(f"{kernel}: {trace.kernels[kernel].name}{time}"),
                 color=color.light,
@@ -138,8 +138,8 @@ def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
                 _add_node(cluster, node)
     for node in graph.nodes:
         for src in node.src:
-            made.edge(f"n{src}", f"n{node.id}")
-    return made
+            digraph.edge(f"n{src}", f"n{node.id}")
+    return digraph
 
 
 def _add_node(graph: Any, node: DrawnNode) -> None:

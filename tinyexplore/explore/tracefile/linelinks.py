@@ -28,7 +28,7 @@ def origins(
     """
     numbers: list[int | None] = [None] * len(after)
     names = _first_of(before, _defined)
-    places = {} if places_before is None else _first_of(places_before, lambda operation: operation)
+    line_of_location = {} if places_before is None else _first_of(places_before, lambda operation: operation)
     for tag, low, high, start, end in _opcodes(before, after):
         for at in range(start, end):
             if tag == "equal":
@@ -36,7 +36,7 @@ def origins(
                 continue
             named = names.get(_defined(after[at]))
             if named is None and places_after is not None and places_after[at] is not None:
-                named = places.get(places_after[at])
+                named = line_of_location.get(places_after[at])
             if named is None and tag == "replace" and high - low == end - start:
                 named = low + at - start
             numbers[at] = named

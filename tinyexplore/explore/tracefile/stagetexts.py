@@ -65,16 +65,20 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
         IndexError: there is no such text or line.
     """
     at: tuple[StageText, int] | None = (trace.stage_texts[text] if isinstance(text, int) else text, number)
-    found: list[TextPlace] = []
+    history: list[TextPlace] = []
     while at is not None:
         stage_text, number = at
         text_place = TextPlace(trace.stages[stage_text.stage], stage_text, number, stage_text.lines[number])
-        if found and found[-1].text.language == stage_text.language and found[-1].line.text == text_place.line.text:
-            found[-1] = text_place  # it got its words earlier
+        if (
+            history
+            and history[-1].text.language == stage_text.language
+            and history[-1].line.text == text_place.line.text
+        ):
+            history[-1] = text_place  # it got its words earlier
         else:
-            found.append(text_place)
+            history.append(text_place)
         at = _origin(trace, stage_text, text_place.line)
-    return tuple(reversed(found))
+    return tuple(reversed(history))
 
 
 def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageText, int] | None:

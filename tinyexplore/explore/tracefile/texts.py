@@ -82,15 +82,15 @@ def figures_text(value: float) -> str:
         return "0"
     if abs(value) < 0.095:
         return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
-    for places in (2, 1):
-        rounded = _rounded(value, places)
-        if abs(rounded) < 10 ** (3 - places):
+    for decimals in (2, 1):
+        rounded = _rounded(value, decimals)
+        if abs(rounded) < 10 ** (3 - decimals):
             return str(rounded)
     return f"{_rounded(value, 0):,}"
 
 
-def _rounded(value: float, places: int) -> Decimal:
-    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+def _rounded(value: float, decimals: int) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 
 __all__ = [

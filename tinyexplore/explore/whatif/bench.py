@@ -160,15 +160,15 @@ class KernelBench:
         Returns the variant, why it has no times, and why it cannot be used; "" for neither.
         `accept`: see `recorded`. `step` is called before the timing; an exception from it ends the command.
         """
-        made = self.recorded(number, make, accept=accept)
-        kernel, subject = made.kernel, self.subjects[number]
+        recorded = self.recorded(number, make, accept=accept)
+        kernel, subject = recorded.kernel, self.subjects[number]
         step("timing")
 
         def ask() -> Measurement:
             captured = self._reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
             reference = self._reference(number, "heuristics", self.hand_coded)
-            return self.measure(subject.device, kernel, reference, base, made.runner.spec.uops)
+            return self.measure(subject.device, kernel, reference, base, recorded.runner.spec.uops)
 
         measured = Measurement(())
         note = lost = ""
@@ -182,7 +182,7 @@ class KernelBench:
             lost = str(error)
         names = self.names.get(number, ())
         variant = self.under_settings(
-            lambda: variant_of(number, subject.device, made.trace, kernel, made.runner, measured, names)
+            lambda: variant_of(number, subject.device, recorded.trace, kernel, recorded.runner, measured, names)
         )
         return variant, note, lost
 

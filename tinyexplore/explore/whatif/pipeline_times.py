@@ -27,12 +27,12 @@ def times_of_pipeline(
     """
     pipeline = Pipeline(level, without, cpu)
     captured = analyses.captured(number)
-    known = {"kernel": captured.number, "level": level, "without": without, "cpu": cpu}
-    found = analyses.responses.get("pipeline times", **known)
-    if found is None:
-        found = _measured(analyses.whatif.bench(captured.number), captured, pipeline)
-        analyses.responses.store("pipeline times", found, **known)
-    times: PipelineTimes = found
+    request = {"kernel": captured.number, "level": level, "without": without, "cpu": cpu}
+    response = analyses.responses.get("pipeline times", **request)
+    if response is None:
+        response = _measured(analyses.whatif.bench(captured.number), captured, pipeline)
+        analyses.responses.store("pipeline times", response, **request)
+    times: PipelineTimes = response
     return times
 
 

@@ -205,11 +205,11 @@ def attribute_value(attribute: AttributeProto) -> Any:
 def dense(sparse: Any) -> Array:
     """The array that a SparseTensorProto stands for."""
     shape = check_shape(tuple(sparse.dims))
-    values, places = array_of_proto(sparse.values), array_of_proto(sparse.indices)
+    values, indices = array_of_proto(sparse.values), array_of_proto(sparse.indices)
     result = np.zeros(int(np.prod(shape, dtype=np.int64)), values.dtype)
-    if places.ndim == 2:
-        places = places @ np.array([int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))])
-    if len(places) != len(values) or (len(places) and not 0 <= places.min() <= places.max() < result.size):
+    if indices.ndim == 2:
+        indices = indices @ np.array([int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))])
+    if len(indices) != len(values) or (len(indices) and not 0 <= indices.min() <= indices.max() < result.size):
         raise OnnxError(f"the sparse tensor {sparse.values.name!r}: its indices do not fit its shape {shape}")
-    result[places] = values
+    result[indices] = values
     return result.reshape(shape)

@@ -53,9 +53,9 @@ def dtype_of_number(number: int) -> DType:
 
 def array_dtype(array: Array) -> DType:
     """The dtype of a NumPy array, of ml_dtypes too."""
-    known = ARRAY_DTYPES.get(array.dtype)
-    if known is not None:
-        return known
+    cached = ARRAY_DTYPES.get(array.dtype)
+    if cached is not None:
+        return cached
     name = {"float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2"}.get(str(array.dtype), str(array.dtype))
     dtype = getattr(dtypes, name, None)
     if not isinstance(dtype, DType):

@@ -168,13 +168,13 @@ class Explored:
                 "cache_size_limit": MOST_COMPILED,
                 "trace_autograd_ops": True,
             }
-            known = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
-            stack.enter_context(torch._dynamo.config.patch(known))
+            supported = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
+            stack.enter_context(torch._dynamo.config.patch(supported))
             function = torch.compile(_ended(self.function), backend=self._compiled, dynamic=False)
             result = function(*args)
-        found = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
+        new_reasons = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
         counts = {why: count - before.get(why, 0) for why, count in counted.items()}
-        self._breaks = _break_notes(found, {why: count for why, count in counts.items() if count > 0})
+        self._breaks = _break_notes(new_reasons, {why: count for why, count in counts.items() if count > 0})
         return result
 
     def _compiled(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -187,20 +187,21 @@ class Explored:
 
     def lines_of(self, lazybuffers: Sequence[LazyBuffer]) -> list[SourceLine]:
         """The operations that LazyBuffers were made for, as lines of the ATen graph."""
-        made = self._watch.made
-        firsts = [first for first, *_ in made]
-        found: dict[int, list[LazyBuffer]] = {}
+        spans = self._watch.made
+        firsts = [first for first, *_ in spans]
+        values_of: dict[int, list[LazyBuffer]] = {}
         for value in lazybuffers:
             number = bisect_right(firsts, value.number) - 1
-            if number >= 0 and value.number < made[number][1]:
-                found.setdefault(number, []).append(value)
+            if number >= 0 and value.number < spans[number][1]:
+                values_of.setdefault(number, []).append(value)
         return [
-            SourceLine(made[number][2].listing.line(made[number][3]), tuple(found[number])) for number in sorted(found)
+            SourceLine(spans[number][2].listing.line(spans[number][3]), tuple(values_of[number]))
+            for number in sorted(values_of)
         ]
 
     def notes(self) -> list[Note]:
         """Messages: the operations that ATen computed, with time and line, and the graph breaks of Dynamo."""
-        found = list(self._breaks)
+        notes = list(self._breaks)
         for program in self.programs:
             for part in program.parts:
                 for node in part.nodes:
@@ -209,8 +210,8 @@ class Explored:
                     location = place_of(node)
                     seconds = program.seconds.get(node, 0.0)
                     text = f"ATen computed {node.target} in {seconds * 1e6:,.0f} µs: {program.left[node]}"
-                    found.append(("note", text, None if location is None else _frame_of(location)))
-        return found
+                    notes.append(("note", text, None if location is None else _frame_of(location)))
+        return notes
 
 
 def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -240,7 +241,7 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
         reasons: what Dynamo says of graphs that ended at a break.
         counts: how often each reason led to a break, by Dynamo's own count.
     """
-    places: dict[tuple[str, TorchPlace | None], int] = {}
+    breaks: dict[tuple[str, TorchPlace | None], int] = {}
     for reason in reasons:
         if not reason.graph_break:
             continue
@@ -250,18 +251,18 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
             last = frames[-1]
             location = TorchPlace(last.filename, last.lineno or 1, last.name)
         key = (_first_line(reason.reason), location)
-        places[key] = places.get(key, 0) + 1
-    said = {text for text, _ in places}
+        breaks[key] = breaks.get(key, 0) + 1
+    said = {text for text, _ in breaks}
     for why, count in counts.items():
         if _first_line(why) not in said:
-            places[_first_line(why), None] = count
+            breaks[_first_line(why), None] = count
     return [
         (
             "note",
             f"Dynamo cut the program {f'{count} times' if count > 1 else 'once'}: {text}",
             None if location is None else UserFrame(location.file, location.line, location.function),
         )
-        for (text, location), count in places.items()
+        for (text, location), count in breaks.items()
     ]
 
 
@@ -277,25 +278,25 @@ def _modules_of(function: Any) -> dict[str, Any]:
     """Modules of PyTorch by the names that a function reaches them by; "" for the function itself."""
     if isinstance(function, torch.nn.Module):
         return {"": function, "self": function}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     owner = getattr(function, "__self__", None)
     if owner is not None:
-        found["self"] = owner
-        found.update(getattr(owner, "__dict__", {}))
+        values["self"] = owner
+        values.update(getattr(owner, "__dict__", {}))
     try:
         outside = inspect.getclosurevars(inspect.unwrap(function))
-        found.update({**outside.globals, **outside.nonlocals})
+        values.update({**outside.globals, **outside.nonlocals})
     except (TypeError, ValueError):
         pass
-    return {name: value for name, value in found.items() if isinstance(value, torch.nn.Module)}
+    return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
 
 
 def _tensor_names(function: Any, args: Sequence[Any], tops: dict[str, Any]) -> dict[int, str]:
     """Names of arguments, parameters and buffers, by their addresses."""
-    found: dict[int, str] = {}
+    names_by_address: dict[int, str] = {}
     for top, module in tops.items():
         for name, value in [*module.named_parameters(), *module.named_buffers()]:
-            found.setdefault(value.data_ptr(), f"{top}.{name}" if top not in ("", "self") else name)
+            names_by_address.setdefault(value.data_ptr(), f"{top}.{name}" if top not in ("", "self") else name)
     call = function.forward if isinstance(function, torch.nn.Module) else function
     try:
         names = list(inspect.signature(call).parameters)
@@ -303,5 +304,5 @@ def _tensor_names(function: Any, args: Sequence[Any], tops: dict[str, Any]) -> d
         names = []
     for number, value in enumerate(args):
         if isinstance(value, torch.Tensor):
-            found[value.data_ptr()] = names[number] if number < len(names) else f"input{number}"
-    return found
+            names_by_address[value.data_ptr()] = names[number] if number < len(names) else f"input{number}"
+    return names_by_address

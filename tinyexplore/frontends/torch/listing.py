@@ -85,8 +85,8 @@ def caller_at(location: TorchPlace) -> Caller:
             part.col_offset, part.end_col_offset = location.start, max(location.end, location.start)
     space: dict[str, Any] = {"__name__": "torch.program"}
     exec(compile(tree, location.file, "exec"), space)  # of a name that is checked above; it calls `compute` only
-    made: Caller = space[name]
-    return made
+    caller: Caller = space[name]
+    return caller
 
 
 class TorchListing:
@@ -271,9 +271,9 @@ class Lines:
 
     def listing(self, graph: Any, name: str) -> TorchListing:
         """The text of a graph, which lives as long as this object."""
-        made = TorchListing(graph, name)
-        self.listings.append(made)
-        return made
+        torch_listing = TorchListing(graph, name)
+        self.listings.append(torch_listing)
+        return torch_listing
 
     def call(self, node: Any, listing: TorchListing, compute: Callable[[], Any]) -> Any:
         """Call `compute` below a stack frame at the source position of the node, and return its result."""
@@ -288,8 +288,8 @@ class Lines:
 
     def place(self, node: Any, listing: TorchListing) -> TorchPlace:
         """The user's line, or the line of the graph's text where there is none."""
-        found = None if self.in_aten else place_of(node)
-        return found or listing.place(node)
+        location = None if self.in_aten else place_of(node)
+        return location or listing.place(node)
 
 
 def _inside(caller: Caller, module: Any, compute: Callable[[], Any]) -> Callable[[], Any]:

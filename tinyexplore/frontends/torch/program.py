@@ -113,12 +113,12 @@ def reason_against(node: Any) -> str:
             return f"dtype {value.dtype}" if value.dtype not in DTYPES else f"{value.layout} on {value.device}"
     try:
         with recording(None), torch.no_grad():
-            found = function(call_of(node), *map_arg(node.args, _empty), **map_arg(node.kwargs, _empty))
+            results = function(call_of(node), *map_arg(node.args, _empty), **map_arg(node.kwargs, _empty))
     except NotTranslated as error:
         return str(error)
     except Exception as error:  # a form that the function does not expect: ATen has it
         return f"{type(error).__name__}: {error}"
-    for value, result in zip(vals_in(node), found if isinstance(found, (tuple, list)) else (found,)):
+    for value, result in zip(vals_in(node), results if isinstance(results, (tuple, list)) else (results,)):
         if isinstance(value, torch.Tensor) and isinstance(result, Tensor):
             expected = (tuple(value.shape), DTYPES[value.dtype])
             if (result.shape, result.dtype) != expected:
@@ -222,7 +222,7 @@ class TorchProgram:
 
     def _movements(self) -> dict[Any, Any]:
         """For each node on Tensors that only moves elements, the node that it moves. ATen makes the view at no cost."""
-        found: dict[Any, Any] = {}
+        source_of: dict[Any, Any] = {}
         for part in self.parts:
             if part.by_aten:
                 continue
@@ -230,18 +230,18 @@ class TorchProgram:
                 source = node.args[0] if node.args else None
                 if isinstance(source, (list, tuple)) or len(node.all_input_nodes) != 1:
                     continue
-                is_element = node.target is operator.getitem and source in found
+                is_element = node.target is operator.getitem and source in source_of
                 if is_element or getattr(node.target, "_opname", "") in VIEWS:
-                    found[node] = found.get(source, source)
-        return found
+                    source_of[node] = source_of.get(source, source)
+        return source_of
 
     def _wanted(self, part: Part) -> list[Any]:
         """The nodes that a part must compute for others; for a movement, the node that is moved."""
         inside = set(part.nodes)
-        wanted = {
+        outputs = {
             self._views.get(node, node): None for node in part.outputs if node in self._views or not _is_several(node)
         }
-        return [node for node in wanted if node in inside]
+        return [node for node in outputs if node in inside]
 
     def __call__(self, *args: Any) -> list[Any]:
         values: dict[Any, Any] = dict(zip(self.placeholders, args))
@@ -292,7 +292,7 @@ class TorchProgram:
         lines = [f"  {name}{f' ({count} times)' if count > 1 else ''}: {why}" for (name, why), count in reasons.items()]
         return f"ATen computes {len(self.left)} of {len(self.left) + len(self.calls)} operations:\n" + "\n".join(lines)
 
-    def computed(self, part: Part, wanted: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
+    def computed(self, part: Part, outputs: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
         """The results of a part on Tensors, not realized."""
         values: dict[Any, Any] = dict(zip(part.inputs, tensors))
         for node in part.nodes:
@@ -304,7 +304,7 @@ class TorchProgram:
             assert function is not None
             with self.observer.translating(node, self):
                 values[node] = self.lines.call(node, self.listing, partial(function, call, *args, **kwargs))
-        return [values[node] for node in wanted]
+        return [values[node] for node in outputs]
 
 
 def _is_several(node: Any) -> bool:
@@ -344,13 +344,13 @@ class Input:
         self._last, self._found = weakref.ref(value), None
         return None
 
-    def keep(self, value: Any, found: tuple[Any, Tensor | None]) -> None:
-        """What was found of a tensor, for later calls: where the elements are in the tensor's own memory."""
-        buffer = None if found[1] is None else found[1].lazydata.buffer
+    def keep(self, value: Any, layout_and_tensor: tuple[Any, Tensor | None]) -> None:
+        """Stores the layout of a tensor for later calls: where the elements are in the tensor's own memory."""
+        buffer = None if layout_and_tensor[1] is None else layout_and_tensor[1].lazydata.buffer
         is_own = buffer is not None and buffer.memory.address == value.data_ptr()
         self.stays = self.stays and is_own
         if is_own and (self.stays or self._is_again):  # inputs that change in each call are not kept alive
-            self._place, self._found = _place_of(value), found
+            self._place, self._found = _place_of(value), layout_and_tensor
 
 
 def _place_of(value: Any) -> Any:
@@ -379,20 +379,20 @@ class Captured:
 
     def __call__(self, flats: Sequence[Tensor]) -> list[Any]:
         """The results as tensors of PyTorch. The next call writes into the same memory."""
-        found = self._step(*[flats[number] for number in self.moving])
-        if len(found) != len(self._results) or any(a is not b for a, b in zip(found, self._results)):
-            self._results, self._views = found, [torch_of(tensor) for tensor in found]
+        results = self._step(*[flats[number] for number in self.moving])
+        if len(results) != len(self._results) or any(a is not b for a, b in zip(results, self._results)):
+            self._results, self._views = results, [torch_of(tensor) for tensor in results]
         return self._views
 
 
 class PartRunner:
     """Runs a part on Tensors: captured for each layout of its inputs, then replayed."""
 
-    def __init__(self, program: TorchProgram, part: Part, wanted: list[Any]) -> None:
+    def __init__(self, program: TorchProgram, part: Part, outputs: list[Any]) -> None:
         self.program = program
         self.part = part
-        self.wanted = wanted
-        self.vals = [node.meta["val"] for node in wanted]
+        self.wanted = outputs
+        self.vals = [node.meta["val"] for node in outputs]
         inside = set(part.nodes)
         self.inputs = [Input(next(user for user in node.users if user in inside)) for node in part.inputs]
         self.captured: dict[Any, Captured | None] = {}
@@ -408,15 +408,15 @@ class PartRunner:
         stays: list[bool] = []
         observer = self.program.observer
         for slot, node, value in zip(self.inputs, self.part.inputs, inputs):
-            found = observer.known.get(node) or slot.known(value)
-            if found is None:
-                found = self._at(slot.reader, partial(given_tensor, value))
-                slot.keep(value, found)
-            layouts.append(found[0])
-            if found[1] is not None:
-                flats.append(found[1])
+            layout_and_tensor = observer.known.get(node) or slot.known(value)
+            if layout_and_tensor is None:
+                layout_and_tensor = self._at(slot.reader, partial(given_tensor, value))
+                slot.keep(value, layout_and_tensor)
+            layouts.append(layout_and_tensor[0])
+            if layout_and_tensor[1] is not None:
+                flats.append(layout_and_tensor[1])
                 stays.append(slot.stays)
-                observer.given(node, value, found[1])
+                observer.given(node, value, layout_and_tensor[1])
         try:
             return self._run(layouts, flats, stays)
         except (KeyboardInterrupt, MemoryError):
@@ -453,8 +453,8 @@ class PartRunner:
             else:
                 look = partial(Tensor.zeros, *layout[0], dtype=layout[1])
             tensors.append(self._at(slot.reader, look))
-        found = self.program.computed(self.part, self.wanted, tensors)
-        outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, found)]
+        results = self.program.computed(self.part, self.wanted, tensors)
+        outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, results)]
         Tensor.realize(*outputs)
         for node, tensor in zip(self.wanted, outputs):
             self.program.observer.computed(node, tensor)
@@ -493,14 +493,14 @@ def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
     return layout, flat_tensor(plain, layout.count, layout.dtype, Device.DEFAULT)
 
 
-def _result(found: Any, val: Any, copy: bool = False) -> Any:
+def _result(tensor: Any, val: Any, copy: bool = False) -> Any:
     """A result in memory as PyTorch says that it lies there."""
     shape, strides = tuple(val.shape), val.stride()
-    if not copy and found.stride() == strides:
-        return found
+    if not copy and tensor.stride() == strides:
+        return tensor
     result = torch.empty_strided(shape, strides, dtype=val.dtype)
-    if found.stride() != strides or not found.is_contiguous():
-        return result.copy_(found)
+    if tensor.stride() != strides or not tensor.is_contiguous():
+        return result.copy_(tensor)
     # `copy_` would wake PyTorch's threads, which then spin for milliseconds on the cores of the next call's kernels
-    ctypes.memmove(result.data_ptr(), found.data_ptr(), found.numel() * found.element_size())
+    ctypes.memmove(result.data_ptr(), tensor.data_ptr(), tensor.numel() * tensor.element_size())
     return result

@@ -64,9 +64,9 @@ class StridedLayout:
         if self.order == tuple(range(len(self.shape))):
             return flat.reshape(self.shape)
         others = [axis for axis in range(len(self.shape)) if axis not in self.order]
-        places = [*self.order, *others]
-        found = flat.reshape((*in_memory, *[1] * len(others)))
-        return found.permute(tuple([places.index(axis) for axis in range(len(places))])).expand(self.shape)
+        order = [*self.order, *others]
+        strided = flat.reshape((*in_memory, *[1] * len(others)))
+        return strided.permute(tuple([order.index(axis) for axis in range(len(order))])).expand(self.shape)
 
 
 def layout_of(tensor: Any) -> StridedLayout | None:

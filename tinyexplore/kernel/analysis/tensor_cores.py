@@ -86,9 +86,9 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
         return "the sum is shared or written out already: do this before GROUP and UNROLL"
     if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
         return "it does not sum products of two factors"
-    found = list(fits(kernel, reduce, steps, amount))
+    all_fits = list(fits(kernel, reduce, steps, amount))
     along = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
-    return max(found, key=lambda fit: (-fit.work_done, along(fit))) if found else no_fit(kernel, reduce, amount)
+    return max(all_fits, key=lambda fit: (-fit.work_done, along(fit))) if all_fits else no_fit(kernel, reduce, amount)
 
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:

@@ -67,10 +67,10 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     weigh(SUITS, {axis.arg.name: score for axis, score in scores.items()}, best.arg.name)
     suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
     lanes = lanes_for(kernel, best) if suits else 1
-    few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
+    are_few_lanes = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
     apart = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
-    interleaved = interleaved_with(inner, accesses) if few or apart else None
-    if interleaved is not None and (few or interleaved[0] is best):
+    interleaved = interleaved_with(inner, accesses) if are_few_lanes or apart else None
+    if interleaved is not None and (are_few_lanes or interleaved[0] is best):
         walked, short = interleaved
         reason = "neighboring results are interleaved in registers, not stored one by one"
         kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)

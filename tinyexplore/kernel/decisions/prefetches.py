@@ -163,8 +163,8 @@ def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | 
             continue
         stretch = footprint_bytes(load, down)
         steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, down.size // MOST_STEPS)
-        few = not reaches(f"bytes read in a step of {down.arg.name}", stretch, 4 * target.line_bytes)
-        if few and stretch > target.line_bytes and steps >= 1:
+        are_few_bytes = not reaches(f"bytes read in a step of {down.arg.name}", stretch, 4 * target.line_bytes)
+        if are_few_bytes and stretch > target.line_bytes and steps >= 1:
             reason = "too little of each row is read for a hardware prefetcher to follow"
             return Proposal(Opt(OptOps.PREFETCH, down.arg.id, steps), reason)
     return None

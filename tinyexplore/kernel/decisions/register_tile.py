@@ -86,8 +86,8 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
         return
     # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
     # rows that lie side by side: the elements of one cache line
-    few = wide == widest and not rows_are_neighbors
-    limit = 6 if few else 14
+    is_widest = wide == widest and not rows_are_neighbors
+    limit = 6 if is_widest else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
     if tall > 1:
         yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")

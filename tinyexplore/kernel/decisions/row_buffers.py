@@ -55,8 +55,8 @@ def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
     If possible, this is the innermost one of more than `most` steps, so that a tile of rows leaves a loop. (Heads that
     share keys are a loop inside the loop over the queries.)
     """
-    found = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
-    loops = sorted((axis for axis in found if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
+    axes = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
+    loops = sorted((axis for axis in axes if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
     long = [axis for axis in loops if not axis.is_static or axis.size > most]
     return next(iter(long or loops), None)
 

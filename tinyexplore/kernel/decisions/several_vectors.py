@@ -46,8 +46,8 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
 def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
     """Proposes UPCAST by 4 of a `loop` over vectors, if its `nodes` have few operations."""
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
-    few = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
-    if loop is not None and few and loop.size % 4 == 0 and loop.is_static:
+    are_few_operations = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
+    if loop is not None and are_few_operations and loop.size % 4 == 0 and loop.is_static:
         yield Proposal(
             Opt(OptOps.UPCAST, loop.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
         )

@@ -69,7 +69,7 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
     and B they must fit in the tile registers. Each loaded tile of A serves one product per tile along the columns."""
     blocks = [size_of(kernel, side.arg.id) for side in (fit.rows, fit.columns)]
     shapes: dict[str, float] = {}
-    found = {}
+    tile_sizes = {}
     for tall in range(1, min(fit.core.tiles, blocks[0]) + 1):
         for wide in range(1, min(fit.core.tiles, blocks[1]) + 1):
             if tall * wide + tall + wide <= fit.core.tiles:
@@ -77,10 +77,10 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
                 for have, size in zip(blocks, (tall, wide)):
                     waste *= -(-have // size) * size / have
                 name = f"{tall} × {wide}"
-                shapes[name], found[name] = waste * (1 + 1 / tall + 1 / wide), (tall, wide)
+                shapes[name], tile_sizes[name] = waste * (1 + 1 / tall + 1 / wide), (tall, wide)
     best = min(shapes, key=lambda name: shapes[name])
     weigh("products and loads of tiles over the products wanted", shapes, best, least=True)
-    return found[best]
+    return tile_sizes[best]
 
 
 def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:

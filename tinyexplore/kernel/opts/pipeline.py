@@ -85,10 +85,10 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
-    places = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
-    if places is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or masked
+    pairs = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
+    if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or masked
         return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
-    if all(loop.arg.kind in FIXED for loop in places):
+    if all(loop.arg.kind in FIXED for loop in pairs):
         return "the row has no loop: it is all in registers"
     if is_masked_or_indirect(store, kernel):
         return "the results are masked, stored in a buffer that the kernel reads, or stored at loaded addresses"
@@ -96,7 +96,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
         return "the results need more than float arithmetic, the only kind that is safe on an empty row buffer"
     if not all(dtypes.is_float(value.dtype) for value in (reads[0], *left)):
         return "the row buffer holds no floats, and only float arithmetic is safe on an empty row buffer"
-    return Piped(store, reads[0], filled, places, tuple(left))
+    return Piped(store, reads[0], filled, pairs, tuple(left))
 
 
 def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> str | None:
@@ -145,7 +145,7 @@ def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterabl
     others, other_offset = linear_terms(filling_idx)
     if offset != other_offset or set(terms) != set(own) or set(others) != set(fillers) or len(terms) != len(others):
         return None
-    places: dict[UOp, UOp] = {}
+    pairs: dict[UOp, UOp] = {}
     end = 1
     for (axis, factor), (other, other_factor) in zip(by_factor(terms), by_factor(others), strict=True):
         kinds = {axis.arg.kind, other.arg.kind}
@@ -153,9 +153,9 @@ def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterabl
             return None
         if len(kinds) > 1 and not kinds.isdisjoint(FIXED):
             return None
-        places[axis] = other
+        pairs[axis] = other
         end = factor * axis.size
-    return places
+    return pairs
 
 
 def by_factor(terms: dict[UOp, int]) -> list[tuple[UOp, int]]:
@@ -215,8 +215,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     end[piped.row] = UOp(Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled))
     for value, memory in zip(piped.left, scratch):
         number = substitute_recorded(value, {**now, piped.filled: filled}, how)
-        kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
-        left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
+        stored_value = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
+        left = UOp(Ops.BARRIER, dtypes.void, (stored_value, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
     record_derived(((piped.filled, filled), (piped.filled, all_filled), (piped.store, stored)), how)
     record_derived([(value, copies[value]) for copies in (earlier, end) for value in (piped.row, *piped.left)], how)

@@ -130,7 +130,7 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
     is_masked = len(index.src) == 3
     lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
     ordered = sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id))
-    places: dict[UOp, UOp] = {}
+    copy_of: dict[UOp, UOp] = {}
     blocks: dict[UOp, tuple[int, AxisKind]] = {}
     for axis in ordered:
         kind = AxisKind.COPY
@@ -147,14 +147,14 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1
         end = -(-axis.size // amount) if axis.is_static else axis.src[0]
-        places[axis] = UOp.range(end, Axis(first_id + len(places), kind))
+        copy_of[axis] = UOp.range(end, Axis(first_id + len(copy_of), kind))
     for axis, (amount, kind) in blocks.items():
-        start = places[axis] * index_const(amount)
+        start = copy_of[axis] * index_const(amount)
         if axis.size % amount:
             start = start.minimum(index_const(axis.size - amount))
         inner = UOp.range(amount, Axis(first_id + len(axes) + list(blocks).index(axis), kind))
-        places[axis] = start + inner
-    return places
+        copy_of[axis] = start + inner
+    return copy_of
 
 
 def columns_at_a_time(lanes: int, itemsize: int) -> int:

@@ -62,8 +62,8 @@ for i in 0..4: for j in 0..4:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (found := looks_ahead(axis)) is not None:
-        return found
+    if (error := looks_ahead(axis)) is not None:
+        return error
     if kernel.target.has_local or amount in TILE_STEPS:
         fit = fit_of(kernel, axis, amount)
         return fit if isinstance(fit, str) else None
@@ -74,9 +74,9 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if len(dots) != 1 or None in dots:
         have = ", ".join(sorted(op.name for op in kernel.target.dots)) or "none"
         return f"it does not sum products of two values that {kernel.target.name} has a dot instruction for ({have})"
-    wanted = IN_A_WORD[next(op for op in dots if op is not None)]
-    if amount != wanted or axis.size < wanted:
-        return f"a word holds {wanted} of these values, and the axis has {axis.size}"
+    word_steps = IN_A_WORD[next(op for op in dots if op is not None)]
+    if amount != word_steps or axis.size < word_steps:
+        return f"a word holds {word_steps} of these values, and the axis has {axis.size}"
     return None
 
 

@@ -75,16 +75,16 @@ def accumulated(store: UOp) -> list[UOp]:
 
 def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
     """The nodes of a stored value, without sources of `values` or of reductions that differ within a tile."""
-    found: dict[UOp, None] = {}
+    outer_nodes: dict[UOp, None] = {}
     waiting = [store.src[1]]
     while waiting:
         node = waiting.pop()
-        if node in found:
+        if node in outer_nodes:
             continue
-        found[node] = None
+        outer_nodes[node] = None
         if node not in values and not (node.op is Ops.REDUCE and tile_axes(node)):
             waiting.extend(reversed(node.src))
-    return list(found)
+    return list(outer_nodes)
 
 
 def filled_twice(store: UOp) -> bool:

@@ -141,8 +141,8 @@ def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
 
 def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
     """Whether both axes occur only in addresses, and there as outer * (size * stride) + inner * stride."""
-    places = kernel.find(Ops.INDEX)
-    for node in places:
+    indices = kernel.find(Ops.INDEX)
+    for node in indices:
         terms, _ = linear_terms(node.src[1])
         if not inner.is_static or terms.get(outer, 0) != terms.get(inner, 0) * inner.size:
             return False
@@ -150,7 +150,7 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
             return False
         if len(node.src) == 3 and node.src[2].ranges & {outer, inner}:
             return False
-    addresses = set().union(*[_address_parts(node.src[1]) for node in places])
+    addresses = set().union(*[_address_parts(node.src[1]) for node in indices])
     pair = frozenset((outer, inner))
     return not any(_counts_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
 

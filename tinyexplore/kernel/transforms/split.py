@@ -29,11 +29,11 @@ def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
         return split_row(kernel, axis, opt, kind)
     if axis.arg.kind is AxisKind.SCAN:
         return split_scan(kernel, axis, opt)
-    places = split_output(kernel, axis, opt, kind)
+    changes = split_output(kernel, axis, opt, kind)
     ast = with_edge(kernel, axis, opt, kind)
     if kind is AxisKind.UPCAST:
         ast = substitute_recorded(ast, more_rows(kernel, axis, opt), str(opt))
-    return substitute_recorded(ast, places, str(opt))
+    return substitute_recorded(ast, changes, str(opt))
 
 
 def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
@@ -122,8 +122,8 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
         if has_items or node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
             changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
         else:
-            there = {axis: axis.minimum(as_size(simplified(end - 1)))}
-            changes[node] = pointer.index(*(part.substitute(there) for part in (idx, *valid)))
+            clamped = {axis: axis.minimum(as_size(simplified(end - 1)))}
+            changes[node] = pointer.index(*(part.substitute(clamped) for part in (idx, *valid)))
     return substitute_recorded(kernel.ast, changes, f"{opt}, no further than {text(end)}")
 
 

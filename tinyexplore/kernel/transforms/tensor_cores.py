@@ -60,8 +60,8 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     for store in kernel.ast.src:
         for register in range(core.c.registers):
             result = UOp(Ops.GEP, core.accumulator, (summed,), register)
-            places = at(core.c, register, fit.rows, fit.columns)
-            stores.append(store.substitute({fit.reduce: result, **places}, how=how))
+            coordinates = at(core.c, register, fit.rows, fit.columns)
+            stores.append(store.substitute({fit.reduce: result, **coordinates}, how=how))
     return UOp.sink(*stores)
 
 

@@ -54,8 +54,8 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     out_column = UOp.range(columns, Axis(first + 5, AxisKind.VECTOR))
     element = UOp(Ops.GEP, core.accumulator, (summed, out_row, out_column))
     record_derived([(fit.reduce, element)], how)
-    places = {fit.rows: starts[fit.rows] + out_row, fit.columns: starts[fit.columns] + out_column}
-    return UOp.sink(*[store.substitute({fit.reduce: element, **places}, how=how) for store in kernel.ast.src])
+    coordinates = {fit.rows: starts[fit.rows] + out_row, fit.columns: starts[fit.columns] + out_column}
+    return UOp.sink(*[store.substitute({fit.reduce: element, **coordinates}, how=how) for store in kernel.ast.src])
 
 
 def _tile(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:

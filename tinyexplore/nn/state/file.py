@@ -45,8 +45,8 @@ class ByteFloat:
 
     def decoded(self, stored: Tensor) -> Tensor:
         """The numbers that the bytes represent, on the default device."""
-        places = stored.to(Device.DEFAULT)
-        return Tensor(list(self.values), dtype=self.dtype, device=places.device)[places]
+        codes = stored.to(Device.DEFAULT)
+        return Tensor(list(self.values), dtype=self.dtype, device=codes.device)[codes]
 
 
 def _fnuz(bits: int, mantissa: int, bias: int) -> float:

@@ -155,11 +155,11 @@ class _View:
             return packed.permute([order.index(axis) for axis in range(len(order))])
         reach = 1 + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
         elements = storage.file.tensor(at, self.dtype, (reach,)).to(Device.DEFAULT)
-        places = Tensor.zeros(*self.size, dtype=dtypes.int64, device=elements.device)
+        indices = Tensor.zeros(*self.size, dtype=dtypes.int64, device=elements.device)
         for axis, (size, stride) in enumerate(zip(self.size, self.stride)):
             steps = Tensor.arange(size, dtype=dtypes.int64, device=elements.device) * stride
-            places = places + steps.reshape([-1 if i == axis else 1 for i in range(len(self.size))])
-        return elements[places]
+            indices = indices + steps.reshape([-1 if i == axis else 1 for i in range(len(self.size))])
+        return elements[indices]
 
 
 def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:

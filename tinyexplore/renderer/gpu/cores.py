@@ -50,7 +50,7 @@ def _cuda(core: TensorCore) -> list[str]:
     in_a = range(len(in_c), len(in_c) + sum("(a" in text for text in inputs))
     in_b = range(in_a.stop, len(in_c) + len(inputs))
     operands = ", ".join(
-        "{" + ", ".join(f"%{register}" for register in places) + "}" for places in (in_c, in_a, in_b, in_c)
+        "{" + ", ".join(f"%{register}" for register in registers) + "}" for registers in (in_c, in_a, in_b, in_c)
     )
     instruction = f'"{core.call} {operands};"'
     return [*lines, f"asm volatile({instruction}", f"  : {', '.join(results)} : {', '.join(inputs)});"]

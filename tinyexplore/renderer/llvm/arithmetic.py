@@ -235,12 +235,12 @@ class InstructionWriter:
         count = REGISTER_BITS // dtype.scalar.bits
         if len(node.arg) != count or dtype.count > count:
             raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: there is an instruction for {count}")
-        wide, places = dtype.scalar.vec(count), source.scalar.vec(count)
+        wide, index_dtype = dtype.scalar.vec(count), source.scalar.vec(count)
         kind = register_type(wide)
         scalar = register_type(dtype.scalar)
         values = ", ".join([f"{scalar} {literal(value, dtype.scalar)}" for value in node.arg])
         name = f"llvm.x86.avx512.permvar.{'s' if dtype.scalar is dtypes.float32 else 'd'}f.{REGISTER_BITS}"
-        position = (register_type(places), self.lanes(index, source, count))
+        position = (register_type(index_dtype), self.lanes(index, source, count))
         return self.lanes(self.call(kind, name, (kind, f"<{values}>"), position, hint="table"), wide, dtype.count)
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:

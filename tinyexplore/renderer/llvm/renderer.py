@@ -509,20 +509,20 @@ class FunctionWriter(InstructionWriter):
         """Lanes of one or two vectors, in any order; then the lanes of each further vector are inserted."""
         kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
-        places = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
-        result = self.shuffle(kind, self.operand(vectors[0]), "poison", places) if len(vectors) == 1 else ""
+        mask_lanes = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
+        result = self.shuffle(kind, self.operand(vectors[0]), "poison", mask_lanes) if len(vectors) == 1 else ""
         for last, vector in enumerate(vectors[1:], 1):
             if last > 1:
                 lane_indices = [
                     width + lane.arg if which == last else i for i, (lane, which) in enumerate(zip(node.src, number))
                 ]
-                places = [lane if which <= last else None for lane, which in zip(lane_indices, number)]
-            result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), places)
+                mask_lanes = [lane if which <= last else None for lane, which in zip(lane_indices, number)]
+            result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), mask_lanes)
         return result
 
-    def shuffle(self, kind: str, first: str, second: str, places: Sequence[int | None]) -> str:
+    def shuffle(self, kind: str, first: str, second: str, mask_lanes: Sequence[int | None]) -> str:
         """Lanes of two concatenated vectors, by their numbers; None: any lane."""
-        return self.shuffled_by(kind, first, second, mask_of(places))
+        return self.shuffled_by(kind, first, second, mask_of(mask_lanes))
 
     def shuffled_by(self, kind: str, first: str, second: str, mask: str) -> str:
         return self.value(f"shufflevector {kind} {first}, {kind} {second}, {mask}", "picked")
@@ -653,10 +653,10 @@ class FunctionWriter(InstructionWriter):
         return vectors[0]
 
 
-def mask_of(places: Sequence[int | None]) -> str:
+def mask_of(mask_lanes: Sequence[int | None]) -> str:
     """The lane mask of a shuffle."""
-    lanes = ", ".join(["i32 poison" if lane is None else f"i32 {lane}" for lane in places])
-    return f"<{len(places)} x i32> <{lanes}>"
+    lanes = ", ".join(["i32 poison" if lane is None else f"i32 {lane}" for lane in mask_lanes])
+    return f"<{len(mask_lanes)} x i32> <{lanes}>"
 
 
 def runs_always(loop: UOp) -> bool:
@@ -715,8 +715,8 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
     An instruction addresses memory by a register and a constant anyway. If the IR does so too, LLVM has less to
     analyze.
     """
-    places = {node.src[0] for node in uops if node.op in ACCESSES}
-    near = {index for index in places if len(index.src) == 2 and _is_near(*index.src)}
+    indices = {node.src[0] for node in uops if node.op in ACCESSES}
+    near = {index for index in indices if len(index.src) == 2 and _is_near(*index.src)}
     sums = {index.src[1] for index in near}
     if sums:
         sums.difference_update(*[node.src for node in uops if node.op not in USES_NO_PLACE and node not in near])

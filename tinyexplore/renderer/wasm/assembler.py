@@ -62,7 +62,7 @@ def assemble(text: str) -> bytes:
     functions = [_Function(form) for form in module[1:] if form[0] == "func"]
     numbers = {function.name: number for number, function in enumerate(functions)}
     types: dict[bytes, int] = {}
-    places = [types.setdefault(function.signature, len(types)) for function in functions]
+    type_numbers = [types.setdefault(function.signature, len(types)) for function in functions]
     exports = [
         _string(function.exported) + b"\0" + leb(number)
         for number, function in enumerate(functions)
@@ -79,7 +79,7 @@ def assemble(text: str) -> bytes:
         [
             _section(_TYPES, list(types)),
             _section(_IMPORTS, imports),
-            _section(_FUNCTIONS, [leb(number) for number in places]),
+            _section(_FUNCTIONS, [leb(number) for number in type_numbers]),
             _section(_GLOBALS, [content for _, content in constants]),
             _section(_EXPORTS, exports),
             _section(_CODE, bodies),

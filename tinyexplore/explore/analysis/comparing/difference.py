@@ -244,14 +244,14 @@ Texts = dict[tuple[str, str], tuple[str, ...]]
 
 def _texts(trace: Trace) -> dict[int, Texts]:
     """The texts after each stage, by language and title; a stage that changed nothing has the last one before it."""
-    found: dict[int, Texts] = {}
+    texts_of: dict[int, Texts] = {}
     for text in trace.stage_texts:
-        found.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
+        texts_of.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
     last: Texts = {}
-    for stage in trace.stages if found else ():
-        own = found.setdefault(stage.id, last)
+    for stage in trace.stages if texts_of else ():
+        own = texts_of.setdefault(stage.id, last)
         last = own if len(own) == 1 else {}  # of several texts, the next stage works on one alone
-    return found
+    return texts_of
 
 
 def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:

@@ -72,8 +72,8 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
     partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
     rows = []
     for kernel in traces[0].kernels:
-        places = [kernel.id, *(partner.get(kernel.id) for partner in partners)]
-        row = tuple([_on(*of) for of in zip(machines, traces, places, strict=True)])
+        kernel_ids = [kernel.id, *(partner.get(kernel.id) for partner in partners)]
+        row = tuple([_on(*of) for of in zip(machines, traces, kernel_ids, strict=True)])
         if row[0] is not None:
             rows.append(row)
     return tuple(rows)

@@ -239,7 +239,9 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
         rows = matched
     everywhere = [{origin for line in text for origin in line.origins} for text in texts]
     return tuple(
-        AlignedLines(key, spans, tuple([start == stop and key in has for (start, stop), has in zip(spans, everywhere)]))
+        AlignedLines(
+            key, spans, tuple([start == stop and key in keys for (start, stop), keys in zip(spans, everywhere)])
+        )
         for key, spans in rows
     )
 

@@ -39,12 +39,12 @@ _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 _OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
-def translate(kept: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
-    """The kernel `kept` of `trace` in each requested language, under the settings of its capture."""
-    captured = kept.make_kernel()
+def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
+    """A kernel of `trace` in each requested language, under the settings of its capture."""
+    captured = kernel.make_kernel()
     ast = captured.original
     nodes = ast.toposort()
-    places = {node: number for number, node in enumerate(nodes)}
+    number_of = {node: number for number, node in enumerate(nodes)}
     numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     alignment = Alignment(nodes)
     lowerings: dict[Target, TargetLowering] = {}
@@ -54,7 +54,7 @@ def translate(kept: CapturedKernel, targets: Sequence[LanguageTarget], trace: Tr
         try:
             target = target_of(want, captured.target)
             if target not in lowerings:
-                lowerings[target] = lowered(captured, target, places, settings)
+                lowerings[target] = lowered(captured, target, number_of, settings)
             lowering = lowerings[target]
             spec = renderer_of(want.language, target).render(lowering.kernel.name, lowering.uops)
         except (DeviceUnavailable, RenderError) as error:
@@ -65,7 +65,7 @@ def translate(kept: CapturedKernel, targets: Sequence[LanguageTarget], trace: Tr
         )
 
     translations = _under(settings, lambda: [written(want) for want in targets])
-    return Rosetta(kept.spec.name, alignment.origins(numbers), tuple(translations))
+    return Rosetta(kernel.spec.name, alignment.origins(numbers), tuple(translations))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +82,7 @@ class TargetLowering(ReadableRow):
     behind: Callable[[UOp], frozenset[int]]
 
 
-def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: Config) -> TargetLowering:
+def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], settings: Config) -> TargetLowering:
     """The kernel for `target`: as it was captured, where that is its machine, else with the opts that the heuristics
     choose there."""
     ast = captured.original
@@ -101,14 +101,14 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
     with recording(recorder), stage("kernel", ast, 0, ast):
         kernel = staged("optimize", ast, choose)
         uops = tuple(lower(kernel))
-    return TargetLowering(kernel, uops, _descent(build_trace(recorder), places))
+    return TargetLowering(kernel, uops, _descent(build_trace(recorder), number_of))
 
 
-def captured_for(kept: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
+def captured_for(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
     """The kernel compiled for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
     RosettaError for a name that is none."""
     (want,) = wanted([f"cuda:{machine}"])
-    captured = kept.make_kernel()
+    captured = kernel_captured.make_kernel()
 
     def compiled() -> tuple[Kernel, ProgramSpec]:
         target = target_of(want, captured.target)
@@ -117,25 +117,25 @@ def captured_for(kept: CapturedKernel, machine: str, settings: Config) -> Captur
         return kernel, renderer_of(want.language, target).render(kernel.name, tuple(lower(kernel)))
 
     kernel, spec = _under(settings, compiled)
-    return CapturedKernel(kept.number, spec, lambda: kernel, kept.values)
+    return CapturedKernel(kernel_captured.number, spec, lambda: kernel, kernel_captured.values)
 
 
-def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
+def _descent(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
     numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     digests = UopDigests()
-    origins = {_number(numbers, node, digests): number for node, number in places.items()}
-    known: dict[UOp, frozenset[int]] = {}
-    nodes = list(places)
+    origins = {_number(numbers, node, digests): number for node, number in number_of.items()}
+    reached_from: dict[UOp, frozenset[int]] = {}
+    nodes = list(number_of)
 
     def behind(node: UOp) -> frozenset[int]:
-        if node not in known:
+        if node not in reached_from:
             number = _number(numbers, node, digests)
             back = related(trace, number, "back") if number is not None else ()
             reached = [origins[row.id] for row in back if row.id in origins]
             if node.op is Ops.MULACC:  # of a sum, and of the product that it sums up
-                reached += [places[src] for position in reached for src in nodes[position].src if src.op is Ops.MUL]
-            known[node] = frozenset(reached)
-        return known[node]
+                reached += [number_of[src] for position in reached for src in nodes[position].src if src.op is Ops.MUL]
+            reached_from[node] = frozenset(reached)
+        return reached_from[node]
 
     return behind
 
@@ -166,8 +166,8 @@ class Alignment:
         """The lines of a text with their origins. What stands before the function's head is aligned by nothing."""
         listed, is_inside = [], False
         for line in lines:
-            places = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
-            origins = sorted(number for number in places if self.weights[number])
+            numbers = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
+            origins = sorted(number for number in numbers if self.weights[number])
             row: int | None = None
             if _is_head(line):
                 is_inside, row = True, len(self.nodes) - 1
@@ -185,9 +185,9 @@ class Alignment:
         """
         loop = next((node for node in line.uops[:1] if node.op in (*_LOOPS, Ops.ENDRANGE)), None)
         if loop is not None:
-            places = [number for number in sorted(behind(loop)) if number in self.ends]
-            if places:
-                return self.ends[places[-1]] if loop.op is Ops.ENDRANGE else places[-1]
+            numbers = [number for number in sorted(behind(loop)) if number in self.ends]
+            if numbers:
+                return self.ends[numbers[-1]] if loop.op is Ops.ENDRANGE else numbers[-1]
         if line.uops and line.uops[0].op in OpGroups.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
             origins = [number for number in origins if self.weights[number] <= LOOP] or origins
         return max(origins, key=lambda number: (self.weights[number], number), default=None)

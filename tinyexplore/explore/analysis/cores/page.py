@@ -148,8 +148,8 @@ def _said(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -
             (fragment for fragment in fragments if fragment.matrix == matrix and lane in fragment.lanes),
             key=lambda fragment: fragment.register,
         )
-        places = ", ".join(f"[{fragment.row}, {fragment.column}]" for fragment in own)
-        parts.append(f"<br><b>{matrix}</b> <code>{places}</code>")
+        positions = ", ".join(f"[{fragment.row}, {fragment.column}]" for fragment in own)
+        parts.append(f"<br><b>{matrix}</b> <code>{positions}</code>")
     holder, register = core.holder
     return f'<div class="say{lane}"><b>{holder} {lane}</b>, {register} by {register}:{"".join(parts)}</div>'
 

@@ -147,7 +147,7 @@ class FmaRate(ReadableRow):
         return self.name.replace(" ", "_")
 
 
-def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRate]:
+def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[FmaRate]:
     """The instructions that kernels for this target consist of."""
     kinds = []
     for name, kind, suffix, size, element in (
@@ -156,23 +156,23 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRat
     ):
         lanes = vector_bytes // size
         vector = f"<{lanes} x {kind}>"
-        is_fused = not is_x86 or "fma" in has
+        is_fused = not is_x86 or "fma" in features
         kinds.append(
             FmaRate(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
         )
     lanes = vector_bytes // 4
     numbers = f"<{lanes} x i32>"
     kinds.append(FmaRate("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
-    if "avx512bf16" in has:
+    if "avx512bf16" in features:
         intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
         factor = struct.pack("<f", 1.0)[2:]
         kinds.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, factor))
-    if "avx512vnni" in has:
+    if "avx512vnni" in features:
         kinds.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
     return kinds + [
         FmaRate(f"{core.factor.name} tile", TILE, TILE, f"llvm.x86.{core.call}.internal", 2 * prod(core.dims), element)
         for core, element in ((core, b"\x01" if core.factor.itemsize == 1 else b"\x80\x3f") for core in AMX)
-        if has.issuperset(core.needs) and allowed()
+        if features.issuperset(core.needs) and allowed()
     ]
 
 
@@ -448,10 +448,10 @@ class Loops:
         features = llvm.get_host_cpu_features()
         if choice.is_native:
             self.cpu, flags = llvm.get_host_cpu_name(), usable_features(features.flatten())
-            has = {flag[1:] for flag in flags.split(",") if flag.startswith("+")}
+            supported = {flag[1:] for flag in flags.split(",") if flag.startswith("+")}
         else:
-            self.cpu, flags, has = choice.cpu, "", set(choice.features)
-        self.vector_bytes = 64 if "avx512f" in has else 32 if "avx" in has else 16
+            self.cpu, flags, supported = choice.cpu, "", set(choice.features)
+        self.vector_bytes = 64 if "avx512f" in supported else 32 if "avx" in supported else 16
         self.lanes = self.vector_bytes // 4
         target = llvm.Target.from_default_triple()
         machine = target.create_target_machine(cpu=self.cpu, features=flags, opt=3, codemodel="jitdefault")
@@ -464,7 +464,7 @@ class Loops:
         parts.append(_meet_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
-        self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, has, is_x86)}
+        self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, supported, is_x86)}
         tiles = [rate for rate in self.arithmetic.values() if rate.factor == TILE]
         parts.extend([_TILE_DECLARATIONS, *map(_tile_ir, tiles)] if tiles else [])
         parts.extend(_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE)

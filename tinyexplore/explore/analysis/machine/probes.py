@@ -274,17 +274,17 @@ def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | 
 def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
     """The float32 rates of one thread that are too low for the clock and the width of a vector."""
     rows = list(rows)
-    found = []
+    slow_rows = []
     for row in rows:
         rate = multiply_adds(rows, row, lanes)
         if row.threads == 1 and rate is not None and rate < LEAST_MULTIPLY_ADDS:
-            found.append(row)
-    return found
+            slow_rows.append(row)
+    return slow_rows
 
 
-def better(known: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
-    """`known` merged with new measurements: the higher rate (the shorter launch) of each row, then the new rows."""
-    rows = {(row.kind, row.what, row.threads, row.holds): row for row in known}
+def better(rows_before: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
+    """Merge rows with new measurements: of each row the higher rate (the shorter launch), then the new rows."""
+    rows = {(row.kind, row.what, row.threads, row.holds): row for row in rows_before}
     for row in again:
         key = (row.kind, row.what, row.threads, row.holds)
         is_better = key not in rows or (

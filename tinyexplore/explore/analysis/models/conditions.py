@@ -144,7 +144,7 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
         raise ConditionError(f"{text!r}: no buffer {name!r} in this program; there are {', '.join(called)}")
     element = int(index)
     counts = {number: lanes_of(node) for number, node in enumerate(uops) if node.op in operations}
-    places = frozenset(number for number in counts if uops[number].src[0].src[0] is called[name])
+    line_numbers = frozenset(number for number in counts if uops[number].src[0].src[0] is called[name])
 
     def test(event: Event, _: Registers) -> bool:
         lane = element - event[2]
@@ -153,7 +153,7 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
         mask = event[3]
         return mask is None or bool(mask[lane] if type(mask) is list else mask)
 
-    return _Term(places, test, True)
+    return _Term(line_numbers, test, True)
 
 
 def lanes_of(access: UOp) -> int:

@@ -48,8 +48,8 @@ class StepAccess:
     value: Any
 
     def __repr__(self) -> str:
-        places = [index for index in self.index if index is not None]
-        text = "nothing" if not places else str(places[0]) if len(places) == 1 else f"{places[0]}…{places[-1]}"
+        indices = [index for index in self.index if index is not None]
+        text = "nothing" if not indices else str(indices[0]) if len(indices) == 1 else f"{indices[0]}…{indices[-1]}"
         return f"{self.buffer}[{text}] {'←' if self.stored else '→'} {value_text(self.value)}"
 
 
@@ -90,8 +90,8 @@ class Debugger:
         self._initial = [bytes(memory) for memory in self._memory]
         bases = [_base(node) for node in self._buffers]
         self._views = [element_view(memory, base) for memory, base in zip(self._memory, bases)]
-        places = {node: number for number, node in enumerate(self.uops)}
-        assigned = {number: places[node.src[0]] for number, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
+        number_of = {node: number for number, node in enumerate(self.uops)}
+        assigned = {number: number_of[node.src[0]] for number, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
         self._slots = [assigned.get(number, number) for number in range(len(self.uops))]
         self._around = list(_loops_around(self.uops))
         self.names = {
@@ -232,10 +232,10 @@ class Debugger:
         self._run(frozenset({innermost}), Condition(text, frozenset(), test), None, text)
         return self
 
-    def _lies_ahead(self, places: list[int], values: list[int]) -> bool:
-        chain = [*self._around[places[-1]], places[-1]]
-        now = [self._registers[number] for number in places]
-        return places == chain and (self.position == 0 or (None not in now and now < values))
+    def _lies_ahead(self, line_numbers: list[int], values: list[int]) -> bool:
+        chain = [*self._around[line_numbers[-1]], line_numbers[-1]]
+        now = [self._registers[number] for number in line_numbers]
+        return line_numbers == chain and (self.position == 0 or (None not in now and now < values))
 
     def _next_place(self, number: int) -> int:
         reported = [at for at in range(number, len(self.uops)) if not _is_silent(self.uops[at])]

@@ -53,8 +53,10 @@ def generated_inputs(uops: Sequence[UOp]) -> list[bytes]:
     """Each buffer filled with 0, 1, 2 …, which starts again at 0 where the element type ends."""
     contents = []
     for dtype, size in buffer_types(uops):
-        few = [to_bits(to_dtype_range(number, dtype), dtype).to_bytes(dtype.itemsize, "little") for number in range(97)]
-        once = b"".join(few)
+        elements = [
+            to_bits(to_dtype_range(number, dtype), dtype).to_bytes(dtype.itemsize, "little") for number in range(97)
+        ]
+        once = b"".join(elements)
         contents.append((once * (size // 97 + 1))[: size * dtype.itemsize])
     return contents
 

@@ -119,13 +119,13 @@ class GPUView(ReadableRow):
                 f"line {number} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
             )
         node, loops = around[number]
-        places = {operand_name(loop, 0): loop for loop in loops}
-        unknown = sorted(counters.keys() - places.keys())
+        loop_of = {operand_name(loop, 0): loop for loop in loops}
+        unknown = sorted(counters.keys() - loop_of.keys())
         if unknown:
             raise ValueError(
-                f"no loop {', '.join(unknown)} around line {number}; there are {', '.join(places) or 'none'}"
+                f"no loop {', '.join(unknown)} around line {number}; there are {', '.join(loop_of) or 'none'}"
             )
-        counters_by_node = {places[name]: value for name, value in counters.items()}
+        counters_by_node = {loop_of[name]: value for name, value in counters.items()}
         return self.warps.request(node, group or self.at, warp, counters_by_node)
 
     def as_data(self) -> GPUData:

@@ -180,8 +180,8 @@ class _WorkGroup:
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
         """The result of the tensor core in each lane of the warp; all lanes but the followed one continue."""
         stops = {number: self._next_stop(number, item) for number, item in others.items()}
-        places = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
-        self._check(event[0], places)
+        line_of = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
+        self._check(event[0], line_of)
         stops[self.followed] = event
         a, b, c = ([stops[number][part] for number in lanes] for part in (2, 3, 4))
         results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)

@@ -381,7 +381,7 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
 
 def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
     """The innermost loops in order: how often each runs in all, and the bytes that a step accesses."""
-    found: list[tuple[float, int]] = []
+    loops: list[tuple[float, int]] = []
     stack: list[tuple[float, int]] = []
     is_inner = False
     for node in common_path(uops):
@@ -391,14 +391,14 @@ def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
             is_inner = True
         elif node.op is Ops.ENDRANGE and stack:
             if is_inner:
-                found.append(stack[-1])
+                loops.append(stack[-1])
             stack.pop()
             is_inner = False
         elif stack and node.op in (Ops.LOAD, Ops.STORE) and node.src[0].op is Ops.INDEX:
             dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
             steps, nbytes = stack[-1]
             stack[-1] = (steps, nbytes + dtype.scalar.itemsize * dtype.count)
-    return found
+    return loops
 
 
 def _placed(

@@ -173,10 +173,10 @@ class Warps:
         pointer, idx, *valid = node.src[0].src
         assert isinstance(dtype, DType) and isinstance(pointer.dtype, PtrDType)
         value = self.evaluator(group, warp, counters)
-        places = value(idx)
-        active = value(valid[0]) if valid else [True] * len(places)
+        indices = value(idx)
+        active = value(valid[0]) if valid else [True] * len(indices)
         size = pointer.dtype.base.itemsize
-        addresses = tuple([index * size if ok else None for index, ok in zip(places, active)])
+        addresses = tuple([index * size if ok else None for index, ok in zip(indices, active)])
         return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
 
     def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:

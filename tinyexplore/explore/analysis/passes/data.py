@@ -93,44 +93,44 @@ class PassesData:
     cpus: tuple[str, ...] = CPUS
 
 
-def passes_data(found: LLVMPasses, number: int) -> PassesData:
+def passes_data(passes: LLVMPasses, number: int) -> PassesData:
     """The data to send for the passes of kernel `number`."""
-    known: dict[tuple[str, int | None], int] = {}  # of lines, in the order in which they come
+    line_numbers: dict[tuple[str, int | None], int] = {}  # of lines, in the order in which they come
     uops: dict[int, tuple[int, ...]] = {}
     rows = []
     before: list[int] = []
-    for llvm_pass in found:
+    for llvm_pass in passes:
         now = before
         if llvm_pass.changed:
-            now = [known.setdefault((line.text, line.uop), len(known)) for line in llvm_pass.lines]
+            now = [line_numbers.setdefault((line.text, line.uop), len(line_numbers)) for line in llvm_pass.lines]
             uops.update((line.uop, line.nodes) for line in llvm_pass.lines if line.uop is not None)
         rows.append(_row(llvm_pass, before, now))
         before = now
     return PassesData(
-        found.kernel,
+        passes.kernel,
         number,
-        found.cpu,
-        found.pipeline,
-        PackedLines(*packed_forms([text for text, _ in known])),
-        tuple(_differences([-1 if uop is None else uop for _, uop in known])),
+        passes.cpu,
+        passes.pipeline,
+        PackedLines(*packed_forms([text for text, _ in line_numbers])),
+        tuple(_differences([-1 if uop is None else uop for _, uop in line_numbers])),
         _packed_uops(uops),
         tuple(rows),
-        found.seconds,
-        sum(_is_instruction(line) for line in found[-1].lines),
-        found.spills,
-        found.spilled_by,
+        passes.seconds,
+        sum(_is_instruction(line) for line in passes[-1].lines),
+        passes.spills,
+        passes.spilled_by,
     )
 
 
 def _packed_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    places = sorted(uops)
-    nodes = _differences([node for uop in places for node in uops[uop]])
+    uop_numbers = sorted(uops)
+    nodes = _differences([node for uop in uop_numbers for node in uops[uop]])
     rows, at = [], 0
-    for uop in places:
+    for uop in uop_numbers:
         end = at + len(uops[uop])
         rows.append(tuple(nodes[at:end]))
         at = end
-    return tuple((step, *row) for step, row in zip(_differences(places), rows, strict=True))
+    return tuple((step, *row) for step, row in zip(_differences(uop_numbers), rows, strict=True))
 
 
 def _row(llvm_pass: LLVMPass, before: list[int], now: list[int]) -> PassData:

@@ -27,17 +27,17 @@ def spills_text(passes: LLVMPasses) -> str:
 
 def refusal_text(passes: LLVMPasses) -> str:
     """LLVM's reason for a loop without vectors, as a quotation; "" where it gives none."""
-    found = next(_refusals(passes), None)
-    if found is None:
+    refusal = next(_refusals(passes), None)
+    if refusal is None:
         return ""
-    about = f" of `{found.subject}`" if found.subject else ""
-    return f"LLVM says{about}: “{found.text}”."
+    about = f" of `{refusal.subject}`" if refusal.subject else ""
+    return f"LLVM says{about}: “{refusal.text}”."
 
 
 def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
     """The remarks that give a reason come first."""
-    found = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
-    yield from sorted(found, key=lambda remark: remark.text.strip() == "loop not vectorized")
+    refusals = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
+    yield from sorted(refusals, key=lambda remark: remark.text.strip() == "loop not vectorized")
 
 
 def _values_text(values: list[Spill]) -> str:

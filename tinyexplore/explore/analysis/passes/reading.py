@@ -73,7 +73,7 @@ def read_runs(said: str, function: str) -> list[PassRun]:
     LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
     generation are printed and not named. Remarks are those of the pass that LLVM named last, or of the text after them.
     """
-    found: list[PassRun] = []
+    runs: list[PassRun] = []
     said_since: list[tuple[int, str]] = []  # remarks after the last text
     parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", said, flags=re.MULTILINE)
     for part in parts:
@@ -81,22 +81,22 @@ def read_runs(said: str, function: str) -> list[PassRun]:
         if match := _RUNNING.match(head):
             if match[1] != "running":
                 continue
-            if found:
-                found[-1] = _with_remarks(found[-1], said_since)
+            if runs:
+                runs[-1] = _with_remarks(runs[-1], said_since)
             said_since = []
-            found.append(PassRun(match[2], match[3], None))
+            runs.append(PassRun(match[2], match[3], None))
         elif match := _DUMP.match(head):
             dump = _dump(match[1], [line for line in block if not line.startswith("remark: ")], function)
-            last = found[-1] if found else None
+            last = runs[-1] if runs else None
             if last is None or last.dump is not None or dump.argument not in ("", last.argument):
-                found.append(PassRun(dump.argument, match[2], dump, tuple(dict.fromkeys(said_since))))
+                runs.append(PassRun(dump.argument, match[2], dump, tuple(dict.fromkeys(said_since))))
             else:
-                found[-1] = PassRun(last.argument, last.on, dump, tuple(dict.fromkeys((*last.remarks, *said_since))))
+                runs[-1] = PassRun(last.argument, last.on, dump, tuple(dict.fromkeys((*last.remarks, *said_since))))
             said_since = []
         said_since += read_remarks(part)
-    if found:
-        found[-1] = _with_remarks(found[-1], said_since)
-    return found
+    if runs:
+        runs[-1] = _with_remarks(runs[-1], said_since)
+    return runs
 
 
 def _with_remarks(run: PassRun, remarks: Sequence[tuple[int, str]]) -> PassRun:
@@ -147,17 +147,17 @@ def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
 
 def read_remarks(said: str) -> list[tuple[int, str]]:
     """(line, text) of each optimization remark, once. Counts of instructions and copies are left out."""
-    found = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
-    return [remark for remark in dict.fromkeys(found) if remark[1].strip() and not _STATISTIC.search(remark[1])]
+    remarks = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
+    return [remark for remark in dict.fromkeys(remarks) if remark[1].strip() and not _STATISTIC.search(remark[1])]
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:
     """Seconds of CPU time of each run of a pass, by its name and the number of the run, from 1."""
-    found: dict[tuple[str, int], float] = {}
+    times: dict[tuple[str, int], float] = {}
     for line in report.splitlines():
         if match := _TIME.match(line):
-            found.setdefault((match[2], int(match[3])), float(match[1]))
-    return found
+            times.setdefault((match[2], int(match[3])), float(match[1]))
+    return times
 
 
 __all__ = ["PassDump", "PassRun", "function_lines", "read_remarks", "read_runs", "read_times"]

@@ -241,8 +241,8 @@ def _whole(file: IO[bytes]) -> bytes:
 
 def _numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
     """Gives the line of debug information of a listing's line: the place of its first UOp, from 1; 0 without one."""
-    places = _places_of(spec)
-    return lambda uops: places.get(uops[0], 0) if uops else 0
+    line_of = _places_of(spec)
+    return lambda uops: line_of.get(uops[0], 0) if uops else 0
 
 
 def _places_of(spec: ProgramSpec) -> dict[Any, int]:
@@ -264,9 +264,9 @@ class _Places:
             for program in trace.programs
             if program.language == "llvm" and program.kernel == (kernel if owner is None else owner)
         )
-        places = _places_of(spec)
+        line_of = _places_of(spec)
         for at, (line, row) in enumerate(zip(spec.lines, listing.lines)):
-            number = places.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
+            number = line_of.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
             if number is not None and number not in self.nodes and row.nodes:
                 frames = line_frames(trace, listing.id, at)
                 self.nodes[number] = row.nodes
@@ -288,11 +288,11 @@ class _Places:
         """The UOp of a remark's line, and its IR."""
         return (line - 1 if line in self.nodes else None), self.subjects.get(line, "")
 
-    def lines(self, texts: Iterable[tuple[str, int]], known: dict[str, int]) -> tuple[PassLine, ...]:
+    def lines(self, texts: Iterable[tuple[str, int]], line_of: dict[str, int]) -> tuple[PassLine, ...]:
         """Lines with what they lead to. One without debug information follows the value that it defines, else the
         same line of the text before, else what it reads, else the line before it in its block, else what reads it.
 
-        known: what names and lines led to until now; it is completed.
+        line_of: what names and lines led to until now; it is completed.
         """
         numbers = []
         last = 0
@@ -302,12 +302,12 @@ class _Places:
                 numbers.append((text, 0))
                 continue
             name = _NAME.match(text)
-            number = number or (known.get(name[1], 0) if name else 0) or known.get(text, 0)
-            number = number or next((known[used] for used in _USED.findall(text) if used in known), 0) or last
+            number = number or (line_of.get(name[1], 0) if name else 0) or line_of.get(text, 0)
+            number = number or next((line_of[used] for used in _USED.findall(text) if used in line_of), 0) or last
             if number:
-                last = known[text] = number
+                last = line_of[text] = number
                 if name:
-                    known[name[1]] = number
+                    line_of[name[1]] = number
             numbers.append((text, number))
         return tuple(self._line(text, number) for text, number in _by_readers(numbers))
 
@@ -320,7 +320,7 @@ def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """A line that still leads nowhere follows the first line that reads the value it defines, such as a constant or an
     argument of the function."""
     reader: dict[str, int] = {}
-    found = []
+    readers_first = []
     for text, number in reversed(lines):
         name = _NAME.match(text)
         if name and not number and text.startswith(" "):
@@ -328,8 +328,8 @@ def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
         if number:
             used = _USED.findall(text)
             reader.update(dict.fromkeys(used[1:] if name else used, number))
-        found.append((text, number))
-    return found[::-1]
+        readers_first.append((text, number))
+    return readers_first[::-1]
 
 
 def _sequence(
@@ -340,7 +340,7 @@ def _sequence(
     places: _Places,
     assembly: Sequence[tuple[str, int]],
 ) -> list[LLVMPass]:
-    known = {
+    line_of = {
         defined[1]: line.uop + 1 for line in rendered if line.uop is not None and (defined := _NAME.match(line.text))
     }
     passes = [LLVMPass(0, "as rendered", "", "IR", True, None, rendered, begins=True)]
@@ -356,8 +356,8 @@ def _sequence(
             continue
         begins = run.dump is not None and run.dump.is_machine and not is_machine
         if begins:
-            is_machine, known = True, {}
-        lines = now if run.dump is None or not run.dump.lines else places.lines(run.dump.lines, known)
+            is_machine, line_of = True, {}
+        lines = now if run.dump is None or not run.dump.lines else places.lines(run.dump.lines, line_of)
         changed = [line.text for line in lines] != [line.text for line in now]
         lines = lines if changed else now
         stage = "machine IR" if is_machine else "IR"

@@ -145,11 +145,11 @@ class LLVMPass(Readable):
 
     def diff_html(self) -> str:
         """The diff for a notebook: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
-        known = {line.text: line for line in self.lines}
+        line_of_text = {line.text: line for line in self.lines}
         rows = []
         for text in self._diff():
             style = _ADDED if text.startswith("+") else _REMOVED if text.startswith("-") else ""
-            line = known.get(text[1:])
+            line = line_of_text.get(text[1:])
             origin = [] if line is None or line.uop is None else [f"UOp {line.uop}", *line.python]
             title = f" title='{escape(' · '.join(origin), quote=True)}'" if origin else ""
             rows.append(f"<div style='{style}'{title}>{escape(text) or ' '}</div>")
@@ -304,11 +304,11 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
     def __getitem__(self, key: int | str | slice) -> LLVMPass | tuple[LLVMPass, ...]:
         if not isinstance(key, str):
             return self._passes[key]
-        found = self.find(key)
-        if not found:
+        matches = self.find(key)
+        if not matches:
             names = sorted({llvm_pass.argument or llvm_pass.name for llvm_pass in self.changed})
             raise KeyError(f"no pass {key!r} ran; these changed something: {', '.join(names)}")
-        return next((llvm_pass for llvm_pass in found if llvm_pass.changed), found[0])
+        return next((llvm_pass for llvm_pass in matches if llvm_pass.changed), matches[0])
 
     def __len__(self) -> int:
         return len(self._passes)
@@ -339,8 +339,8 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
     def linked(self) -> float:
         """The share of instructions that lead to a UOp, over all texts. The frame of the function, its return and
         copies that nothing reads belong to none, and do not count."""
-        found = [line.uop is not None for llvm_pass in self.changed for line in _instructions(llvm_pass.lines)]
-        return sum(found) / len(found) if found else 1.0
+        is_linked = [line.uop is not None for llvm_pass in self.changed for line in _instructions(llvm_pass.lines)]
+        return sum(is_linked) / len(is_linked) if is_linked else 1.0
 
     def table(self) -> Table:
         """One row per pass that changed something."""

@@ -24,9 +24,9 @@ def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[
     for llvm_pass in passes:
         if llvm_pass.stage != "machine IR" or not llvm_pass.changed:
             continue
-        found = _spilled(llvm_pass.lines, subjects)
-        if found:
-            return llvm_pass.name, found
+        spills = _spilled(llvm_pass.lines, subjects)
+        if spills:
+            return llvm_pass.name, spills
     return "", []
 
 
@@ -53,15 +53,15 @@ def _spilled(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spi
     for line in lines if slots else ():
         if match := _DEFINED.match(line.text):
             definitions.setdefault(match[1], []).append((line, match[2]))
-    found = []
+    spills = []
     for number, slot in slots.items():
         if not slot.stores or not slot.loads:
             continue
         line = _computing(slot.registers, definitions) or _first_of_a_uop(slot.stores)
         subject = "" if line.uop is None else subjects.get(line.uop + 1, "")
         counts = (slot.bits // 8, len(slot.stores), len(slot.loads))
-        found.append(Spill(number, *counts, line.uop, subject, line.python, tuple(slot.blocks)))
-    return found
+        spills.append(Spill(number, *counts, line.uop, subject, line.python, tuple(slot.blocks)))
+    return spills
 
 
 def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:

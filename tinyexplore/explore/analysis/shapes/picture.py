@@ -108,8 +108,8 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
         row, column = divmod(offset - start, width)
         left, above = x + column * wide, top + row * _CELL
         parts.append(_cell(left, above, wide, offset, counts[offset]))
-        for number, places in enumerate(beside):
-            if offset in places:
+        for number, offsets in enumerate(beside):
+            if offset in offsets:
                 parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
     at = top + -(-(stop - start) // width) * _CELL
     for number, other in enumerate(view.others):

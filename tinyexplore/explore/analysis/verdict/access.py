@@ -97,11 +97,11 @@ class AccessPattern:
 
     def __init__(self, kernel: Kernel) -> None:
         printer = Printer(limit=MAX_STATEMENT)
-        found: list[Statement] = [statement for statement in statements_of(kernel.ast, printer) if statement.loops]
+        statements: list[Statement] = [statement for statement in statements_of(kernel.ast, printer) if statement.loops]
         self.statements = [
-            tuple(_operand(index, statement.loops) for index in statement.accesses) for statement in found
+            tuple(_operand(index, statement.loops) for index in statement.accesses) for statement in statements
         ]
-        self.loops = [statement.loops for statement in found]
+        self.loops = [statement.loops for statement in statements]
 
     @property
     def operands(self) -> list[Operand]:
@@ -124,7 +124,7 @@ class AccessPattern:
 
         A loop whose single step fits into the cache reads each byte once; the loops outside read it again.
         """
-        found: dict[int, int] = {}
+        bytes_of: dict[int, int] = {}
         conflict = None
         for loops, operands in zip(self.loops, self.statements, strict=True):
             depth = len(loops) - 1
@@ -143,8 +143,8 @@ class AccessPattern:
             for operand in operands:
                 if operand.buffer is not None:
                     nbytes = operand.nbytes if depth == 0 else operand.inside(depth)
-                    found[operand.buffer] = max(found.get(operand.buffer, 0), nbytes * times)
-        return found, conflict
+                    bytes_of[operand.buffer] = max(bytes_of.get(operand.buffer, 0), nbytes * times)
+        return bytes_of, conflict
 
     def hottest(self) -> tuple[tuple[UOp, ...], tuple[Operand, ...]]:
         """The loops and the operands of the statement that runs most often; empty without loops."""

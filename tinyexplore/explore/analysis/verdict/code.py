@@ -159,13 +159,13 @@ def code_model(
     busiest, source = counted, "instructions counted, dependence chains by the program"
     if tool:
         try:
-            found = throughput(assembly, target, uops)
-            busiest = max(*found.port_cycles.values(), found.front_end_cycles)
-            cycles, source = found.cycles, f"{found.tool}, {found.cpu}"
-            top = [name for name, used in found.port_cycles.items() if used > 0.95 * max(found.port_cycles.values())]
+            model = throughput(assembly, target, uops)
+            busiest = max(*model.port_cycles.values(), model.front_end_cycles)
+            cycles, source = model.cycles, f"{model.tool}, {model.cpu}"
+            top = [name for name, used in model.port_cycles.items() if used > 0.95 * max(model.port_cycles.values())]
             ports = ", ".join(port_words(name) for name in top)
-            if any("not known" in note for note in found.notes):
-                lacks = f"the model is that of another CPU ({found.cpu})"
+            if any("not known" in note for note in model.notes):
+                lacks = f"the model is that of another CPU ({model.cpu})"
             if counted > 1.3 * busiest:  # the arithmetic alone takes longer on this machine than the tool believes
                 busiest, ports = counted, ""
                 cycles = max(cycles, counted)
@@ -245,14 +245,14 @@ def integer_operations(uops: Sequence[UOp]) -> int:
 
 def _values(uops: Sequence[UOp]) -> set[UOp]:
     """The stored or accumulated values and all values that they are computed from, without addresses."""
-    found: set[UOp] = set()
+    values: set[UOp] = set()
     waiting = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
     while waiting:
         node = waiting.pop()
-        if node not in found and node.op not in (Ops.INDEX, Ops.RANGE):
-            found.add(node)
+        if node not in values and node.op not in (Ops.INDEX, Ops.RANGE):
+            values.add(node)
             waiting += node.src
-    return found
+    return values
 
 
 __all__ = [

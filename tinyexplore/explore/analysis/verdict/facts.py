@@ -144,8 +144,8 @@ class KernelFacts(ReadableRow):
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> KernelFacts:
         """The facts that `as_data` wrote, also those of an earlier version."""
-        known = {field.name for field in fields(KernelFacts)}
-        given = {name: value for name, value in data.items() if name in known}
+        names = {field.name for field in fields(KernelFacts)}
+        given = {name: value for name, value in data.items() if name in names}
         opts = given.get("opts")
         lists = {"missing": tuple(given.get("missing", ())), "opts": None if opts is None else tuple(opts)}
         return KernelFacts(**{**given, **lists})

@@ -28,19 +28,19 @@ def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 
 
-def model_verdict(info: KernelInfo, found: GPUView) -> SpeedVerdict:
+def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
     """The verdict by the accesses of a warp, the occupancy, and the operations for each byte."""
-    memory = [access for access in found.accesses if access.efficiency is not None]
+    memory = [access for access in gpu.accesses if access.efficiency is not None]
     worst = min(memory, key=lambda access: access.efficiency or 0.0, default=None)
     conflict = max(
-        (access for access in found.accesses if access.space == "shared"),
+        (access for access in gpu.accesses if access.space == "shared"),
         key=lambda access: access.degree,
         default=None,
     )
     intensity = info.flops / info.bytes_moved if info.bytes_moved else 0.0
-    items = prod(found.grid) * found.items
+    items = prod(gpu.grid) * gpu.items
     kind, text = _judged(info, worst, conflict, intensity, items)
-    limits = _occupancy_text(found)
+    limits = _occupancy_text(gpu)
     evidence = [Evidence("arithmetic intensity", f"{figures_text(intensity)} FLOP/B", "roofline")]
     if worst is not None:
         evidence.append(
@@ -49,8 +49,8 @@ def model_verdict(info: KernelInfo, found: GPUView) -> SpeedVerdict:
     if conflict is not None:
         ways = f"{conflict.degree}-way" if conflict.degree > 1 else "none"
         evidence.append(Evidence("bank conflicts", ways, "gpu"))
-    if found.occupancy is not None:
-        limit = f"{100 * found.occupancy.share:.0f} % of the warps, limited by {found.occupancy.limit}"
+    if gpu.occupancy is not None:
+        limit = f"{100 * gpu.occupancy.share:.0f} % of the warps, limited by {gpu.occupancy.limit}"
         evidence.append(Evidence("occupancy", limit, "gpu"))
     return SpeedVerdict(
         kind=kind,
@@ -58,7 +58,7 @@ def model_verdict(info: KernelInfo, found: GPUView) -> SpeedVerdict:
         share_of_limit=None,
         text=f"By the model alone, without a GPU: {text}{limits}",
         evidence=tuple(evidence),
-        suggestions=tuple(_suggestions(worst, conflict, found)),
+        suggestions=tuple(_suggestions(worst, conflict, gpu)),
         kernel=info.id,
         name=info.name,
         likely=kind,
@@ -87,17 +87,17 @@ def _judged(
     return "bandwidth", f"Memory bandwidth: {figures_text(intensity)} operations for each byte, and accesses coalesce."
 
 
-def _occupancy_text(found: GPUView) -> str:
-    if found.occupancy is None or found.occupancy.share >= HELD:
+def _occupancy_text(gpu: GPUView) -> str:
+    if gpu.occupancy is None or gpu.occupancy.share >= HELD:
         return ""
-    held = f"{100 * found.occupancy.share:.0f} % of a multiprocessor's warps"
-    return f" Occupancy is low: {held}, limited by {found.occupancy.limit}."
+    held = f"{100 * gpu.occupancy.share:.0f} % of a multiprocessor's warps"
+    return f" Occupancy is low: {held}, limited by {gpu.occupancy.limit}."
 
 
-def _suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, found: GPUView) -> list[Suggestion]:
+def _suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, gpu: GPUView) -> list[Suggestion]:
     texts = [worst.advice if worst is not None else "", conflict.advice if conflict is not None else ""]
-    if found.occupancy is not None and found.occupancy.share < HELD:
-        texts.append(found.occupancy.advice)
+    if gpu.occupancy is not None and gpu.occupancy.share < HELD:
+        texts.append(gpu.occupancy.advice)
     return [Suggestion(text) for text in texts if text]
 
 

@@ -21,13 +21,13 @@ NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "comput
 
 def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
-    known = view.verdicts
-    if number not in known:
+    verdicts = view.verdicts
+    if number not in verdicts:
         if view.captured(number).spec.target.has_local:
-            known[number] = gpu_verdict(view, number)
+            verdicts[number] = gpu_verdict(view, number)
         else:
-            known[number] = _judged(view, number)
-    return known[number]
+            verdicts[number] = _judged(view, number)
+    return verdicts[number]
 
 
 def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
@@ -40,32 +40,32 @@ def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
     return _with_llvm(view, number, verdict_of(facts))
 
 
-def _with_llvm(view: KernelAnalyses, number: int, found: SpeedVerdict) -> SpeedVerdict:
+def _with_llvm(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
     """Names the values that LLVM spills, or quotes why it has no vectors for a loop."""
-    if found.likely not in ("spills", "not vectorized") or found.facts is None:
-        return found
-    if found.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in found.facts.opts or ()):
-        return found  # LLVM was not to do it
-    said = view.said_by_llvm(number, found.likely)
+    if verdict.likely not in ("spills", "not vectorized") or verdict.facts is None:
+        return verdict
+    if verdict.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in verdict.facts.opts or ()):
+        return verdict  # LLVM was not to do it
+    said = view.said_by_llvm(number, verdict.likely)
     if not said:
-        return found
+        return verdict
     evidence = Evidence("LLVM", said, "llvm")
-    return replace(found, text=f"{found.text} {said}", evidence=(*found.evidence, evidence))
+    return replace(verdict, text=f"{verdict.text} {said}", evidence=(*verdict.evidence, evidence))
 
 
 def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
     """The verdicts on all kernels that have one, in the order of the kernels."""
-    found = []
+    verdicts = []
     for kernel in view.trace.kernels:
         try:
             owner = kernel.id if kernel.same_as is None else kernel.same_as
             if owner != kernel.id and owner in view.verdicts:
-                found.append(replace(view.verdicts[owner], kernel=kernel.id))
+                verdicts.append(replace(view.verdicts[owner], kernel=kernel.id))
             else:
-                found.append(kernel_verdict(view, kernel.id))
+                verdicts.append(kernel_verdict(view, kernel.id))
         except (ValueError, NotKeptError):
             continue
-    return found
+    return verdicts
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -55,36 +55,42 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
     """
     view.measure_ceilings()
-    kept = view.captured(number)
+    captured = view.captured(number)
     info = view.trace.kernels[number]
     run = next((timed_run for timed_run in view.trace.runs if timed_run.kernel == number), None)
-    known = Ceilings("", "", view.trace.ceilings)
-    threads = view._threads_of(kept)
+    ceilings = Ceilings("", "", view.trace.ceilings)
+    threads = view._threads_of(captured)
     names = [view.trace.buffers[buffer].name or f"data{slot}" for slot, buffer in enumerate(info.buffers)]
-    kernel = kept.make_kernel()
-    with_loops = _Loops(kept, kernel, view.trace, names, known, threads)
-    found = with_loops.facts(run)
+    kernel = captured.make_kernel()
+    with_loops = _Loops(captured, kernel, view.trace, names, ceilings, threads)
+    facts = with_loops.facts(run)
     assembly = _assembly_of(view, info)
-    loop = hot_loop_of(assembly, kept.spec.target, kept.uops) if assembly else None
-    return with_loops.with_code(found, assembly, loop, model)
+    loop = hot_loop_of(assembly, captured.spec.target, captured.uops) if assembly else None
+    return with_loops.with_code(facts, assembly, loop, model)
 
 
 class _Loops:
     """Figures from the loops of a kernel and this machine's ceilings."""
 
     def __init__(
-        self, kept: CapturedKernel, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
+        self,
+        captured: CapturedKernel,
+        kernel: Kernel,
+        trace: Trace,
+        names: Sequence[str],
+        ceilings: Ceilings,
+        threads: int,
     ) -> None:
-        self.kept, self.kernel, self.trace, self.names = kept, kernel, trace, names
-        self.uops = common_path(kept.uops)
-        self.info: KernelInfo = trace.kernels[kept.number]
-        self.known, self.threads = known, threads
-        self.target: Target = kept.spec.target
-        self.all_threads = max((row.threads for row in known.rows), default=threads)
+        self.captured, self.kernel, self.trace, self.names = captured, kernel, trace, names
+        self.uops = common_path(captured.uops)
+        self.info: KernelInfo = trace.kernels[captured.number]
+        self.ceilings, self.threads = ceilings, threads
+        self.target: Target = captured.spec.target
+        self.all_threads = max((row.threads for row in ceilings.rows), default=threads)
         self.threads = min(threads, self.all_threads)
         self.pattern = AccessPattern(kernel)
         self.sizes = {operand.buffer: operand.nbytes for operand in self.pattern.operands if operand.buffer is not None}
-        self.written = set(kept.spec.writes)
+        self.written = set(captured.spec.writes)
         self.random = [
             operand for operand in self.pattern.operands if operand.buffer is not None and _is_random(operand)
         ]
@@ -96,8 +102,8 @@ class _Loops:
         operations, arithmetic, peaks, unused = self._arithmetic()
         samples = sorted(run.times_us) if run is not None and run.warm else []
         time_us = median(samples) if samples else 0.0
-        missing = [] if self.known.rows else ["no ceilings were measured for this machine and target"]
-        if slow_arithmetic(self.known.rows, self.target.vector_bytes // 4):
+        missing = [] if self.ceilings.rows else ["no ceilings were measured for this machine and target"]
+        if slow_arithmetic(self.ceilings.rows, self.target.vector_bytes // 4):
             missing.append("how high the float32 ceiling is: it was measured under load, and is too low for this clock")
         memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
         level = self._level(moved, written)
@@ -114,8 +120,8 @@ class _Loops:
             single_us=median(run.single_us) if run is not None and run.single_us else 0.0,
             threads=self.threads,
             all_threads=self.all_threads,
-            has_thread_axis=self.kept.spec.thread_extent is not None,
-            launch_us=self.known.launch_us or 0.0,
+            has_thread_axis=self.captured.spec.thread_extent is not None,
+            launch_us=self.ceilings.launch_us or 0.0,
             bytes_moved=moved,
             bytes_written=written,
             level=level,
@@ -201,25 +207,25 @@ class _Loops:
         return mine.dtype
 
     def _peak(self, kind: str, threads: int) -> float:
-        found = self.known.peak(kind, threads) or self.known.peak(kind)
-        return self._scaled(found, self.known.peak(kind, 1), threads)
+        ceiling = self.ceilings.peak(kind, threads) or self.ceilings.peak(kind)
+        return self._scaled(ceiling, self.ceilings.peak(kind, 1), threads)
 
-    def _scaled(self, found: Ceiling | None, single: Ceiling | None, threads: int) -> float:
+    def _scaled(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
         """A rate of several threads. Less than that of one thread is no rate, but a disturbed probe: then each thread
         counts as undisturbed."""
-        if found is None:
+        if ceiling is None:
             return 0.0
-        return threads * single.rate if single is not None and found.rate < single.rate else found.rate
+        return threads * single.rate if single is not None and ceiling.rate < single.rate else ceiling.rate
 
     def _memory_us(self, nbytes: int, written: int, threads: int) -> float:
         rate = self._rate(nbytes, written / nbytes if nbytes else 0.0, threads)
         return nbytes / rate / 1e3 if rate else 0.0
 
     def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
-        found = self.known.bandwidth(nbytes, write_share, threads)
+        ceiling = self.ceilings.bandwidth(nbytes, write_share, threads)
         if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that threads share
-            return found.rate if found is not None else 0.0
-        return self._scaled(found, self.known.bandwidth(nbytes // threads, write_share, 1), threads)
+            return ceiling.rate if ceiling is not None else 0.0
+        return self._scaled(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
         """The memory level of a working set: by the sizes of a core's caches, and beyond them by the measured curve."""
@@ -227,8 +233,8 @@ class _Loops:
             return "L1"
         if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
             return "L2"
-        here, far = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
-        return "L3" if far and here >= LEVEL_GAIN * far else "memory"
+        own_rate, far_rate = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
+        return "L3" if far_rate and own_rate >= LEVEL_GAIN * far_rate else "memory"
 
     # *** patterns ***
 
@@ -238,7 +244,7 @@ class _Loops:
         beyond_l1, near = self.pattern.traffic(l1)
         beyond_l2, far = self.pattern.traffic(l2)
         total = sum(nbytes for buffer, nbytes in beyond_l2.items() if buffer not in self.random_buffers)
-        found = replace(
+        facts = replace(
             _EMPTY,
             redundant=redundancy(self.uops, self.kernel),
             l2_traffic=total / moved if moved and not self.random else 1.0,
@@ -246,7 +252,7 @@ class _Loops:
             **self._gathers(),
         )
         if conflict := near or far:
-            found = replace(found, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
+            facts = replace(facts, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
         worst_us, pattern_us, line_use = 0.0, 0.0, 1.0
         seen: set[int] = set()
         for operand in self.pattern.operands:
@@ -261,8 +267,8 @@ class _Loops:
             pattern_us += cost_us
             if cost_us > worst_us:
                 worst_us = cost_us
-                found = replace(
-                    found,
+                facts = replace(
+                    facts,
                     worst=self.names[buffer],
                     worst_run=runs.run_bytes,
                     worst_pitch=runs.pitch_bytes or 0,
@@ -273,7 +279,7 @@ class _Loops:
             is_sparse = runs.run_bytes < 32 and pitch is not None and 2 * runs.run_bytes <= pitch <= FAR
             if is_sparse and pitch and nbytes >= 0.5 * moved and operand.nbytes > l1.nbytes:
                 line_use = min(line_use, runs.run_bytes / min(pitch, LINE))
-        return replace(found, pattern_us=pattern_us, line_use=line_use)
+        return replace(facts, pattern_us=pattern_us, line_use=line_use)
 
     def _refill_us(self, nbytes: int) -> float:
         rate = self._rate(self.target.l2_bytes // 4 * self.threads, 0.0, self.threads)
@@ -284,7 +290,7 @@ class _Loops:
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
         if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
-            rate = self.known.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
+            rate = self.ceilings.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
             if rate is not None and rate.rate:
                 used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # single floats of each line
                 return used / rate.rate / 1e3
@@ -296,7 +302,7 @@ class _Loops:
             return {}
         operand = max(self.random, key=_visits)
         assert operand.buffer is not None
-        visits, rate = _visits(operand), self.known.gather(operand.nbytes, self.threads)
+        visits, rate = _visits(operand), self.ceilings.gather(operand.nbytes, self.threads)
         return {
             "gathers": visits,
             "gather_us": visits / rate.rate / 1e3 if rate is not None and rate.rate else 0.0,
@@ -307,30 +313,30 @@ class _Loops:
 
     # *** code ***
 
-    def with_code(self, found: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
-        """`found` with the facts from the assembly."""
+    def with_code(self, facts: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
+        """`facts` with the facts from the assembly."""
         if loop is None:
-            return replace(found, missing=(*found.missing, "no assembly of x86 with a loop to read"))
-        if found.level == "memory" and not loop.past_caches:
-            found = replace(found, fetch_us=self._memory_us(found.bytes_written, 0, found.threads))
-        found = replace(
-            found,
+            return replace(facts, missing=(*facts.missing, "no assembly of x86 with a loop to read"))
+        if facts.level == "memory" and not loop.past_caches:
+            facts = replace(facts, fetch_us=self._memory_us(facts.bytes_written, 0, facts.threads))
+        facts = replace(
+            facts,
             has_code=True,
             instructions=loop.instructions,
             vector=loop.vector,
             stack=loop.stack,
             first_line=loop.lines[0],
-            level="memory" if loop.past_caches and found.bytes_written >= 0.3 * found.bytes_moved else found.level,
+            level="memory" if loop.past_caches and facts.bytes_written >= 0.3 * facts.bytes_moved else facts.level,
         )
-        lanes, clock = self.target.vector_bytes // 4, self.known.clock_ghz
+        lanes, clock = self.target.vector_bytes // 4, self.ceilings.clock_ghz
         rate = self._peak("float32", 1)
         fma = rate / 2 / lanes / clock if clock and rate else 2.0
         model, lacks = code_model(
             assembly,
             self.target,
             self.uops,
-            found.judged_us,
-            found.threads,
+            facts.judged_us,
+            facts.threads,
             clock,
             loop,
             fma,
@@ -338,11 +344,11 @@ class _Loops:
             tool,
         )
         if lacks:
-            found = replace(found, missing=(*found.missing, lacks))
+            facts = replace(facts, missing=(*facts.missing, lacks))
         if model is None:
-            return found
-        found = replace(
-            found,
+            return facts
+        facts = replace(
+            facts,
             has_model=True,
             cycles=model.cycles,
             busiest=model.busiest,
@@ -352,9 +358,9 @@ class _Loops:
             ports=model.ports,
             model=model.source,
         )
-        return replace(found, **self._crossing(loop, found))
+        return replace(facts, **self._crossing(loop, facts))
 
-    def _crossing(self, loop: HotLoop, found: KernelFacts) -> dict[str, Any]:
+    def _crossing(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
         """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
         mine = [
@@ -362,14 +368,14 @@ class _Loops:
             for operand in operands
             if operand.buffer not in (None, *self.random_buffers) and crosses_lines(operand)
         ]
-        if not mine or not found.cycles:
+        if not mine or not facts.cycles:
             return {}
         reduced = next((k for k, axis in enumerate(loops) if axis.arg.kind is AxisKind.REDUCE), 0)
         from_l1 = self.pattern.step_bytes(loops, reduced) <= 0.9 * self.target.l1_bytes
         cycles = loop.wide_loads / ALIGNED_LOADS[True][0 if from_l1 else 1]
-        share = cycles * found.code_share / found.cycles
+        share = cycles * facts.code_share / facts.cycles
         return {
-            "crossing_us": share * found.judged_us,
+            "crossing_us": share * facts.judged_us,
             "crossing": ", ".join(
                 dict.fromkeys(self.names[operand.buffer] for operand in mine if operand.buffer is not None)
             ),

@@ -306,8 +306,8 @@ def _unexplained_text(facts: KernelFacts) -> str:
     if facts.has_model:
         parts.append(("its instructions", facts.code_share))
     if not facts.share:
-        known = f" Its instructions explain {_percent(facts.code_share)} of the time." if facts.has_model else ""
-        return f"Unexplained: no ceilings of this target are known to compare with.{known}"
+        share_text = f" Its instructions explain {_percent(facts.code_share)} of the time." if facts.has_model else ""
+        return f"Unexplained: no ceilings of this target are known to compare with.{share_text}"
     shares = ", ".join(f"{name} {_percent(share)}" for name, share in parts)
     return f"{_slow(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
 
@@ -342,41 +342,41 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
 def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     """The figures. `facts`: those at the median; `measured`: as they were."""
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
-    found = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
+    evidence = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
     if measured.is_disturbed:
-        found.append(Evidence("fastest sample", duration_text(measured.best_us), "timing"))
+        evidence.append(Evidence("fastest sample", duration_text(measured.best_us), "timing"))
     if facts.launch_us:
-        found.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
+        evidence.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
     if facts.least_us[0]:
         rate = f"{_rate(facts.bytes_moved, facts.judged_us)} of {_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
         text = f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_of_threads(facts)}"
-        found.append(Evidence("bytes", text, "roofline"))
+        evidence.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
         used, most = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
         rate = f"{used} of {most} G op/s, {facts.arithmetic}{_of_threads(facts)}"
-        found.append(Evidence("arithmetic", rate, "roofline"))
-    found.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
+        evidence.append(Evidence("arithmetic", rate, "roofline"))
+    evidence.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
-        found.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
+        evidence.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
     if facts.l2_traffic >= 1.3:
-        found.append(Evidence("from beyond the L2", f"{facts.l2_traffic:.2g}× its bytes", "caches"))
+        evidence.append(Evidence("from beyond the L2", f"{facts.l2_traffic:.2g}× its bytes", "caches"))
     if facts.worst_pitch >= 4096:
-        found.append(
+        evidence.append(
             Evidence("runs", f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} apart ({facts.worst})", "caches")
         )
     if facts.gathers:
-        found.append(Evidence("random accesses", f"{facts.gathers:,} of {facts.gather_bytes} bytes", "caches"))
+        evidence.append(Evidence("random accesses", f"{facts.gathers:,} of {facts.gather_bytes} bytes", "caches"))
     if facts.redundant >= 1.3:
-        found.append(Evidence("accumulations", f"{facts.redundant:.2g}× those needed", "code"))
+        evidence.append(Evidence("accumulations", f"{facts.redundant:.2g}× those needed", "code"))
     if facts.has_code:
-        found.append(Evidence("vector instructions", f"{facts.vector} of {facts.instructions}", "code"))
+        evidence.append(Evidence("vector instructions", f"{facts.vector} of {facts.instructions}", "code"))
         if facts.stack:
-            found.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
+            evidence.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
     if facts.has_model:
-        found.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
+        evidence.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
     if measured.waited is not None:
-        found.append(Evidence("waited for a core", f"each thread {_waited(measured)} of the time", "timing"))
-    return found
+        evidence.append(Evidence("waited for a core", f"each thread {_waited(measured)} of the time", "timing"))
+    return evidence
 
 
 def _of_threads(facts: KernelFacts) -> str:

@@ -172,8 +172,8 @@ class _Walk:
         if sources is not None and (sources or pattern.more_src) and pattern.ops != _CONST_ONLY:
             fits = len(node.src) >= len(sources) if pattern.more_src else len(node.src) == len(sources)
             if not fits:
-                few = "at least " if pattern.more_src else ""
-                return Mismatch("sources", path, f"{few}{len(sources)} sources", str(len(node.src)))
+                at_least = "at least " if pattern.more_src else ""
+                return Mismatch("sources", path, f"{at_least}{len(sources)} sources", str(len(node.src)))
         if pattern.every is not None and (other := [src for src in node.src if src.op not in pattern.every]):
             names = " or ".join(sorted(op.name for op in pattern.every))
             return Mismatch("operation", (*path, node.src.index(other[0])), names, self.text(other[0]))

@@ -76,12 +76,12 @@ class _ReturnTracer:
             del self.seen[frame]
             said_no = arg is None or arg is False
             inner = seen.asked[1] if said_no and seen.asked is not None and seen.asked[0] is arg else ()
-            places = (*inner, self.place(frame, seen)) if said_no else ()
+            lines = (*inner, self.place(frame, seen)) if said_no else ()
             above = self.seen.get(frame.f_back) if frame.f_back is not None else None
             if above is not None:
-                above.asked = (arg, places)
+                above.asked = (arg, lines)
             else:
-                self.places = places
+                self.places = lines
         return self.within
 
     def place(self, frame: FrameType, seen: _Seen) -> ReturnSite:

@@ -29,13 +29,13 @@ def apart(
         shares = [step / steps for step in range(steps + 1)]
         covered += [(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share, 1.0) for share in shares]
     chosen = []
-    for text, places in labels:
+    for text, anchors in labels:
         scored = []
-        for number, anchor in enumerate(places):
+        for number, anchor in enumerate(anchors):
             spots = _along(text, anchor)
             hits = sum(any(math.hypot(x - a, y - b) < _HALF + far for a, b, far in covered) for x, y in spots)
             scored.append((hits, number))
-        best = places[min(scored)[1]]
+        best = anchors[min(scored)[1]]
         covered += [(x, y, _HALF) for x, y in _along(text, best)]
         chosen.append(best)
     return chosen
@@ -58,12 +58,12 @@ def places_on(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> li
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
     half = min(0.5, len(text) * _LETTER / 2 / length)
     across, down = (y1 - y0) / length, -(x1 - x0) / length
-    places = []
+    anchors = []
     for far in (9.0, -10.0):
         for share in shares:
             t = max(half, min(1 - half, share))
-            places.append((x0 + (x1 - x0) * t + across * far, y0 + (y1 - y0) * t + down * far, angle))
-    return places
+            anchors.append((x0 + (x1 - x0) * t + across * far, y0 + (y1 - y0) * t + down * far, angle))
+    return anchors
 
 
 __all__ = ["LabelPlace", "apart", "places_on"]

@@ -62,7 +62,7 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
 def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: dict[int, int]) -> None:
     """One row sorted by the mean position of its neighbors; who has none keeps its place."""
     keyed: list[tuple[float, int]] = []
-    places: list[int] = []
+    slots: list[int] = []
     for i, v in enumerate(row):
         around = neighbors[v]
         if not around:
@@ -71,9 +71,9 @@ def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: di
         for u in around:
             total += position[u]
         keyed.append((total / len(around), v))
-        places.append(i)
+        slots.append(i)
     keyed.sort(key=_first)
-    for i, (_, v) in zip(places, keyed, strict=True):
+    for i, (_, v) in zip(slots, keyed, strict=True):
         row[i] = v
     for i, v in enumerate(row):
         position[v] = i

@@ -118,11 +118,11 @@ def roofline_picture(trace: TraceTables) -> str:
     bandwidths = {line.name: line.rate for line in roofline_data.ceilings if line.kind == "memory"}
     x = Scale.over([point.flops_per_byte for point in roofline_data.points], LEFT, LEFT + PLOT_WIDTH)
     y = Scale.over([*(point.gflops for point in roofline_data.points), *peaks.values()], TOP + PLOT_HEIGHT, TOP)
-    places = [(x(point.flops_per_byte), y(point.gflops)) for point in roofline_data.points]
+    points = [(x(point.flops_per_byte), y(point.gflops)) for point in roofline_data.points]
     parts = [
         text(LEFT - 44, 28, title, size=14, bold=True),
         *axes(x, y, "moved"),
-        *ceiling_lines(x, y, peaks, bandwidths, places),
+        *ceiling_lines(x, y, peaks, bandwidths, points),
     ]
     by_time = sorted(roofline_data.points, key=lambda point: -point.time_us)
     parts.extend(_dot(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)

@@ -285,8 +285,8 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
 def _changed(trace: TraceTables, text_after: StageText) -> int:
     """The lines that a stage added or rewrote; of the first text in a language, all."""
     before = _before(trace, text_after)
-    known = Counter(() if before is None else (line.text for line in before.lines))
-    return sum((Counter(line.text for line in text_after.lines) - known).values())
+    lines_before = Counter(() if before is None else (line.text for line in before.lines))
+    return sum((Counter(line.text for line in text_after.lines) - lines_before).values())
 
 
 def _before(trace: TraceTables, text_after: StageText) -> StageText | None:

@@ -234,7 +234,7 @@ class _Kernels:
         bands = []
         titles = []
         inner = []
-        places: dict[tuple[int, int], tuple[DrawnNode, Box, Point]] = {}
+        drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]] = {}
         for group in self.kernels:
             x, y = self.layout.positions[group.kernel.id]
             left, top = x + dx - group.width / 2, y + dy - group.height / 2
@@ -257,29 +257,29 @@ class _Kernels:
             for node, box in zip(group.graph.nodes, group.boxes, strict=True):
                 node_x, node_y = group.layout.positions[node.id]
                 position = (node_x + shift_x, node_y + shift_y)
-                places[group.kernel.id, node.id] = (node, box, position)
-            inner.append(draw_boxes(places[group.kernel.id, node.id] for node in group.graph.nodes))
-        between = [edge for routed in self.layout.edges for edge in self._between(routed, places, dx, dy)]
+                drawn[group.kernel.id, node.id] = (node, box, position)
+            inner.append(draw_boxes(drawn[group.kernel.id, node.id] for node in group.graph.nodes))
+        between = [edge for routed in self.layout.edges for edge in self._between(routed, drawn, dx, dy)]
         return "\n".join([*bands, draw_edges(between), *titles, *inner])
 
     def _between(
-        self, routed: RoutedEdge, places: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
+        self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
         """From the box that one kernel stores to the boxes of another that stand for it (or from edge to edge)."""
         points = [(x + dx, y + dy) for x, y in routed.points]
         source = self.trace.kernels[routed.src]
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)
-        ends = [i for i, maker in target.inputs.items() if maker == routed.src and (routed.dst, i) in places]
+        ends = [i for i, maker in target.inputs.items() if maker == routed.src and (routed.dst, i) in drawn]
         edges = []
         targets: list[int | None] = [*ends] if ends else [None]
         for i in targets:
             route = list(points)
-            start = places.get((routed.src, self._base(i) if i is not None else source.roots[0]))
+            start = drawn.get((routed.src, self._base(i) if i is not None else source.roots[0]))
             if start is not None:
                 _, box, (x, y) = start
                 route[0] = (x, y + box.height / 2)
             if i is not None:
-                _, box, (x, y) = places[routed.dst, i]
+                _, box, (x, y) = drawn[routed.dst, i]
                 route[-1] = (x, y - box.height / 2)
             edges.append(replace(routed, points=tuple(route)))
         return edges

@@ -31,8 +31,8 @@ def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) ->
         variant, note, lost = context.bench.variant(number, make, accept, context.step)
     except OptError as error:
         raise CommandRejected(str(error)) from None
-    except _Known as known:
-        return CommandResult(same=known.branch)
+    except _Known as same:
+        return CommandResult(same=same.branch)
     if lost:
         raise CommandRejected(lost, (variant,))
     return CommandResult((variant,), note=note)

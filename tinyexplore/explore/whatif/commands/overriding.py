@@ -34,9 +34,9 @@ def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join
     if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
     for branch in context.branches:
-        known = branch.schedule
-        if branch.status == "done" and known is not None and known.stage == schedule:
-            if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
+        variant_of_branch = branch.schedule
+        if branch.status == "done" and variant_of_branch is not None and variant_of_branch.stage == schedule:
+            if (frozenset(variant_of_branch.cut), frozenset(variant_of_branch.join)) == (cut, join):
                 return CommandResult(same=branch)
     variant, note, lost = context.rescheduling.variant(schedule, cut, join, context.step)
     variant = replace(variant, edges=Fusions(context.trace, variant).fusion_edges())

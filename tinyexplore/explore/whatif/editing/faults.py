@@ -128,12 +128,12 @@ class Mailbox:
         return (number, errno, address, verb) if number else None
 
 
-def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, places: Sequence[Any], spare: int) -> str:
+def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
     """The end of a process with `status` (of `os.waitstatus_to_exitcode`) as text: "wrote behind the end of data0"."""
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name
-        if beside := what_was_touched(places, address, verb):
+        if beside := what_was_touched(buffers, address, verb):
             return beside
         if errno == _OUT_OF_MEMORY:
             may = f"it may take {spare / 2**30:.1f} GiB"

@@ -128,9 +128,9 @@ def fenced(
     yield memory
 
 
-def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -> str:
+def what_was_touched(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
     """The access to `address` as text, with its position relative to the nearest buffer; "" if no buffer is near."""
-    for name, start, nbytes, itemsize, low, high in places:
+    for name, start, nbytes, itemsize, low, high in buffers:
         if low <= address < high:
             if start <= address < start + nbytes:
                 element = (address - start) // itemsize

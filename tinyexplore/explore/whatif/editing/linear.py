@@ -433,14 +433,14 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
 
 def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)
-    wanted = [node for node in before if node.op in kinds]
+    arguments = [node for node in before if node.op in kinds]
     for line in lines:
-        if line.uop.op in kinds and line.uop not in wanted:
-            expected = next((node for node in wanted if node.op is line.uop.op and node.arg == line.uop.arg), None)
+        if line.uop.op in kinds and line.uop not in arguments:
+            expected = next((node for node in arguments if node.op is line.uop.op and node.arg == line.uop.arg), None)
             problem = f"expected {_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
             raise ProgramError(line.line, 0, f"the arguments of the kernel must not change; {problem}")
     present = {line.uop for line in lines}
-    for node in wanted:
+    for node in arguments:
         if node not in present:
             raise ProgramError(1, 0, f"the arguments of the kernel must not change; expected {_line(node, {}, 0)}")
 

@@ -77,10 +77,10 @@ def compared(
             error_here = math.nan if numpy.isnan(error).any() else float(error.max())
             worst = worst.beside(_Apart(error_here, scale, TOLERANCE.get(dtype, 0.0)))
             off = unequal & ~_close(mine, other, dtype)
-        places = numpy.flatnonzero(off)
-        differing += int(places.size)
-        if places.size and first is None:
-            index = int(places[0])
+        indices = numpy.flatnonzero(off)
+        differing += int(indices.size)
+        if indices.size and first is None:
+            index = int(indices[0])
             first = Difference(name, index, _text(mine[index]), _text(other[index]))
     verdict = "differs" if differing else "same bits" if same else "within rounding"
     return {

@@ -118,16 +118,16 @@ def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, chec
 def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
     """The nodes that come up in a pass, each with the number of steps after which it is there."""
     nodes = dict(enumerate(trace.nodes))
-    known = set()
+    visited = set()
     for node in reachable(nodes, stage.before):
-        known.add(node.id)
+        visited.add(node.id)
         yield node.id, 0
     for number, step in enumerate(stage.steps, 1):
         fresh = [step.after]
         while fresh:
             new_node = fresh.pop()
-            if new_node not in known:
-                known.add(new_node)
+            if new_node not in visited:
+                visited.add(new_node)
                 yield new_node, number
                 fresh.extend(trace.nodes[new_node].src)
 

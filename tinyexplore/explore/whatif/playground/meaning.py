@@ -339,8 +339,8 @@ class World:
         self._put(where, values * count if len(values) == 1 else values, written)
 
     def _put(self, address: Address, values: Lanes, written: Effects) -> None:
-        places = self._places(address, len(values), "stores into")
-        for index, value in zip(places, values, strict=True):
+        indices = self._places(address, len(values), "stores into")
+        for index, value in zip(indices, values, strict=True):
             if type(index) is int:
                 self.element(address.pointer, index)
                 written[address.pointer, index] = value

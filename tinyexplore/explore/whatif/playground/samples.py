@@ -88,9 +88,11 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
         for constant in constants
         if type(constant) is not bool and math.isfinite(constant) and abs(constant) not in (0, 1)
     )
-    few = list(islice(numbers, MOST_CONSTANTS))
-    between = [first + sign * other for first in few[:3] for other in few[:3] if first != other for sign in (1, -1)]
-    return tuple(dict.fromkeys((*few, *[-number for number in few], *between)))
+    chosen = list(islice(numbers, MOST_CONSTANTS))
+    between = [
+        first + sign * other for first in chosen[:3] for other in chosen[:3] if first != other for sign in (1, -1)
+    ]
+    return tuple(dict.fromkeys((*chosen, *[-number for number in chosen], *between)))
 
 
 def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:

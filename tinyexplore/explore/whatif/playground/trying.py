@@ -186,8 +186,8 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
         return bench.captured(number)
 
     device = bench.subjects[number].device
-    made = bench.recorded(number, captured, passes)
-    kernel, program = made.kernel, made.runner.spec.uops
+    recorded = bench.recorded(number, captured, passes)
+    kernel, program = recorded.kernel, recorded.runner.spec.uops
     times, note = Measurement(()), ""
     with recording(None):
         try:
@@ -197,7 +197,9 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
         except (Untimed, Lost) as error:
             note = str(error)
     names = bench.names.get(number, ())
-    variant = bench.under_settings(lambda: variant_of(number, device, made.trace, kernel, made.runner, times, names))
+    variant = bench.under_settings(
+        lambda: variant_of(number, device, recorded.trace, kernel, recorded.runner, times, names)
+    )
     return replace(variant, offers=(), nest=(), note=note)
 
 

@@ -46,12 +46,12 @@ def _gather_nd(node: OnnxNode) -> Tensor:
     x, index = node.tensor(0), node.tensor(1)
     batch, count = node.attribute("batch_dims", 0), index.shape[-1]
     rank = index.ndim - 1
-    places = [
+    indices = [
         Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(rank)))
         for axis in range(batch)
     ]
-    places += [wrapped(index[..., at], x.shape[batch + at]) for at in range(count)]
-    return x[tuple(places)]
+    indices += [wrapped(index[..., at], x.shape[batch + at]) for at in range(count)]
+    return x[tuple(indices)]
 
 
 @operator("ScatterElements", "Scatter")
@@ -76,12 +76,12 @@ def _scatter_nd(node: OnnxNode) -> Tensor:
     flat = Tensor.zeros(*index.shape[:-1], dtype=dtypes.int64)
     for at in range(count):
         flat = flat + wrapped(index[..., at], x.shape[at]) * math.prod(x.shape[at + 1 : count])
-    places = flat.reshape((entries, 1)).expand((entries, width))
+    indices = flat.reshape((entries, 1)).expand((entries, width))
     target, source = x.reshape((rows, width)), updates.reshape((entries, width))
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
-        return target.scatter(0, places, source).reshape(x.shape)
-    return target.scatter_reduce(0, places, source, REDUCTIONS[reduction]).reshape(x.shape)
+        return target.scatter(0, indices, source).reshape(x.shape)
+    return target.scatter_reduce(0, indices, source, REDUCTIONS[reduction]).reshape(x.shape)
 
 
 @operator("TensorScatter")
@@ -93,10 +93,10 @@ def _tensor_scatter(node: OnnxNode) -> Tensor:
     start = node.tensor(2).cast(dtypes.int64) if node.has(2) else Tensor.zeros(cache.shape[0], dtype=dtypes.int64)
     start = start.reshape((-1,) + (1,) * (cache.ndim - 1))
     steps = Tensor.arange(length).cast(dtypes.int64)
-    places = start + steps.reshape(tuple(-1 if at == axis else 1 for at in range(cache.ndim)))
+    indices = start + steps.reshape(tuple(-1 if at == axis else 1 for at in range(cache.ndim)))
     if node.attribute("mode", "linear") == "circular":
-        places = places % size
-    return cache.scatter(axis, places.expand(tuple(update.shape)), update)
+        indices = indices % size
+    return cache.scatter(axis, indices.expand(tuple(update.shape)), update)
 
 
 @operator("OneHot")
@@ -113,8 +113,8 @@ def _one_hot(node: OnnxNode) -> Tensor:
 def _top_k(node: OnnxNode) -> tuple[Value, ...]:
     x = node.tensor(0)
     count = int(node.scalar(1)) if node.has(1) else int(node.required("k"))
-    values, places = x.topk(count, node.attribute("axis", -1), bool(node.attribute("largest", 1)))
-    return values, places.cast(dtypes.int64)
+    values, indices = x.topk(count, node.attribute("axis", -1), bool(node.attribute("largest", 1)))
+    return values, indices.cast(dtypes.int64)
 
 
 # *** the size of the result depends on the elements: they are read, and the result is an array ***

@@ -128,11 +128,11 @@ def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
         raise OnnxError("Slice: a step is 0")
     size = x.shape[axis]
     stop = None if step < 0 and end <= -size - 1 else end
-    places = range(size)[slice(start, stop, step)]
-    if not places:
+    positions = range(size)[slice(start, stop, step)]
+    if not positions:
         return x.shrink(tuple((0, 0) if at == axis else (0, n) for at, n in enumerate(x.shape)))
-    last = places[-1] + (1 if step > 0 else -1)
-    part = slice(places[0], last if last >= 0 else None, step)
+    last = positions[-1] + (1 if step > 0 else -1)
+    part = slice(positions[0], last if last >= 0 else None, step)
     return x[tuple([slice(None)] * axis + [part])]
 
 
@@ -185,16 +185,16 @@ def _pad_by_places(x: Tensor, full: Sequence[tuple[int, int]], mode: str) -> Ten
         size = x.shape[axis]
         if not before and not after:
             continue
-        places = np.arange(-before, size + after)
+        positions = np.arange(-before, size + after)
         if mode == "edge":
-            places = places.clip(0, size - 1)
+            positions = positions.clip(0, size - 1)
         elif mode == "wrap":
-            places = places % size
+            positions = positions % size
         else:  # mirrored at the edges, which are not repeated
             period = max(2 * (size - 1), 1)
-            places = np.abs(places) % period
-            places = np.where(places < size, places, period - places)
-        x = x[tuple([slice(None)] * axis + [Tensor(places)])]
+            positions = np.abs(positions) % period
+            positions = np.where(positions < size, positions, period - positions)
+        x = x[tuple([slice(None)] * axis + [Tensor(positions)])]
     return x
 
 
@@ -226,8 +226,8 @@ def _reverse_sequence(node: OnnxNode) -> Tensor:
     rank, size = x.ndim, x.shape[time]
     lengths = lengths.cast(dtypes.int64).reshape(tuple(-1 if axis == batch else 1 for axis in range(rank)))
     steps = Tensor.arange(size).cast(dtypes.int64).reshape(tuple(-1 if axis == time else 1 for axis in range(rank)))
-    places = (steps < lengths).where(lengths - 1 - steps, steps)
-    return x.gather(time, places.expand(tuple(x.shape)))
+    positions = (steps < lengths).where(lengths - 1 - steps, steps)
+    return x.gather(time, positions.expand(tuple(x.shape)))
 
 
 @operator("Trilu")

@@ -28,26 +28,26 @@ def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
     )
     if not wants_places:
         return (result.cast(x.dtype),)
-    values, places = result
+    values, indices = result
     sizes = x.shape[2:]
     if node.attribute("storage_order", 0):
-        rest, strides = places, []
+        rest, strides = indices, []
         for axis in range(len(sizes)):
             strides.append(math.prod(sizes[:axis]))
-        columns = places * 0
+        columns = indices * 0
         for axis in range(len(sizes)):
             inner = math.prod(sizes[axis + 1 :])
             columns = columns + rest // inner * strides[axis]
             rest = rest % inner
-        places = columns
+        indices = columns
     start = Tensor.arange(x.shape[0] * x.shape[1]).reshape(tuple(x.shape[:2]) + (1,) * len(sizes)) * math.prod(sizes)
-    return values.cast(x.dtype), (places + start).cast(dtypes.int64)
+    return values.cast(x.dtype), (indices + start).cast(dtypes.int64)
 
 
 @operator("MaxUnpool")
 def _max_unpool(node: OnnxNode) -> Tensor:
     """Writes each value at its place in the flattened result; all other elements are 0."""
-    x, places = node.tensor(0), node.tensor(1)
+    x, indices = node.tensor(0), node.tensor(1)
     kernel = list(node.required("kernel_shape"))
     window = Window(node, x.shape[2:], kernel)
     if node.has(2):
@@ -65,10 +65,10 @@ def _max_unpool(node: OnnxNode) -> Tensor:
         ]
         inner = (*x.shape[:2], *natural)
         flat = Tensor.zeros(math.prod(inner), dtype=x.dtype)
-        small = flat.scatter(0, places.reshape(-1), x.reshape(-1)).reshape(inner)
+        small = flat.scatter(0, indices.reshape(-1), x.reshape(-1)).reshape(inner)
         return small.pad([(0, want - have) for want, have in zip(shape, inner)])
     flat = Tensor.zeros(math.prod(shape), dtype=x.dtype)
-    return flat.scatter(0, places.reshape(-1), x.reshape(-1)).reshape(shape)
+    return flat.scatter(0, indices.reshape(-1), x.reshape(-1)).reshape(shape)
 
 
 def _averaged(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:

@@ -59,13 +59,13 @@ def _arg(node: OnnxNode) -> Tensor:
     axis = node.axis(x.ndim)
     find = Tensor.argmax if node.operator == "ArgMax" else Tensor.argmin
     if node.attribute("select_last_index", 0):
-        places = x.shape[axis] - 1 - find(x.flip(axis), axis, True)
+        indices = x.shape[axis] - 1 - find(x.flip(axis), axis, True)
     else:
-        places = find(x, axis, True)
-    places = places.cast(dtypes.int64)
+        indices = find(x, axis, True)
+    indices = indices.cast(dtypes.int64)
     if node.attribute("keepdims", 1):
-        return places
-    return places.reshape(tuple(size for at, size in enumerate(x.shape) if at != axis))
+        return indices
+    return indices.reshape(tuple(size for at, size in enumerate(x.shape) if at != axis))
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
@@ -85,8 +85,8 @@ def _softmax(node: OnnxNode) -> Tensor:
 
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
-    places = Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
-    return x.argmax(axis, True).eq(places).cast(x.dtype)
+    counter = Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+    return x.argmax(axis, True).eq(counter).cast(x.dtype)
 
 
 @operator("CumSum", "CumProd")

@@ -41,11 +41,11 @@ def _resize(node: OnnxNode) -> Tensor:
             shaped = Tensor(inside).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
             outside = shaped if outside is None else outside & shaped
         if mode == "nearest":
-            places = _nearest(
+            nearest = _nearest(
                 positions, node.attribute("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
             )
-            places = places.clip(0, length - 1).astype(np.int64)
-            result = result[tuple([slice(None)] * axis + [Tensor(places)])]
+            nearest = nearest.clip(0, length - 1).astype(np.int64)
+            result = result[tuple([slice(None)] * axis + [Tensor(nearest)])]
         else:
             weights = _weights(node, mode, positions, length, scale)
             last = result.ndim - 1
@@ -85,24 +85,24 @@ def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[
 
 def _positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
     """The position of each new element on the old axis."""
-    places = np.arange(new, dtype=np.float64)
+    counter = np.arange(new, dtype=np.float64)
     if transform == "asymmetric":
-        return places / scale
+        return counter / scale
     if transform == "align_corners":
         exact = scale * length  # before it was rounded to a size
-        return places * (length - 1) / (exact - 1) if new > 1 else places * 0
+        return counter * (length - 1) / (exact - 1) if new > 1 else counter * 0
     if transform == "pytorch_half_pixel":
-        return (places + 0.5) / scale - 0.5 if new > 1 else places * 0
+        return (counter + 0.5) / scale - 0.5 if new > 1 else counter * 0
     if transform == "half_pixel_symmetric":
         adjustment = new / (scale * length)
-        return length / 2 * (1 - adjustment) + (places + 0.5) / scale - 0.5
+        return length / 2 * (1 - adjustment) + (counter + 0.5) / scale - 0.5
     if transform == "tf_crop_and_resize":
         start, end = region
         if new > 1:
-            return start * (length - 1) + places * (end - start) * (length - 1) / (new - 1)
-        return places * 0 + 0.5 * (start + end) * (length - 1)
+            return start * (length - 1) + counter * (end - start) * (length - 1) / (new - 1)
+        return counter * 0 + 0.5 * (start + end) * (length - 1)
     if transform == "half_pixel":
-        return (places + 0.5) / scale - 0.5
+        return (counter + 0.5) / scale - 0.5
     raise OnnxError(f"Resize: the coordinate transformation {transform!r} is not one of the standard's")
 
 
@@ -131,14 +131,14 @@ def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: fl
     exclude = bool(node.attribute("exclude_outside", 0))
     for new, position in enumerate(positions):
         start = math.floor(position - radius) + 1
-        places = np.arange(start, math.floor(position + radius) + 1)
-        distance = np.abs(places - position) * stretch
+        neighbors = np.arange(start, math.floor(position + radius) + 1)
+        distance = np.abs(neighbors - position) * stretch
         weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, a)
         if exclude:
-            weights = np.where((places < 0) | (places >= length), 0, weights)
+            weights = np.where((neighbors < 0) | (neighbors >= length), 0, weights)
         if exclude or antialias:
             weights = weights / weights.sum()
-        np.add.at(matrix[:, new], places.clip(0, length - 1), weights)
+        np.add.at(matrix[:, new], neighbors.clip(0, length - 1), weights)
     return matrix
 
 
@@ -206,13 +206,13 @@ def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
     return (distance <= 1).where(near, (distance < 2).where(far, 0))
 
 
-def _read_at(x: Tensor, places: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
+def _read_at(x: Tensor, positions: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
     """The elements at whole positions; 0 outside of the image."""
     if padding in ("border", "reflection"):
-        places = [_inside(at, size, padding, aligned) for at, size in zip(places, sizes)]
+        positions = [_inside(at, size, padding, aligned) for at, size in zip(positions, sizes)]
     valid: Tensor | None = None
     flat: Tensor | None = None
-    for at, size in zip(places, sizes):
+    for at, size in zip(positions, sizes):
         inside = (at >= 0) & (at <= size - 1)
         valid = inside if valid is None else valid & inside
         index = at.clip(0, size - 1).cast(dtypes.int64)

@@ -67,10 +67,10 @@ def _stft(node: OnnxNode) -> Tensor:
     real = signal[..., 0] if signal.ndim == 3 else signal
     imaginary = signal[..., 1] if signal.ndim == 3 and signal.shape[-1] == 2 else None
     starts = np.arange(0, real.shape[1] - length + 1, step)
-    places = Tensor((starts[:, None] + np.arange(length)).astype(np.int64))
+    indices = Tensor((starts[:, None] + np.arange(length)).astype(np.int64))
 
     def frames(part: Tensor) -> Tensor:
-        cut = part[:, places]
+        cut = part[:, indices]
         return cut if window is None else cut * window
 
     one_sided = bool(node.attribute("onesided", 1)) and imaginary is None

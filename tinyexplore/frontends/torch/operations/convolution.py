@@ -58,21 +58,21 @@ def convolution_backward(
     transposed: bool,
     output_padding: Sequence[int],
     groups: int,
-    wanted: Sequence[bool],
+    output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients for the input, the weight and the bias, by the tape's rules for the convolution."""
     operand, kernel = x.detach(), weight.detach()
-    targets = [tensor.requires_grad_() for tensor, flag in zip((operand, kernel), wanted) if flag]
-    found: list[Tensor] = []
+    targets = [tensor.requires_grad_() for tensor, flag in zip((operand, kernel), output_mask) if flag]
+    gradients: list[Tensor] = []
     if targets:
         shown = Call(gradient, ())
         with Tensor.inference_mode(False):
             output = convolution(
                 shown, operand, kernel, None, stride, padding, dilation, transposed, output_padding, groups
             )
-            found = output.gradient(*targets, gradient=gradient)
-    results = iter([result.detach() for result in found])
-    of_x = next(results) if wanted[0] else None
-    of_weight = next(results) if wanted[1] else None
-    of_bias = gradient.sum((0, *range(2, gradient.ndim))) if wanted[2] else None
+            gradients = output.gradient(*targets, gradient=gradient)
+    results = iter([result.detach() for result in gradients])
+    of_x = next(results) if output_mask[0] else None
+    of_weight = next(results) if output_mask[1] else None
+    of_bias = gradient.sum((0, *range(2, gradient.ndim))) if output_mask[2] else None
     return of_x, of_weight, of_bias

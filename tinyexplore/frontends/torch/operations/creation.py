@@ -56,12 +56,12 @@ def _sequence(call: Call, start: float, step: float) -> Tensor:
     (count,) = call.shape
     if count == 0:
         return call.full(0)
-    places = Tensor.arange(count)
+    counter = Tensor.arange(count)
     if not dtypes.is_float(call.dtype):  # ATen rounds both before it counts
         start, step = int(start), int(step)
     if isinstance(start, float) or isinstance(step, float):
-        return (places.cast(dtypes.float64) * step + start).cast(call.dtype)
-    return (places.cast(dtypes.int64) * step + start).cast(call.dtype)
+        return (counter.cast(dtypes.float64) * step + start).cast(call.dtype)
+    return (counter.cast(dtypes.int64) * step + start).cast(call.dtype)
 
 
 @aten("eye")

@@ -145,19 +145,19 @@ def fmin(call: Call, a: Any, b: Any) -> Tensor:
 
 def _the_number(call: Call, a: Any, b: Any, name: str) -> Tensor:
     left, right = call.tensor(a), call.tensor(b)
-    found: Tensor = getattr(left, name)(right)
+    result: Tensor = getattr(left, name)(right)
     if not dtypes.is_float(call.dtype):
-        return found
-    return left.isnan().where(right, right.isnan().where(left, found))
+        return result
+    return left.isnan().where(right, right.isnan().where(left, result))
 
 
 @aten("clamp", "clip")
 def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
     """The value, not below `low` and not above `high`."""
-    found = call.tensor(a)
+    result = call.tensor(a)
     if low is not None:
-        found = maximum(call, found, low)
-    return found if high is None else minimum(call, found, high)
+        result = maximum(call, result, low)
+    return result if high is None else minimum(call, result, high)
 
 
 @aten("hardtanh")
@@ -191,9 +191,9 @@ def hypot(call: Call, a: Any, b: Any) -> Tensor:
     left, right = call.tensor(a).abs(), call.tensor(b).abs()
     most, least = left.maximum(right), left.minimum(right)
     ratio = (most == 0).where(0.0, least / most)
-    found = most * (ratio * ratio + 1).sqrt()
-    found = (left.isinf() | right.isinf()).where(float("inf"), found)
-    return (left.isnan() & ~right.isinf()).where(left, (right.isnan() & ~left.isinf()).where(right, found))
+    result = most * (ratio * ratio + 1).sqrt()
+    result = (left.isinf() | right.isinf()).where(float("inf"), result)
+    return (left.isnan() & ~right.isinf()).where(left, (right.isnan() & ~left.isinf()).where(right, result))
 
 
 @aten("logaddexp")
@@ -234,8 +234,8 @@ def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) ->
 def _compare(name: str) -> None:
     def compare(call: Call, a: Any, b: Any) -> Tensor:
         left, right = call.promoted(a, b)
-        found: Tensor = getattr(left, name)(right)
-        return found
+        result: Tensor = getattr(left, name)(right)
+        return result
 
     compare.__doc__ = f"The comparison {name}, in the operands' common dtype."
     aten(name)(compare)
@@ -340,8 +340,8 @@ def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
 
 def _of_float(name: str) -> None:
     def function(call: Call, a: Tensor) -> Tensor:
-        found: Tensor = getattr(call.tensor(a), name)()
-        return found
+        result: Tensor = getattr(call.tensor(a), name)()
+        return result
 
     function.__doc__ = f"The function {name}; of integers, as floats."
     aten(name)(function)
@@ -356,8 +356,8 @@ for _name in (
 
 def _rounding(name: str) -> None:
     def function(call: Call, a: Tensor) -> Tensor:
-        found: Tensor = getattr(a, name)() if is_float(a) else a
-        return found
+        result: Tensor = getattr(a, name)() if is_float(a) else a
+        return result
 
     function.__doc__ = f"The function {name}; integers stay as they are."
     aten(name)(function)
@@ -389,8 +389,8 @@ def exp_minus_1(x: Tensor) -> Tensor:
     power = x.exp()
     less = power - 1
     near = less * x / power.log()
-    found = (power == 1).where(x, (x.abs() < 0.5).where(near, less))
-    return (power == 0).where(-1.0, found)
+    result = (power == 1).where(x, (x.abs() < 0.5).where(near, less))
+    return (power == 0).where(-1.0, result)
 
 
 @aten("log1p")
@@ -403,8 +403,8 @@ def log_plus_1(x: Tensor) -> Tensor:
     """log(1 + x), exact near 0: log(u) · x / (u - 1) undoes the rounding of u = 1 + x."""
     more = x + 1
     near = more.log() * x / (more - 1)
-    found = (more == 1).where(x, near)
-    return (x == float("inf")).where(x, found)
+    result = (more == 1).where(x, near)
+    return (x == float("inf")).where(x, result)
 
 
 @aten("neg")

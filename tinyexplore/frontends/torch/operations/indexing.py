@@ -24,43 +24,43 @@ def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool
 
 
 @aten("index", "_unsafe_index")
-def index(call: Call, a: Tensor, places: Sequence[Tensor | None]) -> Tensor:
+def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """The elements that indices of several axes name."""
-    if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in places):
+    if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in indices):
         raise NotTranslated("the size of what a mask picks depends on values")
-    if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in places):
+    if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in indices):
         raise NotTranslated("a mask of uint8")
     if 0 in call.shape:
         return call.full(0)
-    return a[tuple([slice(None) if index_tensor is None else index_tensor for index_tensor in places])]
+    return a[tuple([slice(None) if index_tensor is None else index_tensor for index_tensor in indices])]
 
 
 @aten("index_select")
-def index_select(call: Call, a: Tensor, axis: int, places: Tensor) -> Tensor:
+def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
     """Parts of an axis by their numbers."""
     if 0 in call.shape:
         return call.full(0)
     if not a.ndim:
         return a.reshape(call.shape)
-    return a[tuple([slice(None)] * (axis % a.ndim) + [places.reshape((-1,))])]
+    return a[tuple([slice(None)] * (axis % a.ndim) + [indices.reshape((-1,))])]
 
 
 @aten("embedding")
-def embedding(call: Call, weight: Tensor, places: Tensor, *options: Any) -> Tensor:
+def embedding(call: Call, weight: Tensor, indices: Tensor, *options: Any) -> Tensor:
     """The rows of a table."""
-    return call.full(0) if 0 in call.shape else weight[places]
+    return call.full(0) if 0 in call.shape else weight[indices]
 
 
 @aten("embedding_dense_backward")
 def embedding_dense_backward(
-    call: Call, gradient: Tensor, places: Tensor, rows: int, padding: int, by_frequency: bool
+    call: Call, gradient: Tensor, indices: Tensor, rows: int, padding: int, by_frequency: bool
 ) -> Tensor:
     """The gradient of the rows: the sum over where each was picked."""
     if by_frequency:
         raise NotTranslated("gradients scaled by how often a row was picked")
-    width, count = gradient.shape[-1], places.numel()
+    width, count = gradient.shape[-1], indices.numel()
     flat = gradient.reshape((count, width))
-    numbers = places.reshape((count, 1)).expand((count, width))
+    numbers = indices.reshape((count, 1)).expand((count, width))
     if padding >= 0:
         flat = (numbers == padding).where(0, flat)
     return Tensor.zeros(rows, width, dtype=gradient.dtype).scatter_reduce(0, numbers, flat, "sum")
@@ -71,66 +71,68 @@ def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
     return source if source.shape == shape else source.shrink(tuple([(0, size) for size in shape]))
 
 
-def _placed(call: Call, a: Tensor, axis: int, places: Tensor, source: Any, reduce: str, include: bool = True) -> Tensor:
-    """a with elements of the source at the places of an axis, alone ("") or reduced."""
+def _placed(
+    call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, reduce: str, include: bool = True
+) -> Tensor:
+    """a with elements of the source at the indices along an axis, alone ("") or reduced."""
     if not a.ndim:
         source = source.reshape((1,)) if isinstance(source, Tensor) else source
-        return _placed(call, a.reshape((1,)), 0, places.reshape((1,)), source, reduce, include).reshape(())
-    if 0 in places.shape:
+        return _placed(call, a.reshape((1,)), 0, indices.reshape((1,)), source, reduce, include).reshape(())
+    if 0 in indices.shape:
         return a
-    if not places.ndim:
-        places, source = places.reshape((1,)), source.reshape((1,)) if isinstance(source, Tensor) else source
+    if not indices.ndim:
+        indices, source = indices.reshape((1,)), source.reshape((1,)) if isinstance(source, Tensor) else source
     if not isinstance(source, Tensor):
-        source = Tensor.full(places.shape, source, dtype=a.dtype)
-    part = _cut(source, places.shape).cast(a.dtype)
+        source = Tensor.full(indices.shape, source, dtype=a.dtype)
+    part = _cut(source, indices.shape).cast(a.dtype)
     if not reduce:
-        return a.scatter(axis, places, part)
-    return a.scatter_reduce(axis, places, part, reduce, include)
+        return a.scatter(axis, indices, part)
+    return a.scatter_reduce(axis, indices, part, reduce, include)
 
 
 @aten("scatter")
-def scatter(call: Call, a: Tensor, axis: int, places: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
-    """a with elements of the source at the places of an axis."""
-    return _placed(call, a, axis, places, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
+def scatter(call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
+    """a with elements of the source at the indices along an axis."""
+    return _placed(call, a, axis, indices, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
 
 
 @aten("scatter_add")
-def scatter_add(call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor) -> Tensor:
-    """a with elements of the source added at the places of an axis."""
-    return _placed(call, a, axis, places, source, "sum")
+def scatter_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor) -> Tensor:
+    """a with elements of the source added at the indices along an axis."""
+    return _placed(call, a, axis, indices, source, "sum")
 
 
 @aten("scatter_reduce")
 def scatter_reduce(
-    call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+    call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """a with elements of the source reduced into the places of an axis."""
-    return _placed(call, a, axis, places, source, reduce, include_self)
+    """a with elements of the source reduced into the indices along an axis."""
+    return _placed(call, a, axis, indices, source, reduce, include_self)
 
 
 @aten("index_add")
-def index_add(call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+def index_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """a with parts of the source added to parts of an axis."""
     if not a.ndim or 0 in source.shape or not source.ndim:
         raise NotTranslated("index_add without axes or elements")
     axis %= a.ndim
     shape = tuple([source.shape[axis] if number == axis else 1 for number in range(a.ndim)])
-    wide = places.reshape(shape).expand(source.shape)
+    wide = indices.reshape(shape).expand(source.shape)
     part = source * alpha if alpha != 1 else source
     return a.scatter_reduce(axis, wide, part.cast(a.dtype), "sum")
 
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(
-    call: Call, a: Tensor, places: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
+    call: Call, a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """a with a value at, or added to, the places that indices of several axes name."""
-    given = [index_tensor for index_tensor in places if index_tensor is not None]
+    """a with a value at, or added to, the elements that indices of several axes select."""
+    given = [index_tensor for index_tensor in indices if index_tensor is not None]
     if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in given):
-        return _masked_put(a, places, value, accumulate)
+        return _masked_put(a, indices, value, accumulate)
     if 0 in a.shape or any(0 in index_tensor.shape for index_tensor in given) or not given:
         return a if given else value.cast(a.dtype).expand(a.shape)
-    axes = [axis for axis, index_tensor in enumerate(places) if index_tensor is not None]
+    axes = [axis for axis, index_tensor in enumerate(indices) if index_tensor is not None]
     sizes = _broadcast([index_tensor.shape for index_tensor in given])
     others = [axis for axis in range(a.ndim) if axis not in axes]
     strides = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
@@ -162,10 +164,10 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple([0 if 0 in sizes else max(sizes) for sizes in zip(*padded)])
 
 
-def _masked_put(a: Tensor, places: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
+def _masked_put(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
     """One value where a mask over the first axes is true."""
-    if len(places) != 1 or places[0] is None or value.numel() != 1 or not dtypes.is_bool(places[0].dtype):
+    if len(indices) != 1 or indices[0] is None or value.numel() != 1 or not dtypes.is_bool(indices[0].dtype):
         raise NotTranslated("values placed by a mask")
-    mask = places[0].reshape((*places[0].shape, *[1] * (a.ndim - places[0].ndim)))
+    mask = indices[0].reshape((*indices[0].shape, *[1] * (a.ndim - indices[0].ndim)))
     update = value.cast(a.dtype).reshape(())
     return mask.where(a + update if accumulate else update, a)

@@ -93,9 +93,9 @@ def _range(size: int, start: Any, end: Any, step: int) -> range:
 def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """Every `step`-th part of an axis."""
     axis %= a.ndim
-    places = _range(a.shape[axis], start, end, step)
-    stop = max(places.start, places.stop)
-    return a[tuple([slice(None)] * axis + [slice(places.start, stop, step)])]
+    positions = _range(a.shape[axis], start, end, step)
+    stop = max(positions.start, positions.stop)
+    return a[tuple([slice(None)] * axis + [slice(positions.start, stop, step)])]
 
 
 @aten("select", "select_copy")
@@ -116,20 +116,20 @@ def slice_scatter(
 ) -> Tensor:
     """a with a slice of an axis replaced."""
     axis %= a.ndim
-    places = _range(a.shape[axis], start, end, step)
-    if len(places) == 0:
+    positions = _range(a.shape[axis], start, end, step)
+    if len(positions) == 0:
         return a
     value = source.cast(a.dtype)
-    if len(places) == a.shape[axis]:
+    if len(positions) == a.shape[axis]:
         return value
     if step == 1:
         before, after = [slice(None)] * a.ndim, [slice(None)] * a.ndim
-        before[axis], after[axis] = slice(0, places.start), slice(places.stop, None)
+        before[axis], after[axis] = slice(0, positions.start), slice(positions.stop, None)
         return joined([a[tuple(before)], value, a[tuple(after)]], axis)
     at = Tensor.arange(a.shape[axis])
-    distance = at - places.start
-    inside = (at >= places.start) & (at < places.stop) & ((distance % step) == 0)
-    number = (distance // step).maximum(0).minimum(len(places) - 1)
+    distance = at - positions.start
+    inside = (at >= positions.start) & (at < positions.stop) & ((distance % step) == 0)
+    number = (distance // step).maximum(0).minimum(len(positions) - 1)
     shape = tuple([a.shape[axis] if dimension == axis else 1 for dimension in range(a.ndim)])
     spread = value.gather(axis, number.reshape(shape).expand(a.shape))
     return inside.reshape(shape).expand(a.shape).where(spread, a)
@@ -137,8 +137,8 @@ def slice_scatter(
 
 def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
     """Tensors one after the other; those without elements are left out."""
-    kept = [part for part in parts if part.shape[axis] != 0] or list(parts[:1])
-    return kept[0] if len(kept) == 1 else kept[0].cat(*kept[1:], dim=axis)
+    nonempty = [part for part in parts if part.shape[axis] != 0] or list(parts[:1])
+    return nonempty[0] if len(nonempty) == 1 else nonempty[0].cat(*nonempty[1:], dim=axis)
 
 
 @aten("select_scatter")
@@ -228,9 +228,9 @@ def roll(call: Call, a: Tensor, shifts: Any, axes: Any = ()) -> Tensor:
     if not a.ndim or 0 in a.shape:
         return a
     shift = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
-    places = list(axes) if isinstance(axes, (list, tuple)) else [axes]
-    if not places:
+    axis_list = list(axes) if isinstance(axes, (list, tuple)) else [axes]
+    if not axis_list:
         return a.reshape((-1,)).roll(shift[0], 0).reshape(call.shape)
-    for amount, axis in zip(shift, places):
+    for amount, axis in zip(shift, axis_list):
         a = a.roll(amount, axis)
     return a

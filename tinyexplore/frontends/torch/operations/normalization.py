@@ -45,12 +45,12 @@ def layer_norm(
     """Normalized over the last axes; with the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of nothing")
-    found, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
+    result, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
     if weight is not None:
-        found = found * weight
+        result = result * weight
     if bias is not None:
-        found = found + bias
-    return found.cast(call.dtype), mean.cast(call.dtype_of(1)), scale.cast(call.dtype_of(2))
+        result = result + bias
+    return result.cast(call.dtype), mean.cast(call.dtype_of(1)), scale.cast(call.dtype_of(2))
 
 
 @aten("native_group_norm")
@@ -61,15 +61,15 @@ def group_norm(
     """Normalized over groups of channels; with the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of nothing")
-    found, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
-    found = found.reshape(x.shape)
+    result, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
+    result = result.reshape(x.shape)
     along = (1, channels, *[1] * (x.ndim - 2))
     if weight is not None:
-        found = found * weight.reshape(along)
+        result = result * weight.reshape(along)
     if bias is not None:
-        found = found + bias.reshape(along)
+        result = result + bias.reshape(along)
     means, scales = mean.reshape((batch, groups)), scale.reshape((batch, groups))
-    return found.cast(call.dtype), means.cast(call.dtype_of(1)), scales.cast(call.dtype_of(2))
+    return result.cast(call.dtype), means.cast(call.dtype_of(1)), scales.cast(call.dtype_of(2))
 
 
 @aten("_native_batch_norm_legit_functional")
@@ -89,20 +89,20 @@ def batch_norm(
         raise NotTranslated("batch normalization of nothing, or by running statistics")
     wide, axes = _wide(x), (0, *range(2, x.ndim))
     along = (1, x.shape[1], *[1] * (x.ndim - 2))
-    found, mean, scale = _normalized(wide, axes, eps)
+    result, mean, scale = _normalized(wide, axes, eps)
     center = wide - mean
     count = x.numel() // x.shape[1]
     unbiased = (center * center).sum(axes) / max(count - 1, 1)
     if weight is not None:
-        found = found * weight.reshape(along)
+        result = result * weight.reshape(along)
     if bias is not None:
-        found = found + bias.reshape(along)
+        result = result + bias.reshape(along)
     flat = (x.shape[1],)
     means = mean.reshape(flat)
     new_mean = means * momentum + running_mean * (1 - momentum)
     new_var = unbiased * momentum + running_var * (1 - momentum)
     return (
-        found.cast(call.dtype),
+        result.cast(call.dtype),
         means.cast(call.dtype_of(1)),
         scale.reshape(flat).cast(call.dtype_of(2)),
         new_mean.cast(call.dtype_of(3)),

@@ -27,8 +27,8 @@ def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tup
     """An axis in order, and where each element was."""
     if not a.ndim:
         return a, _one()
-    values, places = a.sort(axis, descending)
-    return values, places.cast(dtypes.int64)
+    values, indices = a.sort(axis, descending)
+    return values, indices.cast(dtypes.int64)
 
 
 @aten("topk")
@@ -38,8 +38,8 @@ def topk(
     """The k largest or smallest of an axis, in order."""
     if not a.ndim:
         return a.reshape(call.shape), _one().reshape(call.shape)
-    values, places = a.topk(k, axis, largest)
-    return values, places.cast(dtypes.int64)
+    values, indices = a.topk(k, axis, largest)
+    return values, indices.cast(dtypes.int64)
 
 
 @aten("kthvalue")
@@ -48,8 +48,8 @@ def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = Fals
     if not a.ndim:
         return a, _one()
     rows = a.transpose(axis, -1)
-    places = nth_index(rows.reshape((-1, rows.shape[-1])), k).reshape((*rows.shape[:-1], 1)).transpose(axis, -1)
-    return a.gather(axis, places).reshape(call.shape), places.cast(dtypes.int64).reshape(call.shape)
+    indices = nth_index(rows.reshape((-1, rows.shape[-1])), k).reshape((*rows.shape[:-1], 1)).transpose(axis, -1)
+    return a.gather(axis, indices).reshape(call.shape), indices.cast(dtypes.int64).reshape(call.shape)
 
 
 @aten("cummax")
@@ -57,8 +57,8 @@ def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """The running maximum, and its place."""
     if not a.ndim:
         return a, _one()
-    values, places = a.cummax(axis)
-    return values, places.cast(dtypes.int64)
+    values, indices = a.cummax(axis)
+    return values, indices.cast(dtypes.int64)
 
 
 @aten("cummin")
@@ -66,5 +66,5 @@ def cummin(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """The running minimum, and its place."""
     if not a.ndim:
         return a, _one()
-    values, places = a.cummin(axis)
-    return values, places.cast(dtypes.int64)
+    values, indices = a.cummin(axis)
+    return values, indices.cast(dtypes.int64)

@@ -16,10 +16,10 @@ def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
     """`pool` of a tensor with a batch axis, which is added and removed again where there is none."""
     if x.ndim == count + 2:
         return pool(x)
-    found = pool(x.reshape((1, *x.shape)))
-    if isinstance(found, tuple):
-        return tuple([result.reshape(result.shape[1:]) for result in found])
-    return found.reshape(found.shape[1:])
+    pooled = pool(x.reshape((1, *x.shape)))
+    if isinstance(pooled, tuple):
+        return tuple([result.reshape(result.shape[1:]) for result in pooled])
+    return pooled.reshape(pooled.shape[1:])
 
 
 def _max_pool(count: int, name: str) -> None:
@@ -39,21 +39,21 @@ def _max_pool(count: int, name: str) -> None:
         def pool(batch: Tensor) -> Any:
             return batch.max_pool2d(size, step, spread, pad, ceil_mode=ceil_mode, return_indices=True)
 
-        values, places = _batched(x, count, pool)
-        return values, places.cast(dtypes.int64)
+        values, indices = _batched(x, count, pool)
+        return values, indices.cast(dtypes.int64)
 
     function.__doc__ = "The largest element of each window, and its place in the unpadded axes."
     aten(name)(function)
 
     def backward(
         call: Call, gradient: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-        places: Tensor,
+        indices: Tensor,
     ) -> Tensor:  # fmt: skip
         lead, size = x.shape[: x.ndim - count], math.prod(x.shape[x.ndim - count :])
         empty = Tensor.zeros(*lead, size, dtype=gradient.dtype)
         flat = (*lead, math.prod(gradient.shape[x.ndim - count :]))
-        found = empty.scatter_reduce(len(lead), places.reshape(flat), gradient.reshape(flat), "sum")
-        return found.reshape(x.shape)
+        scattered = empty.scatter_reduce(len(lead), indices.reshape(flat), gradient.reshape(flat), "sum")
+        return scattered.reshape(x.shape)
 
     backward.__doc__ = "The gradient of the maxima, at the places where they were."
     aten(f"{name}_backward")(backward)
@@ -83,8 +83,8 @@ def _average(
         counted = count_include_pad or divisor is not None
         return batch.avg_pool2d(size, step, 1, pad, counted, ceil_mode)
 
-    found: Tensor = _batched(x, count, pool)
-    return found if divisor is None else found * (math.prod(size) / divisor)
+    mean: Tensor = _batched(x, count, pool)
+    return mean if divisor is None else mean * (math.prod(size) / divisor)
 
 
 def _avg_pool(count: int) -> None:
@@ -94,8 +94,8 @@ def _avg_pool(count: int) -> None:
     def backward(call: Call, gradient: Tensor, x: Tensor, *args: Any) -> Tensor:
         operand = x.detach().requires_grad_()
         with Tensor.inference_mode(False):
-            (found,) = _average(operand, count, *args).gradient(operand, gradient=gradient)
-        return found.detach()
+            (input_gradient,) = _average(operand, count, *args).gradient(operand, gradient=gradient)
+        return input_gradient.detach()
 
     function.__doc__ = "The mean of each window."
     backward.__doc__ = "The gradient of the means, by the tape's rules."
@@ -141,5 +141,5 @@ def adaptive_avg_pool_backward(call: Call, gradient: Tensor, x: Tensor) -> Tenso
     if gradient.ndim == 4 and x.ndim == 4 and count == 3:
         raise NotTranslated("the gradient of adaptive pooling of three axes")
     with Tensor.inference_mode(False):
-        (found,) = adaptive_avg_pool(call, operand, sizes).gradient(operand, gradient=gradient)
-    return found.detach()
+        (input_gradient,) = adaptive_avg_pool(call, operand, sizes).gradient(operand, gradient=gradient)
+    return input_gradient.detach()

@@ -25,25 +25,25 @@ def dot(call: Call, a: Tensor, b: Tensor) -> Tensor:
 @aten("addmm", "baddbmm", "addmv")
 def addmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta · c + alpha · a · b; c does not count for beta = 0."""
-    found = mm(call, a, b)
+    result = mm(call, a, b)
     if alpha != 1:
-        found = found * alpha
+        result = result * alpha
     if beta == 0:
-        return found
-    return (found + (c * beta if beta != 1 else c)).expand(call.shape)
+        return result
+    return (result + (c * beta if beta != 1 else c)).expand(call.shape)
 
 
 @aten("addbmm")
 def addbmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta · c + alpha · the sum of the products in a batch."""
-    found = a.matmul(b).sum(0)
+    result = a.matmul(b).sum(0)
     if alpha != 1:
-        found = found * alpha
-    return found if beta == 0 else found + (c * beta if beta != 1 else c)
+        result = result * alpha
+    return result if beta == 0 else result + (c * beta if beta != 1 else c)
 
 
 @aten("addr")
 def addr(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta · c + alpha · the outer product."""
-    found = call.tensor(a).unsqueeze(1) * call.tensor(b) * alpha
-    return found if beta == 0 else found + call.tensor(c) * beta
+    result = call.tensor(a).unsqueeze(1) * call.tensor(b) * alpha
+    return result if beta == 0 else result + call.tensor(c) * beta

@@ -70,8 +70,8 @@ def _place(name: str) -> None:
     def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         if not a.ndim:
             return Tensor.full((), 0, dtype=dtypes.int64)
-        found: Tensor = getattr(a, name)(axis, keepdim).cast(dtypes.int64).reshape(call.shape)
-        return found
+        index: Tensor = getattr(a, name)(axis, keepdim).cast(dtypes.int64).reshape(call.shape)
+        return index
 
     function.__doc__ = f"The place of the {name.removeprefix('arg')}imum."
     aten(name)(function)
@@ -101,8 +101,8 @@ def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
 
 
 def _all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
-    found: Tensor = getattr(flags, name)().reshape(call.shape).cast(call.dtype)
-    return found
+    result: Tensor = getattr(flags, name)().reshape(call.shape).cast(call.dtype)
+    return result
 
 
 @aten("var")
@@ -114,9 +114,9 @@ def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: 
         correction = int(correction)
     if not a.ndim:
         raise NotTranslated("the variance of one element")
-    places = axes_of(axes)
-    center = a - a.mean(places, True)
-    total = (center * center).sum(places, keepdim)
+    axis_numbers = axes_of(axes)
+    center = a - a.mean(axis_numbers, True)
+    total = (center * center).sum(axis_numbers, keepdim)
     count = a.numel() // max(total.numel(), 1)
     left = max(count - correction, 0)
     return total / left if left else total / 0.0
@@ -127,20 +127,20 @@ def vector_norm(
     call: Call, a: Tensor, order: float = 2, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm of vectors along axes."""
-    x, places = a.cast(call.dtype), axes_of(axes)
+    x, axis_numbers = a.cast(call.dtype), axes_of(axes)
     if not a.ndim:
         return x.ne(0).cast(call.dtype) if order == 0 else x.abs()
     if order == math.inf:
-        return x.abs().max(places, keepdim)
+        return x.abs().max(axis_numbers, keepdim)
     if order == -math.inf:
-        return x.abs().min(places, keepdim)
+        return x.abs().min(axis_numbers, keepdim)
     if order == 0:
-        return x.ne(0).cast(call.dtype).sum(places, keepdim)
+        return x.ne(0).cast(call.dtype).sum(axis_numbers, keepdim)
     if order == 1:
-        return x.abs().sum(places, keepdim)
+        return x.abs().sum(axis_numbers, keepdim)
     if order == 2:
-        return (x * x).sum(places, keepdim).sqrt()
-    return x.abs().pow(order).sum(places, keepdim).pow(1 / order)
+        return (x * x).sum(axis_numbers, keepdim).sqrt()
+    return x.abs().pow(order).sum(axis_numbers, keepdim).pow(1 / order)
 
 
 @aten("cumsum")
