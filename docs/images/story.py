@@ -154,7 +154,7 @@ class Picture:
             made = [node for node in self.lazy.values() if frame in self._frames(node)]
             names = [node.op.replace("REDUCE_AXIS", "REDUCE") for node in made if node.group not in ("buffer", "const")]
             yield f'<path d="M{x0 + 3:g} {y1}H{x1 - 3:g}" stroke="{color}" stroke-width="5" stroke-linecap="round"/>'
-            row = y1 + 48 + i * 46
+            row = y1 + 48 + (len(frames) - 1 - i) * 46  # the last part on top: no label is crossed by a line
             middle = (x0 + x1) / 2
             yield f'<g class="late"><path d="M{middle:g} {y1 + 6}V{row - 17}" stroke="{color}" stroke-width="1.5"/>'
             words = " ".join(names)

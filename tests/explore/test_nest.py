@@ -21,13 +21,15 @@ def test_a_row_sum_is_a_loop_over_rows():
     )
 
 
-def test_a_softmax_is_a_row_loop_with_its_two_reductions_before_the_column_loop():
+def test_a_softmax_is_a_row_loop_with_its_reductions_and_its_row_buffer_before_the_column_loop():
     rows = Tensor.ones(4, 8).contiguous().realize()
     (item,) = schedule([rows.softmax().lazydata])
     lines = [line.split("=")[0].rstrip() if "=" in line else line for line in loop_nest(item.ast).splitlines()]
     assert lines == [
         "for g0 in range(4):  # global",
         "  most0",
+        "  for w3 in range(8):  # row",
+        "    row0[w3]",
         "  total1",
         "  for g1 in range(8):  # global",
         "    data0[g0*8 + g1]",

@@ -14,7 +14,7 @@ Statement = tuple[tuple[UOp, ...], str]  # the loops around it, outermost first,
 
 
 def loop_nest(sink: UOp) -> str:
-    """The output loops, in them the reductions that are done before the next loop opens, then the stores::
+    """The output loops, in them the reductions and the rows that are done before the next loop opens, then the stores::
 
     for g0 in range(64):  # global
       most0 = max(data1[g0*128 + r2] for r2 in range(128))
@@ -36,9 +36,13 @@ def loop_nest(sink: UOp) -> str:
 
 
 def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
-    output_axes = frozenset[UOp]().union(*(store.ranges for store in sink.src))
+    nodes = sink.toposort()
+    stores = [node for node in nodes if node.op is Ops.STORE]
+    output_axes = frozenset[UOp]().union(*(store.ranges for store in stores))
     count = 0
-    for node in sink.toposort():
+    for node in nodes:
+        if node.op is Ops.STORE and node not in sink.src:  # fills a row buffer, before its readers
+            yield _loops(node), printer.text(node)
         # a reduction inside another one is part of its formula
         if node.op is Ops.REDUCE and node.ranges <= output_axes:
             name = f"{_NAMES[node.arg]}{count}"

@@ -11,6 +11,7 @@ import itertools
 import linecache
 import os
 import re
+import string
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ WIDEST = 400  # characters of a line
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)\n?([^\n]*)\n?([^\n]*)')
 HERE = os.path.dirname(__file__)
 STEP = re.compile(r"\.(\w+)|\['?(\w+)'?\]")
+_NAME_LETTERS = string.ascii_letters + string.digits + "_."
 _numbers = itertools.count(1)
 
 Caller = Callable[[Any, Callable[[], Any]], Any]
@@ -65,8 +67,33 @@ def place_of(node: Any) -> TorchPlace | None:
         return TorchPlace(file, int(line), function)
     moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
     start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
+    start, end = _balanced(text, start, end)
     before, inside = text[:start], text[start:end]
     return TorchPlace(file, int(line), function, len(before.encode()), len((before + inside).encode()))
+
+
+def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of a line with an opening bracket for each closing one: PyTorch marks `b(x))` of `a(b(x))`, and `x).c()`
+    of `a(x).c()`."""
+    while (bracket := _unopened(text, start, end)) is not None:
+        if bracket == end - 1:
+            end -= 1
+        elif "(" in text[:start]:
+            start = text.rindex("(", 0, start)
+            start = len(text[:start].rstrip(_NAME_LETTERS))
+        else:
+            break
+    return start, end
+
+
+def _unopened(text: str, start: int, end: int) -> int | None:
+    """The index of the first closing bracket in a part of a line that the part does not open."""
+    depth = 0
+    for index in range(start, end):
+        depth += (text[index] == "(") - (text[index] == ")")
+        if depth < 0:
+            return index
+    return None
 
 
 @cache

@@ -111,7 +111,7 @@ def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
         yield Proposal(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
         kernel = yield Proposal(Opt(OptOps.COLLAPSE, block, lanes.arg.id), reason)
         count = kernel.lanes
-    reason = f"no tile takes fewer instructions for each multiply-add: {cost:.2f}, itself included"
+    reason = f"lanes along this axis need the fewest instructions per multiply-add: {cost:.2f}"
     kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.wide > 1:
         reason = f"{tile.wide} vectors share each row's load"

@@ -153,6 +153,9 @@ class GPUView(ReadableRow):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
+    def _repr_html_(self) -> str:
+        return self.svg()  # a notebook prefers HTML to pictures: HTML with the text would hide the picture
+
     def __str__(self) -> str:
         """The grid, a line for the accesses that do the same, and the occupancy."""
         rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
