@@ -30,6 +30,7 @@ from docs.site.lite import write_lite  # noqa: E402
 from docs.site.sources import write_course, write_documents  # noqa: E402
 from docs.site.tables import write_tables  # noqa: E402
 from tinyexplore.explore.exports.live_pages.page import write_playground  # noqa: E402
+from tinyexplore.explore.tracefile.pictures.sheets import stage_text_svg  # noqa: E402
 from tinyexplore.explore.tracefile.texts import duration_text  # noqa: E402
 
 
@@ -39,10 +40,12 @@ class Entry:
 
     exploration: the exploration.
     facts: number of kernels, and their time.
+    is_text: whether its static picture begins at the left edge, as a text does.
     """
 
     exploration: Exploration
     facts: str
+    is_text: bool
 
 
 def write_exploration(folder: Path, exploration: Exploration) -> Entry:
@@ -50,14 +53,16 @@ def write_exploration(folder: Path, exploration: Exploration) -> Entry:
     view = exploration.explore()
     view.to_html(folder / f"{exploration.name}.html", iterations=exploration.iterations)
     trace = view.trace
-    (folder / f"{exploration.name}.svg").write_text(trace.svg(), encoding="utf-8")
+    texts = trace.stage_texts if exploration.dump else ()
+    picture = stage_text_svg(trace, texts[0].stage) if texts else trace.svg()
+    (folder / f"{exploration.name}.svg").write_text(picture, encoding="utf-8")
     medians = [run.median_us for run in trace.runs]
     kernels = f"{len(trace.kernels)} kernel{'s' * (len(trace.kernels) != 1)}"
     facts = f"{kernels}, {duration_text(sum(medians))}" if medians else kernels
     if trace.dialect is not None:
         facts = f"{trace.dialect.compiler} {trace.dialect.version}, {len(trace.stages)} stages"
     view.close()
-    return Entry(exploration, facts)
+    return Entry(exploration, facts, bool(exploration.dump))
 
 
 def build(
@@ -179,6 +184,7 @@ picture img { width: 100%; height: auto; margin: 24px 0 4px }
 .shot { display: block; height: 170px; overflow: hidden; border-radius: 6px; margin: 0 0 10px;
   border: 1px solid var(--line) }
 .shot img { display: block; width: 210%; max-width: none; margin: -46px 0 0 -55% }
+.shot.text img { width: 135%; margin: 0 }
 .cards em { display: block; margin-top: 6px; font-style: normal; font-size: 14px }
 .parts { display: flex; flex-wrap: wrap; gap: 8px 20px; margin: 14px 0 0; padding: 0; list-style: none }
 pre { padding: 12px 14px; border: 1px solid var(--line); border-radius: 8px; background: var(--card); overflow-x: auto }
@@ -265,7 +271,7 @@ def _card(entry: Entry) -> str:
     one = entry.exploration
     return (
         f'<li><a href="gallery/{one.name}.html{one.place}">'
-        f'<span class="shot"><img src="gallery/{one.name}.svg" alt="" loading="lazy"></span>'
+        f'<span class="shot{" text" * entry.is_text}"><img src="gallery/{one.name}.svg" alt="" loading="lazy"></span>'
         f"<strong>{escape(one.title)}</strong>{escape(one.question)} <small>{escape(entry.facts)}</small>"
         f"<em>{escape(one.first)}</em></a></li>"
     )
