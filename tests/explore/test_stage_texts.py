@@ -107,7 +107,7 @@ def damaged(path: list[Any], value: Any) -> str:
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (["nodes", 0, "kind"], "uop", r"nodes\[0\].kind: 'uop' is none of"),
+        (["nodes", 0, "kind"], "uop", r"nodes\[0\].kind: 'uop' is not one of"),
         (["dialect"], None, "none of lazybuffer, uop"),
         (["dialect", "levels", 0, "role"], "boss", "boss"),
         (["stage_texts", 1, "before"], 1, "no earlier one of the stage_texts"),

@@ -256,7 +256,7 @@ class CandidateTimer:
         try:
             response: dict[str, Any] = json.loads(future.result(patience))
             if not response.keys() & {"lost", "program", "seconds"}:
-                raise ValueError(f"a worker answered {response}")
+                raise ValueError(f"unexpected response of a worker: {response}")
             return response
         except (TimeoutError, concurrent.futures.TimeoutError):
             future.cancel()

@@ -83,7 +83,7 @@ class Memory:
     def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
         """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
         if not 0 <= start <= start + nbytes <= self.nbytes:
-            raise ValueError(f"bytes {start} to {start + nbytes} of a memory of {self.nbytes}")
+            raise ValueError(f"bytes {start} to {start + nbytes} are outside a memory of {self.nbytes} bytes")
         return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
 
     def check_backed(self) -> None:

@@ -83,7 +83,7 @@ class Buffer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if Buffer.devices.is_storage(self.device):
-            raise TypeError(f"{self!r} cannot be pickled: what lies in storage stays there; move it with .to() first")
+            raise TypeError(f"{self!r} cannot be pickled: its data is in storage; move it with .to() first")
         return _restore, (self.device, self.size, self.dtype, self.copyout() if self.is_allocated else None)
 
     @property

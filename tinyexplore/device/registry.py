@@ -210,7 +210,7 @@ class DeviceRegistry:
     def group(self, devices: Sequence[str]) -> str:
         """The one name of several devices that hold a value together."""
         if len(set(devices)) != len(devices):
-            raise ValueError(f"a group of devices {tuple(devices)}: one stands there twice")
+            raise ValueError(f"a group of devices {tuple(devices)}: a device is repeated")
         return _GROUP.join(devices)
 
     def is_group(self, name: str) -> bool:
@@ -266,7 +266,7 @@ class DeviceRegistry:
                 )
             raise UnknownDevice(f"unknown device {name!r}; known: {names}")
         if number and not number.isdecimal():
-            raise UnknownDevice(f"device {name!r}: after the colon stands a number, {head}:0, {head}:1, …")
+            raise UnknownDevice(f"device {name!r}: expected a number after the colon, such as {head}:0")
         return head if int(number or 0) == 0 else f"{head}:{int(number)}"
 
     def allocator(self, name: str) -> Allocator:
@@ -283,7 +283,7 @@ class DeviceRegistry:
             return device
         canonical = self.canonicalize(name)
         if self.is_storage(canonical):
-            raise DeviceUnavailable(f"{canonical} stores values and computes nothing: move the tensor with .to()")
+            raise DeviceUnavailable(f"{canonical} only stores values and cannot compute: move the tensor with .to()")
         with self._lock:
             opened = (canonical, target)
             if opened not in self._open:

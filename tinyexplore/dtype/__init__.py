@@ -370,7 +370,9 @@ def to_dtype(x: DType | str) -> DType:
     """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of what is read from it."""
     if isinstance(x, DType):
         if x.count > 1:
-            raise ValueError(f"a tensor of {x!r}: its elements are scalars, {x.scalar!r}; a vector is an axis more")
+            raise ValueError(
+                f"a tensor of {x!r}: elements must be scalars, such as {x.scalar!r}; use another axis for vectors"
+            )
         return x.base
     dtype = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
     if not isinstance(dtype, DType):

@@ -264,7 +264,7 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
             if variable not in arguments.values:
                 raise JitError(
                     f"the captured kernels need the Variable {variable.arg[0]!r}, which is not among the arguments: a "
-                    "replay would not know its value; pass it bound, or a tensor with it in its shape"
+                    "replay does not know its value; pass it bound, or a tensor with it in its shape"
                 )
 
 

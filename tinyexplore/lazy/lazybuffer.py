@@ -373,7 +373,7 @@ class LazyBuffer:
         """`op` (ADD, MUL, MAX or MIN) over `axes`, which remain with size 1."""
         reduced_axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in reduced_axes if not 0 <= axis < len(self.shape)]:
-            raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
+            raise ShapeError(f"reduce over axes {bad} of shape {self.shape}: these axes do not exist")
         shape = tuple([1 if axis in reduced_axes else size for axis, size in enumerate(self.shape)])
         constant = known_reduction(self, op, reduced_axes, shape)
         if constant is not None:
@@ -384,7 +384,7 @@ class LazyBuffer:
         """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: over each element and all elements before
         it."""
         if not 0 <= axis < len(self.shape):
-            raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
+            raise ShapeError(f"scan along axis {axis} of shape {self.shape}: this axis does not exist")
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
@@ -584,7 +584,7 @@ class LazyBuffer:
         """The order of `axes` reversed."""
         axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in axes if not 0 <= axis < len(self.shape)]:
-            raise ShapeError(f"flip axes {bad} of shape {self.shape}")
+            raise ShapeError(f"flip axes {bad} of shape {self.shape}: these axes do not exist")
         if not axes:
             return self
         return self._view(Ops.FLIP, self.shape, axes)

@@ -81,7 +81,7 @@ class StoredBuffer(LazyBuffer):
                 "assign to whole rows, or to the elements one by one"
             )
         if run.is_readonly:
-            raise StorageError(f"assign to {self.device}, which may only be read")
+            raise StorageError(f"assign to {self.device}: this memory is read-only")
         run.copyin(content)
 
     # *** what storage does ***

@@ -114,7 +114,7 @@ class LinearMemory(HostAllocator):
             try:
                 self.memory.grow(self._engine.store, more)
             except self._engine.wasmtime.WasmtimeError as error:
-                raise MemoryError(f"wasmtime gives the linear memory no {more} pages more") from error
+                raise MemoryError(f"wasmtime could not grow the linear memory by {more} pages") from error
         if self._base() != self.start:
             raise MemoryError("wasmtime has moved the linear memory: buffers have lost their addresses")
         self._free = _joined([*self._free, (self._end, more * PAGE_BYTES)])

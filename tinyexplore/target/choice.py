@@ -91,7 +91,7 @@ def choice_of(text: str) -> TargetChoice:
         meant = (
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
-        raise UnknownTarget(f"TARGET={text!r}: LLVM knows no CPU called {cpu!r}; {meant}")
+        raise UnknownTarget(f"TARGET={text!r}: LLVM does not know the CPU {cpu!r}; {meant}")
     cache_sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
     return TargetChoice(text, cpu, **{**cache_sizes, **dict([_detail(text, part) for part in further])})
 
@@ -109,8 +109,8 @@ def _detail(text: str, part: str) -> tuple[str, int]:
         number, unit = number[:-1], _UNITS[number[-1]]
     if field is None or not equals or not number.isdecimal() or int(number) == 0:
         raise UnknownTarget(
-            f"TARGET={text!r}: {part!r} is nothing that can be said of a CPU; after its name may stand "
-            "threads=8, l1=32K, l2=1M and l3=32M, divided by commas"
+            f"TARGET={text!r}: {part!r} is not a CPU option; the options after the name are "
+            "threads=8, l1=32K, l2=1M and l3=32M, separated by commas"
         )
     return field, int(number) * unit
 

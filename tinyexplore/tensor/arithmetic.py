@@ -119,7 +119,7 @@ class Arithmetic(Base):
 
     def _no_bool(self, what: str, instead: str) -> None:
         if self.lazydata.dtype is dtypes.bool:
-            raise OperandError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
+            raise OperandError(f"{what} of bool tensors is undefined; use {instead}, or cast to a number first")
 
     def _no_float(self, what: str) -> None:
         if dtypes.is_float(self.lazydata.dtype):

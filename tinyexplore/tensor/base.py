@@ -189,7 +189,7 @@ class Base(Findable):
             return ()
         axes = sorted(self._axis(axis_number) for axis_number in requested)
         if len(set(axes)) != len(axes):
-            raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: one stands there twice")
+            raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: an axis is repeated")
         return tuple(axes)
 
     # *** one operation: a new LazyBuffer, and a tape entry if gradients are needed ***

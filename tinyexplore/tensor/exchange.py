@@ -91,7 +91,7 @@ def _opened(capsule: Any) -> tuple[_Array, int]:
         return _Array.from_address(address), 0
     managed = _Versioned.from_address(address)
     if managed.major > VERSION[0]:
-        raise BufferError(f"DLPack {managed.major}.{managed.minor}: versions up to {VERSION[0]} are known here")
+        raise BufferError(f"DLPack {managed.major}.{managed.minor}: versions up to {VERSION[0]} are supported")
     return managed.array, managed.flags
 
 
@@ -107,7 +107,7 @@ def capsule_of(source: Any, copy: bool | None = None) -> Any:
         return source.__dlpack__(max_version=VERSION, copy=copy)
     except TypeError:  # an exporter older than version 1.0
         if copy is not None:
-            raise BufferError(f"{type(source).__name__} has no say about copies (DLPack before 1.0)") from None
+            raise BufferError(f"{type(source).__name__} cannot control copies (DLPack before 1.0)") from None
         return source.__dlpack__()
 
 

@@ -143,7 +143,7 @@ class Indexing(Reduction):
             index = item.to(self.device).cast(index_dtype(item.dtype))
             return index if dtypes.is_unsigned(item.dtype) else (index < 0).where(index + size, index)
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
-            raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
+            raise IndexError(f"a mask with {item.extent} elements for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
             return self._wrap(item.places.lazydata).to(self.device)
         indices = _nested_ints(item)
@@ -389,7 +389,7 @@ def _from_mask(item: Any) -> list[Any]:
         pairs = zip(item._true_places(), item.shape)
         return [_TruePlacesOfTensor(positions, extent) for positions, extent in pairs]
     if isinstance(item, bool):
-        raise IndexError(f"index {item}: a single bool names nothing; use a list of bools, or None for a new axis")
+        raise IndexError(f"index {item}: a single bool is not an index; use a list of bools, or None for a new axis")
     elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
         rows = item if isinstance(item, (list, tuple)) else item.tolist()
         first, rank = rows, 0

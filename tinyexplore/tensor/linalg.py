@@ -37,7 +37,7 @@ class LinearAlgebra(Creation, Products):
         """This tensor in the dtype to compute in, divided by powers of 2, so that squares neither overflow nor
         underflow; and these powers, (…, 1, 1)."""
         if self.ndim < 2 or 0 in self.shape:
-            raise ShapeError(f"{what} of a tensor of shape {self.shape}: need matrices (…, m, n), none of them empty")
+            raise ShapeError(f"{what} of a tensor of shape {self.shape}: need non-empty matrices (…, m, n)")
         x = self._float()
         x = x.cast(sum_dtype(x.dtype))
         peak = x.detach().abs().max((-2, -1), keepdim=True).clip(SMALLEST[x.dtype])

@@ -287,7 +287,7 @@ class Movement(Operators):
         whole = self._edged(more, mode) if mode in ("reflect", "replicate") else self
         bounds = tuple((-before, size + after) for size, (before, after) in zip(whole.shape, cut))
         if any([start > stop for start, stop in bounds if start != 0]):
-            raise ShapeError(f"pad {self.shape} by {tuple(padding)}: more is cut off than there is")
+            raise ShapeError(f"pad {self.shape} by {tuple(padding)}: it removes more elements than there are")
         inner = whole._moved(Ops.SHRINK, whole.lazydata.shrink(bounds))
         if mode == "circular":
             return inner._edged(more, mode)
@@ -492,7 +492,7 @@ class Movement(Operators):
         """Parts along `dim`: of that size each (the last may be smaller), or of those sizes."""
         axis = self._axis(dim)
         if not self.ndim:
-            raise ShapeError("split of a tensor without axes: it has one element, which is in no row")
+            raise ShapeError("split of a tensor without axes: need at least one axis")
         for size in (sizes,) if isinstance(sizes, int) or not isinstance(sizes, (list, tuple)) else sizes:
             need_int(size, "split: a size")
         have = self.shape[axis]
@@ -523,7 +523,7 @@ class Movement(Operators):
             raise ValueError(f"chunk into {chunks} parts: need at least 1")
         axis = self._axis(dim)
         if not self.ndim:
-            raise ShapeError("chunk of a tensor without axes: it has one element, which is in no row")
+            raise ShapeError("chunk of a tensor without axes: need at least one axis")
         have = self.shape[axis]
         if not isinstance(have, int):
             raise SymbolicError(f"chunk axis {dim} of {self.shape} into {chunks}: their sizes depend on {have!r}")

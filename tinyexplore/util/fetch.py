@@ -129,9 +129,9 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
         raise FetchError(f"{url} could not be fetched: {error}") from error
     size = path.stat().st_size
     if total is not None and size != total:
-        raise FetchError(f"{url}: {size} of {total} bytes came; try again")
+        raise FetchError(f"{url}: received {size} of {total} bytes; try again")
     if checksum is not None and digest.hexdigest() != expected.lower():
-        raise FetchError(f"{url} has the {kind} {digest.hexdigest()}, not {expected}: it is not the file meant")
+        raise FetchError(f"{url} has the {kind} {digest.hexdigest()}, not {expected}: the file is not the expected one")
 
 
 def _unpack(path: Path, url: str) -> None:

@@ -52,7 +52,7 @@ function checkKinds({ dialect, nodes }: Trace): void {
   const kinds = new Set(dialect?.levels.map(({ kind }) => kind) ?? OWN_KINDS);
   nodes.forEach(({ kind }, at) => {
     if (!kinds.has(kind))
-      throw new PayloadError(`nodes[${at}].kind: ${told(kind)} is none of ${[...kinds].join(", ")}`);
+      throw new PayloadError(`nodes[${at}].kind: ${told(kind)} is not one of ${[...kinds].join(", ")}`);
   });
 }
 
@@ -63,7 +63,7 @@ function checkOrigins({ stage_texts: texts }: Trace): void {
     lines.forEach(({ origin }, at) => {
       if (origin !== null && origin >= count)
         throw new PayloadError(
-          `stage_texts[${number}].lines[${at}].origin: ${origin} is no line of the text before, which has ${count}`,
+          `stage_texts[${number}].lines[${at}].origin: line ${origin} does not exist; the text before has ${count} lines`,
         );
     });
   });
@@ -120,7 +120,7 @@ function checkOf(shape: Shape): Check {
   }
   if ("words" in shape) {
     const words = new Set<unknown>(shape.words);
-    return (value) => (words.has(value) ? undefined : refuse(`${told(value)} is none of ${shape.words.join(", ")}`));
+    return (value) => (words.has(value) ? undefined : refuse(`${told(value)} is not one of ${shape.words.join(", ")}`));
   }
   return checkOfId(shape);
 }
@@ -130,7 +130,7 @@ function checkOfId(shape: { id: true } | { index: string; before: boolean }): Ch
   if ("id" in shape) {
     return (value, around) => {
       isNumber(value, around);
-      if (value !== around.row) refuse(`${value} stands at place ${around.row}: ids count the rows`);
+      if (value !== around.row) refuse(`found id ${value} in row ${around.row}; an id must equal its row number`);
     };
   }
   const { index, before } = shape;

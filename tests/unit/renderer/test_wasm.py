@@ -129,8 +129,8 @@ def test_nodes_validator_takes_the_kernels(tmp_path: Path) -> None:
 
 def test_errors_name_the_line() -> None:
     for text, said in (
-        ("(module\n  (func $f (i32.frob)))", "line 2: i32.frob is no instruction"),
-        ("(module (func $f (local.get $x)))", r"local.get \$x is no instruction"),
+        ("(module\n  (func $f (i32.frob)))", "line 2: i32.frob is not an instruction"),
+        ("(module (func $f (local.get $x)))", r"local.get \$x is not an instruction"),
         ("(module (func $f (v128.const i32x4 1 2)))", "no instruction"),
         ("(module (table 1))", "a module has no 'table' here"),
         ("(module", "1 parentheses are not closed"),

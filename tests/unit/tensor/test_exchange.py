@@ -218,7 +218,7 @@ def test_what_is_refused() -> None:
         t.__dlpack__(stream=1)
     with pytest.raises(BufferError, match="dl_device"):
         t.__dlpack__(dl_device=(2, 0))
-    with pytest.raises(BufferError, match="no dtype here"):
+    with pytest.raises(BufferError, match="no dtype in tinyexplore"):
         Tensor.from_dlpack(np.ones(3, np.complex64))
 
     class OnAGpu(Exporter):
@@ -282,7 +282,7 @@ def test_memory_of_pytorch_is_shared_both_ways() -> None:
     assert (back.data_ptr(), back.stride()) == (x.data_ptr(), x.stride())
     with pytest.raises(BufferError, match="detach"):
         Tensor(torch.ones(2, requires_grad=True))
-    with pytest.raises(BufferError, match="no dtype here"):
+    with pytest.raises(BufferError, match="no dtype in tinyexplore"):
         Tensor(torch.ones(2, dtype=torch.complex64))
 
 

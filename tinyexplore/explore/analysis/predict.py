@@ -39,7 +39,7 @@ class Stop(ReadableRow):
             raise ValueError("this stop is a note and has no question")
         if isinstance(guess, str):
             if guess not in self.choices:
-                raise ValueError(f"{guess!r} is none of the choices: {', '.join(self.choices)}")
+                raise ValueError(f"{guess!r} is not one of the choices: {', '.join(self.choices)}")
             guess = self.choices.index(guess)
         return guess == self.answer
 

@@ -298,7 +298,7 @@ def _to_int(value: Any) -> int:
     if type(value) is not int:
         raise TraceFormatError(f"expected int, found {_found(value)}")
     if not -_MOST < value < _MOST:
-        raise TraceFormatError("an int of more than 64 bits")
+        raise TraceFormatError("expected an int of at most 64 bits")
     return value
 
 

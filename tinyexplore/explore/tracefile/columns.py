@@ -256,7 +256,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
     values: dict[str, list[Any]] = {}
     for name, column in columns.items():
         if not isinstance(column, list) or len(column) != count:
-            raise TraceFormatError(f"the column {name!r:.40} has not {count} values")
+            raise TraceFormatError(f"the column {name!r:.40} must have {count} values")
         code = codes.get(name)
         if code == "chained" and not (isinstance(chained, list) and name in chained):
             code = None  # written before lists of ids were coded
@@ -264,7 +264,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
             code = "previous"
         values[name] = column if code is None else _DECODE[code](column)
     if not values:
-        raise TraceFormatError("a table without columns")
+        raise TraceFormatError("the table has no columns")
     return TableRows(kind, list(values), list(values.values()))
 
 

@@ -84,7 +84,7 @@ def _check_kinds(trace: Any) -> None:
     allowed = frozenset(kinds)
     for number, node in enumerate(trace.nodes):
         if node.kind not in allowed:
-            raise TraceFormatError(f"nodes[{number}].kind: {node.kind!r:.40} is none of {', '.join(kinds)}")
+            raise TraceFormatError(f"nodes[{number}].kind: {node.kind!r:.40} is not one of {', '.join(kinds)}")
 
 
 def _check_origins(trace: Any) -> None:
@@ -145,7 +145,7 @@ def _check_constraint(constraint: Constraint) -> Check:
         match constraint:
             case Id():
                 if value != row:
-                    raise TraceFormatError(f"{value} stands at place {row}: ids count the rows")
+                    raise TraceFormatError(f"found id {value} in row {row}; an id must equal its row number")
             case Index(table, before):
                 end = row if before else sizes[table]
                 if not 0 <= value < end:
@@ -158,7 +158,7 @@ def _check_constraint(constraint: Constraint) -> Check:
                     raise TraceFormatError(f"{value} is above {most}")
             case OneOf(words):
                 if value not in words:
-                    raise TraceFormatError(f"{value!r:.40} is none of {', '.join(words)}")
+                    raise TraceFormatError(f"{value!r:.40} is not one of {', '.join(words)}")
 
     return check
 

@@ -60,7 +60,7 @@ class Names:
             if names.constants is not None and name in names.constants.values:
                 return names.constants
             names = names.outer
-        raise OnnxError(f"{name!r} has no value")
+        raise OnnxError(f"{name!r} has no value: no earlier node or input defines it")
 
     def __getitem__(self, name: str) -> Value:
         return self.home(name).values[name]
@@ -265,7 +265,7 @@ class Evaluation:
         if isinstance(value, np.ndarray):
             return value
         if not isinstance(value, Tensor):
-            raise OnnxError("a tensor was expected, found a sequence or nothing")
+            raise OnnxError("expected a tensor, found a sequence or nothing")
         self.read_values = True
         return np.asarray(value.numpy()).astype(numpy_dtype(value.dtype))
 
@@ -468,7 +468,7 @@ def _inside(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[]
 def taken(value: Value, axis: int, index: int) -> Value:
     """One slice of a tensor along an axis, without that axis."""
     if value is None or isinstance(value, list):
-        raise OnnxError("a tensor was expected, found a sequence or nothing")
+        raise OnnxError("expected a tensor, found a sequence or nothing")
     rank = len(value.shape)
     return value[tuple([slice(None)] * (axis % rank) + [index])]
 

@@ -80,7 +80,7 @@ class OnnxNode:
         """The one element of an input, as a Python number."""
         array = np.asarray(self.array(index))
         if array.size != 1:
-            raise OnnxError(f"{self.operator}: input {index} has {array.size} elements; one was expected")
+            raise OnnxError(f"{self.operator}: input {index} has {array.size} elements; expected one")
         return array.reshape(()).item()
 
     def sequence(self, index: int) -> list[Any]:

@@ -74,7 +74,7 @@ def numpy_dtype(dtype: DType) -> Any:
 def number_of(value: Value) -> int:
     """The TensorProto.DataType of a value's elements."""
     if isinstance(value, list) or value is None:
-        raise UnsupportedOperator("a sequence or an optional where a tensor was expected")
+        raise UnsupportedOperator("expected a tensor, found a sequence or an optional")
     return NUMBERS[value.dtype if isinstance(value, Tensor) else array_dtype(value)]
 
 
@@ -83,7 +83,7 @@ def tensor_of(value: Value) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if value is None or isinstance(value, list):
-        raise OnnxError(f"a tensor was expected, found {'nothing' if value is None else 'a sequence'}")
+        raise OnnxError(f"expected a tensor, found {'nothing' if value is None else 'a sequence'}")
     array_dtype(value)
     return Tensor(np.ascontiguousarray(value).reshape(value.shape))
 
@@ -91,7 +91,7 @@ def tensor_of(value: Value) -> Tensor:
 def shape_of(value: Value) -> tuple[int, ...]:
     """The shape of a Tensor or an array."""
     if value is None or isinstance(value, list):
-        raise OnnxError(f"a tensor was expected, found {'nothing' if value is None else 'a sequence'}")
+        raise OnnxError(f"expected a tensor, found {'nothing' if value is None else 'a sequence'}")
     return tuple(int(size) for size in value.shape)
 
 

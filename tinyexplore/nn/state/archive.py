@@ -82,7 +82,7 @@ def _directory(raw: memoryview) -> tuple[int, int, int]:
     if count == 0xFFFF or size == 0xFFFFFFFF or start == 0xFFFFFFFF:
         locator = end - _END64_LOCATOR.size
         if locator < 0 or bytes(raw[locator : locator + 4]) != b"PK\x06\x07":
-            raise ArchiveError("the place of its directory is missing")
+            raise ArchiveError("the offset of its directory is missing")
         _, _, end, _ = _END64_LOCATOR.unpack_from(raw, locator)
         if end + _END64.size > locator or bytes(raw[end : end + 4]) != b"PK\x06\x06":
             raise ArchiveError("its directory is not where it says")

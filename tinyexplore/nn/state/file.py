@@ -123,7 +123,7 @@ class _Stream(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.raw)}[whence]
         if start + offset < 0:
-            raise OSError(f"a place {start + offset} before the file")
+            raise OSError(f"the offset {start + offset} is negative")
         self.at = start + offset
         return self.at
 

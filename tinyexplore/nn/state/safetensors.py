@@ -142,7 +142,7 @@ def _header_limits(length: int) -> JsonLimits:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise UntrustedError("a name stands there twice")
+        raise UntrustedError("a name is repeated")
     return mapping
 
 
@@ -157,7 +157,7 @@ def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, 
         raise file.error(_FORMAT, f"{name} has shape {shape!a:.100}: need a list of at most {_MAX_RANK} sizes")
     if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
         description = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
-        raise file.error(_FORMAT, f"{description}: sizes and places are whole numbers from 0 on")
+        raise file.error(_FORMAT, f"{description}: sizes and offsets must be whole numbers from 0 on")
     dtype = _LOADED.get(code) if isinstance(code, str) else None
     if dtype is None:
         raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")

@@ -33,7 +33,7 @@ class SearchOpts:
 
     def carry_out(self, context: CommandContext) -> CommandResult:
         if self.width < 1:
-            raise CommandRejected(f"the width of a beam is at least 1 kernel, not {self.width}")
+            raise CommandRejected(f"beam width {self.width}: need at least 1 kernel")
         listener = Listener(self.kernel, context)
         try:
             fastest = context.bench.under_settings(lambda: self._searched(context, listener))

@@ -228,7 +228,7 @@ class _ListingReader:
         axis = Axis(int(loop[2]), AxisKind(_KIND_OF[loop[1]]), int(rest[1] or 0))
         uop = UOp(Ops.RANGE, dtypes.index, tuple(sources), axis)
         if uop in self.opened:
-            raise self.fail(f"there is a loop {axis.name} already", loop.start(1))
+            raise self.fail(f"loop {axis.name} exists already", loop.start(1))
         self.keep(uop)
         self.loops.append(uop)
         self.opened[uop] = self.number
@@ -290,7 +290,7 @@ class _ListingReader:
 
     def finish(self) -> None:
         if self.line[self.at :].strip():
-            raise self.fail("this operand is one too many")
+            raise self.fail("unexpected extra operand")
 
     def operands(self) -> list[UOp]:
         if not self.line[self.at :].strip() or self.line[self.at :].lstrip().startswith((":", ")")):

@@ -29,7 +29,7 @@ def _gather(node: OnnxNode) -> Tensor:
     if isinstance(index, np.ndarray) and index.ndim == 0:
         position = int(index)
         if not -x.shape[axis] <= position < x.shape[axis]:
-            raise OnnxError(f"Gather: the index {position} of an axis of size {x.shape[axis]}")
+            raise OnnxError(f"Gather: index {position} is out of range for an axis of size {x.shape[axis]}")
         return x[tuple([slice(None)] * axis + [position])]
     return x[tuple([slice(None)] * axis + [wrapped(node.tensor(1), x.shape[axis])])]
 

@@ -12,7 +12,7 @@ from tinyexplore.frontends.onnx.values import Value
 def _place(node: OnnxNode, index: int, count: int, default: int) -> int:
     position = int(node.scalar(index)) if node.has(index) else default
     if not -count - 1 <= position <= count:
-        raise OnnxError(f"{node.operator}: the place {position} of a sequence of {count}")
+        raise OnnxError(f"{node.operator}: position {position} is out of range for a sequence of {count}")
     return position
 
 
@@ -31,7 +31,7 @@ def _at(node: OnnxNode) -> Value:
     values = node.sequence(0)
     position = _place(node, 1, len(values), 0)
     if not -len(values) <= position < len(values):
-        raise OnnxError(f"SequenceAt: the place {position} of a sequence of {len(values)}")
+        raise OnnxError(f"SequenceAt: position {position} is out of range for a sequence of {len(values)}")
     value: Value = values[position]
     return value
 

@@ -44,7 +44,7 @@ def layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalized over the last axes; with the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise NotTranslated("normalization of nothing")
+        raise NotTranslated("normalization of zero elements")
     result, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
     if weight is not None:
         result = result * weight
@@ -60,7 +60,7 @@ def group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalized over groups of channels; with the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise NotTranslated("normalization of nothing")
+        raise NotTranslated("normalization of zero elements")
     result, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
     result = result.reshape(x.shape)
     along = (1, channels, *[1] * (x.ndim - 2))
@@ -86,7 +86,7 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Normalized over all axes but the channels', and the running statistics after it."""
     if 0 in x.shape or not training:
-        raise NotTranslated("batch normalization of nothing, or by running statistics")
+        raise NotTranslated("batch normalization of zero elements, or by running statistics")
     wide, axes = _wide(x), (0, *range(2, x.ndim))
     along = (1, x.shape[1], *[1] * (x.ndim - 2))
     result, mean, scale = _normalized(wide, axes, eps)

@@ -123,7 +123,7 @@ def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
     if parts == size:
         return x
     if parts == 0 or size == 0:
-        raise NotTranslated("adaptive pooling of nothing")
+        raise NotTranslated("adaptive pooling of zero elements")
     if size % parts == 0:
         return x.reshape((*x.shape[:axis], parts, size // parts, *x.shape[axis + 1 :])).mean(axis + 1)
     at, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
