@@ -131,7 +131,7 @@ def test_errors_name_the_line() -> None:
     for text, said in (
         ("(module\n  (func $f (i32.frob)))", "line 2: i32.frob is not an instruction"),
         ("(module (func $f (local.get $x)))", r"local.get \$x is not an instruction"),
-        ("(module (func $f (v128.const i32x4 1 2)))", "no instruction"),
+        ("(module (func $f (v128.const i32x4 1 2)))", "is not an instruction"),
         ("(module (table 1))", "a module has no 'table' here"),
         ("(module", "1 parentheses are not closed"),
         ("(module))", "a closing parenthesis without"),

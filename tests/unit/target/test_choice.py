@@ -55,7 +55,7 @@ def target_of(text: str) -> Target:
         ("znver9", "know the CPU 'znver9'; .*: znver5"),
         ("x86-64-v33", "close to it: x86-64-v3"),
         ("???", "for example: native, x86-64"),
-        ("znver3,cores=4", "'cores=4' is not a CPU option .*threads=8"),
+        ("znver3,cores=4", "'cores=4' is not a CPU option.*threads=8"),
         ("znver3,l1=much", "'l1=much' is not a CPU option"),
         ("znver3,threads=0", "'threads=0' is not a CPU option"),
         ("i486", "LLVM does not know the CPU 'i486'"),
