@@ -37,7 +37,7 @@ def test_how_many_kernels():
     assert len(set(stop.choices)) == len(stop.choices) == 4
     assert "2, for 9 operations" in stop.reveal
     assert stop.grade("2") and stop.grade(stop.answer) and not stop.grade("3")
-    with pytest.raises(ValueError, match="'two' is not one of the choices: 1, 2, 3"):
+    with pytest.raises(ValueError, match="one of the choices: 1, 2, 3"):
         stop.grade("two")
 
 
