@@ -335,19 +335,19 @@ export class LoopsPage implements Page {
     this.picture.setAttribute("height", String(y + tall + 54));
     const words = `${grouped(tile.tileRows * tile.tileColumns)} element${tile.tileRows * tile.tileColumns === 1 ? "" : "s"} at a time`;
     this.picture.setAttribute("aria-label", `Output of ${rows} by ${columns}: ${words}`);
-    const tileW = Math.max(2, (w * tile.tileColumns) / columns);
-    const tileH = Math.max(2, (tall * tile.tileRows) / rows);
+    const [stepW, stepH] = [(w * tile.tileColumns) / columns, (tall * tile.tileRows) / rows];
+    const [tileW, tileH] = [Math.max(2, stepW), Math.max(2, stepH)]; // a smaller box could not be seen
     const [across, down] = [Math.ceil(columns / tile.tileColumns), Math.ceil(rows / tile.tileRows)];
     const done = s("path", { class: "done" });
     const box = s("rect", { class: "now", width: tileW, height: tileH });
     const lanes = s("path", { class: "lanes", d: laneLines(tile, tileW, tileH) });
     const put = (at: number): void => {
       const [row, column] = [Math.floor(at / across), at % across];
-      const [left, top] = [x + Math.min(w - tileW, column * tileW), y + Math.min(tall - tileH, row * tileH)];
+      const [left, top] = [x + Math.min(w - tileW, column * stepW), y + Math.min(tall - tileH, row * stepH)];
       for (const one of [box, lanes]) one.setAttribute("transform", `translate(${left} ${top})`);
       done.setAttribute(
         "d",
-        `M${x} ${y}h${w}v${Math.min(tall, row * tileH)}h${-w}z M${x} ${y + row * tileH}h${Math.min(w, column * tileW)}v${Math.min(tileH, tall - row * tileH)}h${-Math.min(w, column * tileW)}z`,
+        `M${x} ${y}h${w}v${Math.min(tall, row * stepH)}h${-w}z M${x} ${y + row * stepH}h${Math.min(w, column * stepW)}v${Math.min(stepH, tall - row * stepH)}h${-Math.min(w, column * stepW)}z`,
       );
     };
     const many = tile.others > 1 ? `${grouped(tile.others)} × ` : "";
