@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
-from tinyexplore.explore.recording.realized_graph import RealisedGraph
+from tinyexplore.explore.recording.realized_graph import RealizedGraph
 from tinyexplore.explore.recording.roots import roots_of
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.wellformed import write_text
@@ -51,7 +51,7 @@ class ConsoleRecorder(Recorder):
         self.devices: set[str] = set()
         self.total_seconds = 0.0
         self.profile: list[dict[str, Any]] = []
-        self.graph = RealisedGraph()
+        self.graph = RealizedGraph()
 
     def record(self, event: Event) -> None:
         settings = config()

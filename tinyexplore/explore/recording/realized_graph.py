@@ -16,7 +16,7 @@ from tinyexplore.util import toposort
 MOST_BOXES = 600  # in the picture: those nearest to the last results; laying them out takes seconds
 
 
-class RealisedGraph:
+class RealizedGraph:
     """Nodes by the numbers of their LazyBuffers: what was realized before and is read now is one node."""
 
     def __init__(self) -> None:
