@@ -255,14 +255,14 @@ class BoundKernel:
         finally:
             if written:
                 self.cuda.synchronize()
-        for memory, original in written:
-            _copy(memory, original)
+        for memory, gpu_memory in written:
+            _copy(memory, gpu_memory)
         return True
 
     def bring(self) -> None:
         """Copies memory that the GPU cannot access to memory that it can."""
-        for memory, original, _ in self.copied:
-            _copy(original, memory)
+        for memory, gpu_memory, _ in self.copied:
+            _copy(gpu_memory, memory)
 
     def enqueue(self) -> None:
         """Puts the kernel into the queue, with the present values of its arguments."""

@@ -306,12 +306,12 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
         ]
         return inner.reshape(tuple(thin)).expand(flat)
     if node.op is Ops.PERMUTE:
-        source_axis = {axis: number for number, axis in enumerate(node.arg)}
-        inner = taken(node.src[0], tuple([layout[source_axis[axis]] for axis in range(len(layout))]), in_memory, depth)
+        result_axis = {axis: number for number, axis in enumerate(node.arg)}
+        inner = taken(node.src[0], tuple([layout[result_axis[axis]] for axis in range(len(layout))]), in_memory, depth)
         first = [0]
         for axis in range(len(layout)):
-            first.append(first[-1] + len(layout[source_axis[axis]]))
-        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[source_axis[axis]]))])
+            first.append(first[-1] + len(layout[result_axis[axis]]))
+        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[result_axis[axis]]))])
     if node.op is Ops.RESHAPE:
         own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
         if own_layout is not None:

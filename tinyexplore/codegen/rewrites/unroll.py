@@ -29,9 +29,9 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     @cache
     def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
         """For each step of `own`, the number of the step of `inner`, which are some of the same axes."""
-        number = {step: number_of for number_of, step in enumerate(steps_of(inner))}
+        number_of = {step: number for number, step in enumerate(steps_of(inner))}
         positions = [own.index(axis) for axis in inner]
-        return [number[tuple([step[position] for position in positions])] for step in steps_of(own)]
+        return [number_of[tuple([step[position] for position in positions])] for step in steps_of(own)]
 
     open_axes = frozenset(axes)
     if open_axes.isdisjoint(node.ranges):

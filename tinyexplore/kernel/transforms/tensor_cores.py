@@ -23,8 +23,8 @@ def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
-    for edge, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, edge, replace(opt, amount=amount), AxisKind.WARP))
+    for loop, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -33,13 +33,13 @@ def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
-    starts = {edge: block(edge, amount) for edge, amount in fit.axes}
-    record_derived([(edge, start) for edge, start in starts.items()], how)
+    starts = {loop: block(loop, amount) for loop, amount in fit.axes}
+    record_derived([(loop, start) for loop, start in starts.items()], how)
 
     def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
         """The indices of two axes for the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
-        return {edge: starts[edge] + coordinate(names, lane, register) for edge, names in bits}
+        return {loop: starts[loop] + coordinate(names, lane, register) for loop, names in bits}
 
     def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """The elements of a factor in the registers of a lane."""

@@ -24,8 +24,8 @@ def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
-    for edge, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, edge, replace(opt, amount=amount), AxisKind.TILE))
+    for loop, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -35,8 +35,8 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core, first = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
     deep = core.dims[2] // words
-    starts = {edge: block(edge, amount) for edge, amount in fit.axes}
-    record_derived([(edge, start) for edge, start in starts.items()], how)
+    starts = {loop: block(loop, amount) for loop, amount in fit.axes}
+    record_derived([(loop, start) for loop, start in starts.items()], how)
     row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(deep, Axis(first + 1, AxisKind.VECTOR))
     down, column = UOp.range(deep, Axis(first + 2, AxisKind.TILE)), UOp.range(columns, Axis(first + 3, AxisKind.VECTOR))
     a = _tile(fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + along * index_const(words), how)

@@ -151,7 +151,7 @@ class Alignment:
     def __init__(self, nodes: Sequence[UOp]) -> None:
         self.nodes = nodes
         self.loops = [number for number, node in enumerate(nodes) if node.op is Ops.RANGE]
-        self.ends = {number_of_loop: len(nodes) + number for number, number_of_loop in enumerate(self.loops)}
+        self.ends = {loop_number: len(nodes) + number for number, loop_number in enumerate(self.loops)}
         valued: set[UOp] = set()  # in which there is a value, and not only loops and numbers
         for node in nodes:
             if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
