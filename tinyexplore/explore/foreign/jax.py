@@ -145,6 +145,8 @@ def read(dump: Dump, budget: Budget) -> Trace:
 def _label(order: str) -> tuple[str, str]:
     """Name and meaning of a snapshot."""
     match = _PASS.match(order)
+    if order == "before_optimizations":
+        return "conversion to HLO", "XLA converts StableHLO to HLO"
     if match is None:
         return order.replace("_", " "), "a snapshot of XLA's CPU compiler"
     return f"{match['name']}", f"pass {match['name']} of XLA's pipeline {match['pipeline']}"

@@ -108,7 +108,9 @@ export class CodeView implements View {
     const { a, b, c, bc, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
     const isWide = width === 0 || (width >= WIDE && this.hasMachineCode());
-    const fitting = isWide ? [a, b, c] : width < NARROW ? [all] : [a, bc];
+    const { dialect, sources } = this.store.index.trace;
+    const isWithoutPython = dialect !== null && sources.length === 0;
+    const fitting = isWithoutPython || (!isWide && width < NARROW) ? [all] : isWide ? [a, b, c] : [a, bc];
     const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
     this.shown = wanted;

@@ -10,7 +10,8 @@ import { type Mark, fateBetween, fateText, markOf } from "../fusions";
 import type { Box, Edge as Line, Layout } from "../layout";
 import { Layouter } from "../layouter";
 import { arranged } from "../layouts";
-import type { Stage, Trace } from "../model";
+import type { Stage } from "../model";
+import type { TraceIndex } from "../provenance";
 import { operandWords } from "../products";
 import { recall, record } from "../recalled";
 import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
@@ -469,7 +470,7 @@ export class GraphView implements View {
       ? counted(this.drawn.total, tensors)
       : step < steps
         ? `in ${stage.name}, ${step} of ${steps}`
-        : `${isBefore ? "before" : isGraphOf(trace, stage) ? "of" : "after"} ${stage.name}`;
+        : `${isBefore ? "before" : isGraphOf(this.store.index, stage) ? "of" : "after"} ${stage.name}`;
     const swap = (): void =>
       this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
     const other = lazy
@@ -752,9 +753,11 @@ export class GraphView implements View {
   }
 }
 
-/** Whether a stage of another compiler only has its graph: it is no pass that rewrote one. */
-function isGraphOf({ dialect }: Trace, { before, after, transform }: Stage): boolean {
-  return dialect !== null && transform === null && String(before) === String(after);
+/** Whether a stage of another compiler only has its graph: it is no pass that could rewrite one. */
+function isGraphOf(index: TraceIndex, stage: Stage): boolean {
+  const { id, before, after, transform } = stage;
+  const isPass = !index.children.has(id) && index.textsOf(id).length === 0;
+  return index.trace.dialect !== null && !isPass && transform === null && String(before) === String(after);
 }
 
 /** A direction that the browser remembers. */

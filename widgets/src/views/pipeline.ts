@@ -36,6 +36,7 @@ export class PipelineView implements View {
   private shown: Place | null = null; // the part that was brought into sight last
 
   constructor(private readonly store: Store) {
+    this.element.classList.toggle("is-foreign", store.index.trace.dialect !== null); // with fewer parts
     this.draw();
   }
 
