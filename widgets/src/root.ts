@@ -31,8 +31,9 @@ export function makeRoot(
   root.append(h("style", {}, css + story + verdicts));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
-    const { width } = entry.contentRect;
+    const { width, height } = entry.contentRect;
     root.classList.toggle("is-tight", width < 560);
+    root.classList.toggle("is-low", height < 720);
     root.dataset.width = width < 900 ? "narrow" : width < 1120 ? "medium" : "wide";
   });
   sizes.observe(root);

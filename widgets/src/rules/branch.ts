@@ -92,7 +92,7 @@ function summary({ firings, kernels }: Branch): string {
       ? `${wrong} of ${count(firings.length, "firing")} changed what is computed`
       : firings.length > 0
         ? `${count(firings.length, "firing")}, none found wrong`
-        : "no firing of it";
+        : "The rule did not fire";
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
 

@@ -134,7 +134,7 @@ export class TunerView implements View {
       title: string,
       kind: string,
       more: Record<string, string | number> = {},
-    ): HTMLElement => {
+    ): HTMLButtonElement => {
       const there = known(label);
       const one = button(text, title, () =>
         there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
@@ -175,7 +175,7 @@ export class TunerView implements View {
           ),
       ...(variant === null ? [] : this.facts(kernel, variant)),
       h("span", { class: "space" }),
-      ...tools,
+      ...tools.filter(({ disabled }) => whatIf.send !== null || !disabled), // a page cannot compile
     );
     this.drawStatus(at);
   }

@@ -174,7 +174,11 @@ export class CachesView implements View {
         { class: "note" },
         "Level that serves each cache line access: ",
         ...legend,
-        h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`),
+        h(
+          "span",
+          { class: "faint" },
+          ` · ${said} · a model: it evicts the least recently used line and does not prefetch`,
+        ),
       ),
       headline(before, after),
       before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
