@@ -421,10 +421,10 @@ EXPLORATIONS = (
         "beam",
         "A beam search",
         "What does a search try that the heuristics do not?",
-        "Open Tuner: each row is a measured candidate.",
+        "Scroll the list below the graph: each row with a time is a measured candidate.",
         softmax_of_product,
         (("beam", 2),),
-        place="#panel=tuner",
+        place="#stage=2&panel=rewrites",
     ),
     Exploration(
         "any_length",

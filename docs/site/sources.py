@@ -29,7 +29,7 @@ VIEWS = {
     "08_vectors_and_registers": "matmul.html#story=loops",
     "09_fast_matmul": "tuner.html#panel=tuner",
     "11_verdicts": "verdict.html#panel=timing",
-    "12_searching": "beam.html#panel=tuner",
+    "12_searching": "beam.html#stage=2&panel=rewrites",
     "14_gpu_kernels": "gpu.html",
     "15_tensor_cores": "tensor_cores.html",
     "16_autodiff_as_rewriting": "training.html#story=kernels",
