@@ -16,6 +16,7 @@ from torch import nn
 
 from tinyexplore import explore
 from tinyexplore.explore import line_frames
+from tinyexplore.frontends.torch import listing
 
 
 @pytest.fixture(autouse=True)
@@ -280,3 +281,18 @@ def test_a_cell_that_calls_a_compiled_function_is_explored() -> None:
     finally:
         shell.run_line_magic("unload_ext", "tinyexplore")
         InteractiveShell.clear_instance()
+
+
+@pytest.mark.parametrize(
+    ("line", "marked", "part"),
+    [
+        ("h = self.up(self.norm(x))", "self.norm(x))", "self.norm(x)"),
+        ("h = self.up(self.norm(x))", "self.up(self.norm(x))", "self.up(self.norm(x))"),
+        ("loss = (model(x) - y).square().mean()", "model(x) - y).square().mean()", "(model(x) - y).square().mean()"),
+        ("return torch.exp(x.sin()) * 2", "x.sin()) * 2", "torch.exp(x.sin()) * 2"),
+    ],
+)
+def test_the_part_of_a_line_has_an_opening_bracket_for_each_closing_one(line: str, marked: str, part: str) -> None:
+    start = line.index(marked)
+    begin, end = listing._balanced(line, start, start + len(marked))
+    assert line[begin:end] == part
