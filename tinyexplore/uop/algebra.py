@@ -91,8 +91,8 @@ def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
 
 @rule(((var("i", INDEX) + ci) + var("j", INDEX)).named("node"))
 def constant_outwards(node: UOp, i: UOp, j: UOp, c: UOp) -> UOp | None:
-    """(i + c) + j is (i + j) + c, wrapping: places that differ by a constant share all but that, and loads are found to
-    be the same. What is left keeps its order, as if there had been no constant."""
+    """(i + c) + j is (i + j) + c, wrapping: indices that differ by a constant share the sum i + j, and equal loads are
+    one node. The other terms keep their order, as if there were no constant."""
     if j.op is Ops.CONST:
         return None
     return (i + j if node.src[1] is j else j + i) + c
@@ -106,7 +106,7 @@ def mul_constants(n: UOp, c: UOp, d: UOp) -> UOp:
 
 @rule((var("i", INDEX) + var("j", INDEX)) * ci)
 def distribute_constant(i: UOp, j: UOp, c: UOp) -> UOp:
-    """(i + j) * c is i * c + j * c: sums of products are the form that the index laws know."""
+    """(i + j) * c is i * c + j * c: the rules for indices match sums of products."""
     return i * c + j * c
 
 

@@ -10,7 +10,7 @@ from tinyexplore.uop.identity import reduce_identity
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """A reduction is a register: set before its loops, changed in them, read after them."""
+    """A reduction becomes a register: set before the loops, updated in them, read after them."""
     loops = reduce.src[1:]
     register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
     step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
