@@ -19,6 +19,7 @@ from tinyexplore.explore.analysis.models.throughput import (
     ThroughputError,
     analyze,
     checked,
+    loop_of_program,
     loop_weights,
     measured_cycles,
     model_for,
@@ -257,6 +258,17 @@ def test_loops_of_a_linear_program_weigh_their_steps_times_their_nodes():
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     ((depth, weight),) = loop_weights(view.capture.analyses.captured(0).uops)
     assert depth == 2 and weight >= 4096
+
+
+def test_an_array_on_the_stack_counts_as_memory_of_a_loop_and_a_spill_does_not():
+    x = Tensor.rand(64, 64).realize()
+    view = explore(lambda: x * 2, repeat=1, noopt=1)  # one loop; a step loads 4 bytes and stores 4
+    uops = view.capture.analyses.captured(0).uops
+    array = ["movss xmm0, dword ptr [rsp + rcx + 64]", "movss dword ptr [rdi + rcx], xmm0"]
+    assert loop_of_program(array, uops)[2] == 1.0
+    assert loop_of_program([*array, *array], uops)[2] == 2.0
+    spills = ["mov rax, qword ptr [rsp + 64]", "mov qword ptr [rbp - 0x8], rax", "mov rbx, qword ptr [rsp]"]
+    assert loop_of_program([*array, *array, *spills], uops)[2] == 2.0
 
 
 def test_the_rare_path_of_a_linear_program_is_no_loop_of_its_own():

@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
-HOW = "A kernel that several lines share is divided among them by the elements that the operations of each compute."
+HOW = "Where several lines share a kernel, its time is divided by the number of elements that each line computes."
 ELSEWHERE = "(no line of yours)"
 
 

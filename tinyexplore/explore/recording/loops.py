@@ -70,6 +70,7 @@ def axis_size(axis: UOp) -> int | str:
 def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
     """Reductions, fills of scratch memory, and stores, each after its operands."""
     count = 0
+    filled: set[UOp] = set()
     for node in sink.toposort():
         if node.op is Ops.REDUCE:
             name = f"{_RESULTS[node.arg]}{count}"
@@ -78,7 +79,8 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
             yield Statement(_nest(node.ranges, node.src[1:]), text, _accesses(node.src[:1]))
             printer.name(node, name)
         elif node.op is Ops.BARRIER:
-            stores = [src for src in node.src if src.op is Ops.STORE]
+            stores = [src for src in node.src if src.op is Ops.STORE and src not in filled]
+            filled.update(stores)  # several barriers may wait for one
             own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
             for store in stores:
                 yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))

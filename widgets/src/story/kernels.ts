@@ -69,7 +69,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
         node: one.node,
         kind: "kept",
         title: `Not cut: ${name(one.node)}`,
-        number: rowOf(one),
+        number: "", // the sentence has the size of the row
         text: capital(`${one.reason}. It needs no kernel of its own.`),
       }),
     ),
@@ -94,11 +94,6 @@ function numberOf({ compared }: Decision): string {
   return over === undefined
     ? ""
     : `${figures(over.value)}× computed${over.over ? `, limit ${figures(over.bound)}` : ""}`;
-}
-
-function rowOf({ compared }: Decision): string {
-  const row = compared.find(({ what }) => /bytes of a row/.test(what));
-  return row === undefined ? "" : `${bytes(row.value)} a row`;
 }
 
 function sentence(reason: string, size: number): string {
@@ -215,7 +210,7 @@ export class KernelsPage implements Page {
     const cut = this.cuts[step - 2];
     if (cut !== undefined) return [...start, " ", bold(`${cut.title}.`), ` ${cut.text}`];
     const cuts = this.cuts.filter(({ kind }) => kind === "cut");
-    if (kernels.length === 1) return [...start, " Nothing between them goes through memory."];
+    if (kernels.length === 1) return [...start, " No tensor between them is stored in memory."];
     if (cuts.length === 0) return start;
     const [largest] = cuts;
     const name = largest.title.replace(/^Cut after /, "");

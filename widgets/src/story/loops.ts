@@ -394,8 +394,8 @@ export class LoopsPage implements Page {
     if (this.groups.length < 2)
       return [
         ...which,
-        ` runs in ${size(group.step.axes)}`,
-        this.kernel.opts.length > 0 ? `, after ${count(this.kernel.opts.length, "opt")}.` : ".",
+        ` runs as ${size(group.step.axes)}`,
+        this.kernel.opts.length > 0 ? `. The compiler applied ${count(this.kernel.opts.length, "opt")}.` : ".",
       ];
     if (step === 0) {
       const us = first.step.median_us;

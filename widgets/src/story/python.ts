@@ -235,7 +235,7 @@ export class PythonPage implements Page {
     const what = lines === 1 ? "This line builds " : `These ${lines} lines build `;
     const others =
       rest.length > 0
-        ? ` ${lines === 1 ? "It builds" : "They build"} ${listed(rest)} too, which compute${views + constants === 1 ? "s" : ""} nothing.`
+        ? ` ${lines === 1 ? "It also builds" : "They also build"} ${listed(rest)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
         : "";
     const own = computing(this.graph);
     const foreign = own.filter(({ expression }) => expression === null).length;

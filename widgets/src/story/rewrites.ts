@@ -173,7 +173,7 @@ export class RewritesPage implements Page {
       gone > 0 ? `${grouped(Math.round(gone))} operation${gone === 1 ? "" : "s"} replaced` : "",
       made > 0 ? `${grouped(Math.round(made))} new` : "",
     ].filter(Boolean);
-    const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from what it made.` : "";
+    const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from the new operations.` : "";
     replaceChildren(
       this.card,
       h("h3", {}, rule.name),

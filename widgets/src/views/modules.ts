@@ -85,7 +85,7 @@ export class ModulesView implements View {
     return h(
       "p",
       { class: "note" },
-      `A kernel that several modules share is divided among them by the elements that each computes.${back} A click selects, a double click isolates.`,
+      `Where several modules share a kernel, its time is divided by the number of elements that each computes.${back} A click selects, a double click isolates.`,
     );
   }
 

@@ -42,7 +42,7 @@ export class RewriteHistoryView implements View {
         this.element,
         selectNote(
           this.store,
-          "Select a node or a line, then press B: the firings that led to it, in order.",
+          "Select a node or a line and press B. This panel then lists the firings that led to it, in order.",
           lastMade(this.store),
         ),
       );

@@ -208,7 +208,7 @@ export class ShapeView implements View {
       h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
     const facts = step.views.map((view, i) => fact(step.views.length === 1 ? "view" : `view ${i}`, viewText(view)));
     if (step.formula !== "") facts.unshift(fact(step.op.toLowerCase(), step.formula));
-    facts.push(fact("lies at", text(step.before)));
+    facts.push(fact("offset", text(step.before)));
     facts.push(fact("simplified", text(step.after) === text(step.before) ? "nothing to simplify" : text(step.after)));
     return [h("div", { class: "facts" }, ...facts)];
   }
@@ -269,7 +269,7 @@ export class ShapeView implements View {
         ),
       );
     }
-    const label = `elements of ${sizesText(step.shape)}: where each lies`;
+    const label = `elements of ${sizesText(step.shape)}: the memory offset of each`;
     const grid = h(
       "div",
       {
@@ -290,7 +290,7 @@ export class ShapeView implements View {
         "figcaption",
         {},
         h("b", {}, "elements"),
-        h("span", { class: "faint" }, ` · where each lies${shownText(step.shape, box)}`),
+        h("span", { class: "faint" }, ` · the memory offset of each${shownText(step.shape, box)}`),
       ),
       ...this.sliders(step.shape, box),
       grid,
@@ -392,7 +392,7 @@ export class ShapeView implements View {
       {
         class: "grid",
         role: "img",
-        "aria-label": `memory${part}: ${counts.size} places are read by the elements shown`,
+        "aria-label": `memory${part}: ${counts.size} offsets are read by the elements shown`,
       },
       h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes),
     );

@@ -50,7 +50,7 @@ export class WhyView implements View {
     }
     if (id === undefined) {
       const text =
-        "Select a node, then press Y: the rules that could fire on it, those that fired, and what stopped the others.";
+        "Select a node and press Y. This panel then lists the rules that fired on it, and what stopped the others.";
       replaceChildren(this.body, selectNote(this.store, text, resultOf(this.store)));
       return;
     }

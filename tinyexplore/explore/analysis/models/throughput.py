@@ -357,7 +357,8 @@ def common_path(uops: Sequence[UOp]) -> list[UOp]:
 
 
 _POINTED = {"zmmword": 64, "ymmword": 32, "xmmword": 16, "qword": 8, "dword": 4, "word": 2, "byte": 1}
-_OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p)")
+# operands in memory, without spills: those lie at a constant offset of the stack pointer, an array there has an index
+_OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p(?: [+-] \d\w*)?\])")
 
 
 def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, float, float]:

@@ -117,7 +117,7 @@ class CodeModel(ReadableRow):
     explains: float
     """The modeled time / the measured time."""
     measured: float
-    """Cycles of one iteration by the measured time."""
+    """Cycles of one iteration by the measured time, without the time of other loops, in proportion to their work."""
     is_carried: bool
     """Whether an iteration waits for a result of the one before."""
     ports: str
@@ -171,7 +171,8 @@ def code_model(
                 cycles = max(cycles, counted)
         except ThroughputError as error:
             lacks = str(error)
-    explains = cycles * others / measured if measured else 0.0
+    measured /= others
+    explains = cycles / measured if measured else 0.0
     return CodeModel(cycles, busiest, explains, measured, chain > 0, ports if has_ports else "", source), lacks
 
 
