@@ -91,9 +91,10 @@ site: $(VENV)/.stamp-site
 	$(PY) docs/make_site.py $(ARGS)
 
 # Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
-torch: $(VENV)/.stamp-torch
+torch: $(VENV)/.stamp-torch models
 	$(PY) -m tests.torch $(ARGS)
 	$(PY) -m pytest -q tests/frontends/torch
+	$(PY) -m pytest -q tests/notebooks/test_notebooks.py -k your_pytorch_model
 
 check: $(VENV)/.stamp-check
 	bash .ci/check $(ARGS)

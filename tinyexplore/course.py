@@ -13,6 +13,7 @@ from collections.abc import Callable
 from math import isclose
 from numbers import Real
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tinyexplore.util.config import environment_with
@@ -701,6 +702,70 @@ def _maximum_line(answer: Any) -> str:
     right = all(eval(code, {"i0": i, "r0": r}) == 5 * i + r for i in range(4) for r in range(5))
     _require(right, f"Row i0 begins at 5 * i0: data1[{index}] is another element.")
     return "Sum and maximum differ by an operation and its neutral element."
+
+
+@_grades("25.1")
+def _multiply_adds_of_a_layer(answer: Any) -> str:
+    feed_forward, scores = answer
+    tokens = 4 * 10
+    _require(feed_forward == tokens * 384 * 1536 * 2, "Two products, each with 384 · 1536 multiply-adds for a token.")
+    _require(scores == 4 * 12 * 10 * 10 * 32, "4 sentences · 12 heads · 10 · 10 scores, and 32 multiply-adds for each.")
+    return "For short sentences, the products with weights are nearly all of the work."
+
+
+@_grades("25.2")
+def _names_outside(answer: Any) -> str:
+    for names in (["aten.i0", "aten.bernoulli", "aten.i0"], [], ["aten.sort"]):
+        view = SimpleNamespace(trace=SimpleNamespace(outside=[SimpleNamespace(name=name) for name in names]))
+        found = answer(view)
+        if found is ...:
+            raise NotYet("`view.trace.outside` has the operations. Each one has a `name`.")
+        _require(found == sorted(set(names)), f"For the operations {names} the result is {sorted(set(names))}.")
+    return "These are the boxes that the compiler cannot open."
+
+
+@_grades("26.1")
+def _gelus_saved(answer: Any) -> str:
+    _require(answer == (2048 - 257) * 64, "The table has 257 rows, the input 2,048. Each row has 64 numbers.")
+    return "A function of a row of a table can be computed for the table instead."
+
+
+@_grades("26.2")
+def _rows_of_a_table(answer: Any) -> str:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    for shape, count in (((257, 64), 12), ((5, 3), 9)):
+        table, indices = rng.normal(size=shape), rng.integers(0, shape[0], count)
+        calls: list[int] = []
+
+        def function(rows: Any, calls: list[int] = calls) -> Any:
+            calls.append(len(rows))
+            return np.tanh(rows)
+
+        found = answer(table, indices, function)
+        if found is ...:
+            raise NotYet("Apply the function to the table. Then take the rows.")
+        _require(np.shape(found) == (count, shape[1]), f"The result has the shape {(count, shape[1])}.")
+        _require(np.allclose(found, np.tanh(table)[indices]), "The result is the function of the rows at the indices.")
+        _require(sum(calls) == shape[0], f"The function sees {sum(calls)} rows. The table has {shape[0]}.")
+    return "The function sees each row of the table once."
+
+
+@_grades("27.1")
+def _divisions(answer: Any) -> str:
+    as_written, in_xla = answer
+    _require(as_written == 64 * 32, "The formula divides each element of the matrix.")
+    _require(in_xla == 64, "`reduce_divide_fusion` has one value for each row.")
+    return "A division takes several times as long as a multiplication, and XLA may round differently."
+
+
+@_grades("27.2")
+def _instructions_for_a_row(answer: Any) -> str:
+    wide, narrow = answer
+    _require(wide == 2, "A register of 512 bits holds 16 floats of 32 bits.")
+    _require(narrow == 8, "A register of 128 bits holds 4 floats of 32 bits.")
+    return "The width of the registers alone is a factor of 4."
 
 
 @_grades("28.1")

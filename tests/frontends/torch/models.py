@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import re
+import statistics
 import sys
 import time
 import warnings
@@ -160,15 +161,39 @@ def without_chance(module: Any) -> None:
                 setattr(part, name, 0.0)
 
 
-def compared(make: Callable[[str], Made], name: str) -> dict[str, Any]:
+def without_zeros(module: Any) -> None:
+    """Weights that are all zero (the last layer of some models) become random: they would hide every error."""
+    import torch
+
+    for parameter in module.parameters():
+        if parameter.ndim > 1 and not parameter.any():
+            torch.nn.init.normal_(parameter, std=0.02)
+
+
+def median_of_seeds(make: Callable[[str], Made], name: str) -> dict[str, Any]:
+    """The errors for one set of weights, or medians for three if the first is not right.
+
+    A rounding error can change the sign of an input of a ReLU. Gradients then differ by more than rounding, in eager
+    PyTorch as well.
+    """
+    row = compared(make, name)
+    if is_right(row):
+        return row
+    rows = [row, *(compared(make, name, seed) for seed in (1, 2))]
+    errors = ("result", "eager", "gradients", "eager gradients")
+    return {**row, **{key: statistics.median(one[key] for one in rows) for key in errors}}
+
+
+def compared(make: Callable[[str], Made], name: str, seed: int = 0) -> dict[str, Any]:
     """The errors of a model and of eager PyTorch in float32, both against eager PyTorch in float64."""
     import torch
 
     from tinyexplore.frontends.torch.backend import PartCompiler, compiled
 
     torch._dynamo.reset()
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model, args = make(name)
+    without_zeros(model)
     count = sum(one.numel() for one in model.parameters())
     if count > LARGEST:
         raise MemoryError(f"{count:,} parameters")
@@ -252,6 +277,7 @@ def write(rows: dict[tuple[str, str], str]) -> None:
         "Weights are random. Images have 64 × 64 pixels, or the size that a model insists on.\n"
         "Errors are against eager PyTorch in float64, as a share of the largest value.\n"
         "The result is in evaluation mode, the gradients are of one step in training mode, without dropout.\n"
+        "If the errors are above the limit, they are medians of three sets of weights.\n"
         "The time is of the first result, on two cores beside other work.\n\n"
         f"{', '.join(counts)}; {', '.join(versions())}.\n\n{HEAD}\n" + "\n".join(lines) + "\n",
         encoding="utf-8",
@@ -277,7 +303,7 @@ def main() -> int:
                 break
             count += 1
             try:
-                row = compared(MAKERS[package], name)
+                row = median_of_seeds(MAKERS[package], name)
             except Exception as error:
                 print(f"FAILED {package} {name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
                 wrong += 1
