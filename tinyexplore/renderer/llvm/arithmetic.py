@@ -50,6 +50,7 @@ _INTRINSICS = {
 
 _FLOAT_OP = {Ops.ADD: "fadd contract", Ops.MUL: "fmul contract", Ops.FDIV: "fdiv", Ops.MOD: "frem"}
 _INT_OP = {Ops.ADD: "add", Ops.MUL: "mul", Ops.AND: "and", Ops.OR: "or", Ops.XOR: "xor", Ops.SHL: "shl"}
+_LOGIC = frozenset({Ops.AND, Ops.OR, Ops.XOR})
 _BOOL_OP = {Ops.ADD: "or", Ops.MAX: "or", Ops.MUL: "and", Ops.MIN: "and"}
 _FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
 _INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
@@ -126,6 +127,23 @@ def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
     return f"{name} {register_type(dtype)}", op.name.lower()
 
 
+def is_logic_on(node: UOp, leaf: UOp) -> bool:
+    """Whether `node` is made from `leaf` and other values by at most three levels of AND, OR and XOR."""
+
+    def without_bitcasts(value: UOp) -> UOp:
+        while value.op is Ops.BITCAST:
+            value = value.src[0]
+        return value
+
+    leaf = without_bitcasts(leaf)
+    level = [without_bitcasts(node)]
+    for _ in range(3):
+        level = [without_bitcasts(source) for value in level if value.op in _LOGIC for source in value.src]
+        if leaf in level:
+            return True
+    return False
+
+
 @cache
 def suffix(dtype: DType) -> str:
     """The name of a dtype in intrinsics: f32, v16f32."""
@@ -182,10 +200,29 @@ class InstructionWriter:
         if op is Ops.WHERE:
             kind = register_type(dtype)
             condition = register_type(source)
+            if self.target.scales and dtype.count > 1 and dtype.scalar.bits in (32, 64):
+                values = self.fenced_arms(node, dtype, values)
             return self.value(f"select {condition} {values[0]}, {kind} {values[1]}, {kind} {values[2]}", "where")
         if op in OpGroups.DOT:
             return self.dot(op, dtype, values)
         return self.arithmetic(node, op, source, values)
+
+    def fenced_arms(self, node: UOp, dtype: DType, values: list[str]) -> list[str]:
+        """The sources of a WHERE. If one arm is bitwise logic on the other arm, LLVM may not combine them. For AVX-512.
+
+        LLVM 22 makes one masked `vpternlog` of `where(c, a, b & 0x7fffffff | a & 0x80000000)`, and exchanges its
+        operands wrongly if one lies in memory (llvm-project issue 157929).
+        """
+        floats = (dtypes.float32 if dtype.scalar.bits == 32 else dtypes.float64).vec(dtype.count)
+        kind, words = register_type(floats), register_type(dtype)
+        values = list(values)
+        for arm, other in ((1, 2), (2, 1)):
+            if not is_logic_on(node.src[arm], node.src[other]):
+                continue
+            bits = values[arm] if kind == words else self.value(f"bitcast {words} {values[arm]} to {kind}", "bits")
+            fence = self.call(kind, f"llvm.arithmetic.fence.{suffix(floats)}", (kind, bits), hint="fence")
+            values[arm] = fence if kind == words else self.value(f"bitcast {kind} {fence} to {words}", "bits")
+        return values
 
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
         """16 words multiplied part by part, and the products added, by one instruction.
