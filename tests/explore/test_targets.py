@@ -31,7 +31,7 @@ def listing(trace: Trace, kernel: KernelInfo, language: str) -> str:
 
 @pytest.mark.parametrize(
     ("target", "word"),
-    [("neoverse-n1", "fmla"), ("sifive-x280", "vfmacc"), ("sifive-u74", "fmadd.s"), ("znver5", "vfmadd")],
+    [("neoverse-n1", "fmla"), ("sifive-x280", "vfmacc"), ("sifive-u74", "fmadd.s"), ("novalake", "vfmadd")],
 )
 def test_what_cannot_run_here_is_shown_and_says_why_it_has_no_times(target: str, word: str) -> None:
     view = explore(lambda: (Tensor(A) @ Tensor(A.T)).softmax(), target=target)
