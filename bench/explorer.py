@@ -465,8 +465,8 @@ def _by_hand() -> Iterator[Figure]:
     for chunk in stream.chunks():
         plain.run(chunk.lines, chunk.columns)
     equal = all(
-        (*one.traffic.found, *one.traffic.reuse) == (*map(int, found), *map(int, reuse))
-        for one, found, reuse in zip(model.accesses, plain.served, plain.reuse, strict=True)
+        (*one.traffic.served, *one.traffic.reuse) == (*map(int, served), *map(int, reuse))
+        for one, served, reuse in zip(model.accesses, plain.served, plain.reuse, strict=True)
     )
     words = f"of a product of 32 × 32 {'each is' if equal else 'NOT each is'} what the plain simulator finds"
     a, b = Tensor.rand(256, 256).realize(), Tensor.rand(256, 256).realize()
