@@ -522,7 +522,12 @@ TERMS: tuple[Term, ...] = (
     Term("column", "time", "The time of the launch itself: no samples were taken."),
     Term("column", "median", "The median of the samples. The verdict, the roofline and the story use it as well."),
     Term("column", "verdict", "Its bottleneck, and its share of this machine's limit."),
-    Term("column", "GFLOP/s", "10⁹ floating-point operations per second: operations divided by the median."),
+    Term(
+        "column",
+        "GFLOP/s",
+        "10⁹ floating-point operations per second: operations divided by the median. An exp counts as one operation."
+        " The verdict counts all of its instructions.",
+    ),
     Term("column", "GB/s", "10⁹ bytes per second: the least traffic divided by the median."),
     Term("column", "FLOP", "Floating-point operations of one run."),
     Term("column", "bytes", "The least traffic between memory and processor."),

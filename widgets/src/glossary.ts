@@ -312,7 +312,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "time": "The time of the launch itself: no samples were taken.",
       "median": "The median of the samples. The verdict, the roofline and the story use it as well.",
       "verdict": "Its bottleneck, and its share of this machine's limit.",
-      "GFLOP/s": "10⁹ floating-point operations per second: operations divided by the median.",
+      "GFLOP/s": "10⁹ floating-point operations per second: operations divided by the median. An exp counts as one operation. The verdict counts all of its instructions.",
       "GB/s": "10⁹ bytes per second: the least traffic divided by the median.",
       "FLOP": "Floating-point operations of one run.",
       "bytes": "The least traffic between memory and processor.",

@@ -216,7 +216,8 @@ def _bandwidth_text(facts: KernelFacts) -> str:
 def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
     used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
-    at = [f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"] if facts.least_us[1] else []
+    executed = f"Arithmetic: it executes {used} of {most} G operations a second ({facts.arithmetic})"
+    at = [executed] if facts.least_us[1] else []
     limit = f"Compute, {_of_limit(facts)}"
     if facts.share < 0.65 and facts.has_model:
         ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
@@ -353,7 +354,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
         evidence.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
         used, most = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
-        rate = f"{used} of {most} G op/s, {facts.arithmetic}{_of_threads(facts)}"
+        rate = f"{used} of {most} G op/s executed, {facts.arithmetic}{_of_threads(facts)}"
         evidence.append(Evidence("arithmetic", rate, "roofline"))
     evidence.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
