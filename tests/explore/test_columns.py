@@ -100,11 +100,11 @@ def test_what_is_no_number_of_a_text_is_refused(wrong: Any) -> None:
 
 WRONG: dict[str, Any] = {
     "links: expected an array, or an object with rows": {"links": {"src": []}},
-    "links: the column 'src' has not 2 values": {"links": {"rows": 2, "columns": {"src": [1]}}},
-    "links: a table without columns": {"links": {"rows": 10**9, "columns": {}}},
+    "links: the column 'src' must have 2 values": {"links": {"rows": 2, "columns": {"src": [1]}}},
+    "links: the table has no columns": {"links": {"rows": 10**9, "columns": {}}},
     "Link has no 'dst'": {"links": {"rows": 1, "columns": {"src": [0]}}},
     "nodes.*expected an object": {"nodes": [5]},
-    "stages.*steps.*the column 'rule' has not 1 values": {
+    "stages.*steps.*the column 'rule' must have 1 values": {
         "stages": {"rows": 1, "columns": {"steps": [{"rows": 1, "columns": {"rule": []}}]}}
     },
 }

@@ -102,6 +102,7 @@ def test_each_text_of_jax_has_as_many_nodes_as_jax_and_xla_printed_operations(na
     for file, content in files.items():
         if match := re.search(r"/module_\d+\.[^/.]+\.(before_optimizations|\d{4}\.[^/]+)\.txt$", file):
             title = re.sub(r"^.*?\.after_(.*?)(\.before_.*)?$", r"\1", match[1]).replace("_optim", " optim")
+            title = "conversion to HLO" if title == "before optimizations" else title
             snapshots.append((title, printed(INSTRUCTION, content)))
     assert is_in_order(made, snapshots) and len(snapshots) - len(made) <= 1  # one of the loop's changes nothing
     (stablehlo,), (jaxpr_text,) = texts(trace, "mlir"), texts(trace, "jaxpr")

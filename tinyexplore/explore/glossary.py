@@ -143,20 +143,22 @@ TERMS: tuple[Term, ...] = (
     Term(
         "word",
         "fused",
-        "Edge between tensors (a dot): the reader's kernel computes the value itself. It needs no memory.",
+        "Edge between tensors (a dot): the consumer's kernel computes the value, so it is not stored.",
     ),
-    Term("word", "cut", "Edge between tensors (two bars): one kernel stores the value, another reads it."),
+    Term("word", "cut", "Edge between tensors (two bars): one kernel stores the value, and another reads it."),
     Term(
         "word",
         "join",
-        "A change on the fusion board: a tensor that the scheduler stored is computed in its reader's kernel.",
+        "A change on the fusion board: a tensor that the scheduler stored is fused into its consumers.",
     ),
     Term(
         "word",
         "fusion board",
         "The panel in which you cut and join edges between tensors, and compare the schedules.",
     ),
-    Term("word", "fused again", "Edge between tensors (a ring): every reader's kernel computes the value again."),
+    Term(
+        "word", "fused again", "Edge between tensors (a ring): the kernel of every consumer computes the value again."
+    ),
     Term(
         "word",
         "why",

@@ -17,7 +17,7 @@ export interface Fate extends FusionEdge {
 const WORDS: Record<string, string> = {
   fused: "fused: computed where it is read",
   cut: "cut: it goes through memory, from one kernel to another",
-  again: "fused again: computed by each kernel that reads it",
+  again: "fused again: computed by the kernel of each consumer",
   read: "read: it lies in memory",
 };
 

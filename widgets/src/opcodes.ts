@@ -21,7 +21,7 @@ const UOPS: Record<string, string> = {
   WMMA: "a tensor core: C + A · B on matrices that the lanes of a warp hold, or tile registers of a CPU",
   CAST: "the same value in another type",
   BITCAST: "the same bits in another type",
-  WHERE: "the second where the condition holds, else the third",
+  WHERE: "selects operand 2 if the condition holds, otherwise operand 3",
   MULACC: "x * y + z, rounded once or twice",
   FDIV: "division of floats, correctly rounded",
   IDIV: "division of integers, towards zero",

@@ -75,7 +75,7 @@ const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
   ["p", "P", "Full size", "the panel in the place of the graph and the code, and back"],
   ["z", "Z", "Full screen", "the explorer on the whole screen, and back"],
   ["w", "W", "Story", "stage by stage, one picture and one sentence at a time"],
-  ["Escape", "Esc", "Clear the selection", "nothing is selected then"],
+  ["Escape", "Esc", "Clear the selection", "clears the selection"],
 ];
 const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 

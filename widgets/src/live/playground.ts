@@ -89,9 +89,9 @@ export class Playground {
       h("kbd", {}, "Esc"),
       " then ",
       h("kbd", {}, "Tab"),
-      " leaves · what stands above ",
+      " leaves the editor · code above ",
       h("code", {}, "# %%"),
-      " is run and not shown",
+      " runs but is not shown",
     );
     const program = h(
       "section",

@@ -21,7 +21,7 @@ export function nestTable(variant: KernelVariant, hovered: (axis: number | null)
       {
         title: "Operands that every step of the loop reads again: a cache or registers can hold them",
       },
-      "again each step",
+      "reused every step",
     ),
   );
   return h("table", { class: "tuner-nest", "aria-label": "Loop nest" }, h("thead", {}, head), h("tbody", {}, ...rows));

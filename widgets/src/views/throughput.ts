@@ -239,7 +239,9 @@ function bounds(found: ThroughputData): HTMLElement[] {
     rows.push([
       "measured",
       "measured",
-      measured > most ? "by the time of a run, which is not this loop’s alone; off this scale" : "by the time of a run",
+      measured > most
+        ? "measured over the whole kernel, not this loop alone; exceeds the scale"
+        : "measured over a run",
       measured,
     ]);
   return rows.map(([key, title, words, value]) =>

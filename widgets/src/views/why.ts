@@ -262,7 +262,7 @@ export class WhyView implements View {
 }
 
 function fires({ first, after }: RuleAttempt): Element[] {
-  const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would, were it first");
+  const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would fire, but an earlier rule matches first");
   return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
 }
 

@@ -37,18 +37,19 @@ class Suggestion(ReadableRow):
 
 
 REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the kernel
-    "latency": "Several independent sums instead of one chain: a VECTOR or UPCAST opt. "
+    "latency": "Break the chain into several independent sums: apply VECTOR or UPCAST. "
     "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
     "random access": "Sort the indices first (.sort()): neighbors in {gather_of} then come from one cache line.",
-    "re-reads": "A larger tile, so that {worst} comes less often: an UPCAST opt of {kernel}.available_opts().",
+    "re-reads": "Use a larger tile, so that {worst} is fetched fewer times: choose an UPCAST from "
+    "{kernel}.available_opts().",
     "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
     "broadcast that repeats it.",
     "unaligned loads": "If the row size of {crossing} is not a multiple of 64 bytes, pad it: .pad(…).contiguous(). "
     "The shifted windows of a convolution always cross cache lines.",
-    "not vectorized": "A VECTOR opt: {kernel}.available_opts() lists the legal ones.",
-    "one thread": "A THREAD opt of {kernel}.available_opts(). A sum with few results gets one where SPLIT_REDUCEOP=1 "
-    "(the default) splits it.",
-    "launch overhead": "More work in each kernel, or TinyJit, which launches the kernels of a function at once.",
+    "not vectorized": "Apply a VECTOR opt: {kernel}.available_opts() lists the legal ones.",
+    "one thread": "Apply a THREAD opt from {kernel}.available_opts(). A sum with few results gets one if "
+    "SPLIT_REDUCEOP=1 (the default) splits it.",
+    "launch overhead": "Put more work in each kernel, or use TinyJit: it launches the kernels of a function at once.",
 }
 
 

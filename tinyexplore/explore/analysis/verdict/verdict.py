@@ -238,10 +238,10 @@ def _latency_text(facts: KernelFacts) -> str:
 def _random_text(facts: KernelFacts) -> str:
     what = "stores to" if facts.scatters else "loads from"
     rate = facts.gathers / facts.judged_us / 1e3
-    most = f" of {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
+    most = f"; this machine reaches {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
     return (
-        f"Random access. {facts.gathers:,} {what} data-dependent addresses in {facts.gather_of}, at {rate:.2g}{most} "
-        "billion a second."
+        f"Random access. {facts.gathers:,} {what} data-dependent addresses in {facts.gather_of}, at {rate:.2g} billion "
+        f"a second{most}."
     )
 
 
@@ -252,7 +252,7 @@ def _strided_text(facts: KernelFacts) -> str:
         )
     if facts.worst_pitch and (facts.worst_run < 4096 or not facts.conflict):
         apart = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
-        again = f" It comes {facts.worst_times:.2g} times from beyond the L2." if facts.worst_times >= 1.8 else ""
+        again = f" It is fetched {facts.worst_times:.2g} times from L3 or memory." if facts.worst_times >= 1.8 else ""
         return f"{_slow(facts)}. Strided access: {facts.worst} is accessed in runs of {apart}.{again}"
     lines = f"lines of {facts.conflict}, {facts.conflict_pitch:,} bytes apart"
     return f"{_slow(facts)}. Strided access: {lines}, fall into the same sets of the cache."
