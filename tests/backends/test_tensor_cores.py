@@ -181,9 +181,9 @@ def test_what_cores_hold_is_not_divided_otherwise() -> None:
             (AxisKind.WARP, 32),
         ]
         for tried, words in (
-            (Opt(OptOps.GROUP, 2, 2), "do this before TC, or without"),
-            (Opt(OptOps.NOLOCALS, 0), "do this before TC, or without"),
-            (Opt(OptOps.TC, 2, 8), "do this before TC, or without"),
+            (Opt(OptOps.GROUP, 2, 2), "apply this opt before TC"),
+            (Opt(OptOps.NOLOCALS, 0), "apply this opt before TC"),
+            (Opt(OptOps.TC, 2, 8), "apply this opt before TC"),
             (Opt(OptOps.UNROLL, 2, 3), "choose a divisor of 4"),
             (Opt(OptOps.LOCAL, 3, 2), "the axis is warp, and only output axes that are still loops"),
         ):
@@ -258,6 +258,6 @@ def test_a_core_takes_what_a_whole_warp_holds() -> None:
 def test_a_lane_that_is_elsewhere_is_found() -> None:
     lane = UOp(Ops.SPECIAL, dtypes.index, (index_const(32),), "lidx0")
     steps = UOp.range(lane, Axis(0, AxisKind.REDUCE))
-    words = "lidx0=1 gives mma_m16n8k16_f16 in line .* what it holds, and lane .*lidx0=0 of its warp is elsewhere"
+    words = "lidx0=1 .*mma_m16n8k16_f16 in line .*, but lane .*lidx0=0 of its warp"
     with pytest.raises(DivergenceError, match=words):
         call(compiled("PYTHON for sm_80", multiplied_by(32, steps=steps)), [(dtypes.float32, 32)], [])

@@ -384,10 +384,10 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
 @pytest.mark.parametrize(
     "done, tried, words",
     [
-        ([], Opt(OptOps.PIPELINE, 2, 2), "STAGE does that"),
-        ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPELINE, 6, 2), "in two blocks or more"),
+        ([], Opt(OptOps.PIPELINE, 2, 2), "fills no shared-memory tile"),
+        ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPELINE, 6, 2), "at least two blocks"),
         (STAGED, Opt(OptOps.PIPELINE, 0, 2), "only reduce axes do this"),
-        (STAGED, Opt(OptOps.PIPELINE, 2, 3), "two halves"),
+        (STAGED, Opt(OptOps.PIPELINE, 2, 3), "choose 2"),
         (
             [*STAGED[:1], Opt(OptOps.UPCAST, 1, 10), Opt(OptOps.STAGE, 2, 16)],
             Opt(OptOps.PIPELINE, 2, 2),

@@ -82,7 +82,7 @@ def test_what_has_been_staged_stays_as_it_is() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(8, 9)), from_numpy(numbers(9, 10))))
     staged = apply_opts(kernel, Opt(OptOps.SWAP, 0, 1), Opt(OptOps.STAGE, 1))
     for op in (OptOps.UPCAST, OptOps.VECTOR, OptOps.LOCAL):
-        with pytest.raises(OptError, match="do this before STAGE"):
+        with pytest.raises(OptError, match="apply this opt before STAGE"):
             apply_opt(staged, Opt(op, 0, 2))
     assert Opt(OptOps.UPCAST, 1, 2) in available_opts(staged)
 

@@ -9,7 +9,7 @@ from itertools import count
 from tinyexplore.compile.cache import RunnerKey, runners
 from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.lowering import prepare
-from tinyexplore.compile.reuse import ReuseScope, kept_here
+from tinyexplore.compile.reuse import ReuseScope, current_cache_scope
 from tinyexplore.compile.search import searched
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.device import Device
@@ -40,7 +40,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
 
     Other threads compile kernels while this one lowers the next. A search (BEAM) has the machine to itself.
     """
-    scope, is_searching = kept_here(), config().BEAM > 0
+    scope, is_searching = current_cache_scope(), config().BEAM > 0
     may_reuse = cache(is_as_written) if scope.plans is not None else lambda: False  # evaluated once for all items
     ready: list[ExecItem] = []
     waiting: dict[RunnerKey, Callable[[], Runner]] = {}
@@ -93,7 +93,7 @@ def run_item(item: ExecItem) -> ExecItem:
     """Runs `item`. If this machine cannot execute its program and native code may replace it, runs that and records the
     reason. Returns the ExecItem that ran."""
     refusal = "" if item.runner is None else item.runner.program.refusal
-    if not refusal or not kept_here().stands_in:
+    if not refusal or not current_cache_scope().stands_in:
         item.run()
         return item
     with recording(None), Context(TARGET=NATIVE, BEAM=0):

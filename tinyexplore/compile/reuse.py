@@ -14,7 +14,7 @@ from tinyexplore.util import config
 
 @dataclass(frozen=True, eq=False)
 class ReuseScope:
-    """The caches that kernels and plans are looked up in.
+    """The caches in which the compiler looks up kernels and plans.
 
     kernels: the cache of compiled kernels.
     plans: the cache of plans. None: every graph is scheduled, lowerings on disk are not used, and kernels run one at a
@@ -27,37 +27,39 @@ class ReuseScope:
     stands_in: bool = False
 
 
-_of_process = ReuseScope(runners, plans)
-_of_console = ReuseScope(RunnerCache())
-_kept: ContextVar[ReuseScope | None] = ContextVar("tinyexplore_kept", default=None)
+_process_caches = ReuseScope(runners, plans)
+_console_caches = ReuseScope(RunnerCache())
+_scope: ContextVar[ReuseScope | None] = ContextVar("tinyexplore_cache_scope", default=None)
 
 
-def kept_variable() -> ContextVar[ReuseScope | None]:
-    """The context variable that `kept_here` reads; None stands for the caches of the process."""
-    return _kept
+def cache_scope_variable() -> ContextVar[ReuseScope | None]:
+    """Returns the context variable that `current_cache_scope` reads; None stands for the caches of the process."""
+    return _scope
 
 
-def kept_here() -> ReuseScope:
-    """The caches of the present context."""
-    scope = _kept.get()
+def current_cache_scope() -> ReuseScope:
+    """Returns the caches of the current context."""
+    scope = _scope.get()
     if scope is not None:
         return scope
-    return _of_console if config().asks_the_console else _of_process
+    return _console_caches if config().uses_console_recorder else _process_caches
 
 
 @contextmanager
 def step_by_step(*, stand_in: bool = False) -> Iterator[None]:
-    """Inside the block no earlier cache is used: each graph is scheduled, each of its kernels is lowered and compiled
-    once, and kernels run one at a time. It serves recordings of every stage and timings of each kernel. The kernels
-    and their results are the same.
+    """Uses empty caches inside the block, to record every stage and to time each kernel.
 
-    stand_in: kernels for a TARGET that this machine cannot execute are compiled, and native ones compute their results;
-    otherwise running one is an error."""
-    token = _kept.set(ReuseScope(stands_in=stand_in))
+    Each graph is scheduled, each of its kernels is lowered and compiled once, and kernels run one at a time. The
+    kernels and their results are the same as outside.
+
+    stand_in: if this machine cannot execute a kernel for TARGET, native code computes its results; otherwise running
+      such a kernel is an error.
+    """
+    token = _scope.set(ReuseScope(stands_in=stand_in))
     try:
         yield
     finally:
-        _kept.reset(token)
+        _scope.reset(token)
 
 
-__all__ = ["ReuseScope", "kept_here", "kept_variable", "step_by_step"]
+__all__ = ["ReuseScope", "current_cache_scope", "cache_scope_variable", "step_by_step"]

@@ -47,15 +47,15 @@ class DType:
         return _restore, (self.name, self.count)
 
     def ptr(self, size: int, space: str = "global") -> PtrDType:
-        """The address of `size` elements; space: "global" | "local" | "shared" | "reg"."""
+        """Returns the type of an address of `size` elements; space: "global" | "local" | "shared" | "reg"."""
         return PtrDType(self, size, space)
 
     def __call__(self) -> DType:
-        """Itself: `scalar` is an attribute here, and a method of other engines, so that either spelling does."""
+        """Returns the type itself, so that `dtype.scalar()` works: a method in tinygrad, an attribute here."""
         return self
 
     def __lt__(self, other: DType) -> bool:
-        """Before it in the order of promotion; of vectors, fewer lanes first."""
+        """Whether this type comes before `other` in the order of promotion; of vectors, fewer lanes come first."""
         if not isinstance(other, DType):
             return NotImplemented
         return (self.priority, self.itemsize, self.name, self.count) < (
@@ -69,7 +69,7 @@ class DType:
         return self is other or self < other
 
     def vec(self, count: int) -> DType:
-        """This type with `count` lanes (1: the scalar itself)."""
+        """Returns this type with `count` lanes."""
         return self if count == self.count else _vector(self, count)
 
     @property
@@ -78,16 +78,16 @@ class DType:
 
     @property
     def base(self) -> DType:
-        """What is computed with where values of this type are read: itself, but for textures."""
+        """The type of a value that is loaded from memory of this type: the type itself, or float32 for a texture."""
         return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageDType(DType):
-    """A texture of `shape`, (height, width, 4): pixels of four numbers.
+    """A texture of `shape` (height, width, 4): pixels of four numbers.
 
-    Devices here keep it as plain memory, elements of `scalar`. What is read from one is float32, as texture units give
-    it: so a tensor that is cast to one has the dtype `base`, and the values that the texture can hold.
+    Devices here store it in plain memory, as elements of `scalar`. Values loaded from a texture are float32, as on
+    texture units. A tensor that is cast to a texture type has the dtype `base`, with values rounded to `scalar`.
     """
 
     shape: tuple[int, ...] = ()
@@ -100,11 +100,11 @@ class ImageDType(DType):
 
     @property
     def base(self) -> DType:
-        """float32: what reading a texture gives."""
+        """The type of a value that is loaded from a texture: float32."""
         return dtypes.float32
 
     def fits(self, shape: Sequence[Any]) -> bool:
-        """True where a tensor of `shape` fills the texture, whole pixels to a row."""
+        """Whether a tensor of `shape` fills the texture, with whole pixels in each row."""
         return prod(shape) == prod(self.shape) and self.shape[-1:] == (4,) and bool(shape) and shape[-1] % 4 == 0
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ def _image(name: str, shape: tuple[int, ...]) -> ImageDType:
 
 
 class _Referable:
-    """With room for weak references (`dataclass` has an option for that from Python 3.11 on)."""
+    """Adds the slot for weak references (`dataclass(weakref_slot=True)` needs Python 3.11)."""
 
     __slots__ = ("__weakref__",)
 
@@ -183,7 +183,7 @@ def _float_named(name: str) -> DType:
 
 
 class _Defaults(type):
-    """`dtypes.default_float`: what was assigned to it, else what DEFAULT_FLOAT says."""
+    """The metaclass of `dtypes`: `default_float` is the assigned type, else the type that DEFAULT_FLOAT names."""
 
     _chosen_float: DType | None = None
 
@@ -199,7 +199,7 @@ class _Defaults(type):
 
 
 class dtypes(metaclass=_Defaults):
-    """The known types, and questions about them."""
+    """The element types, and functions of them."""
 
     void = DType(-1, 0, "void", None)
     bool = DType(0, 1, "bool", "?")
@@ -252,7 +252,7 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def from_py(x: Any) -> DType:
-        """The dtype of a Python scalar, or of the elements of a (nested) list or tuple."""
+        """Returns the dtype of a Python scalar, or of the elements of a (nested) list or tuple."""
         if isinstance(x, builtins.bool):
             return dtypes.bool
         if isinstance(x, builtins.int):
@@ -266,7 +266,7 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def as_const(value: ConstType, dtype: DType) -> ConstType:
-        """`value` as a Python scalar of the kind that `dtype` holds; infinite where an IEEE float rounds to that."""
+        """Converts `value` to the Python type of `dtype`; to an infinity if an IEEE float would round to it."""
         if dtypes.is_float(dtype):
             number = builtins.float(value)
             if -65e3 < number < 65e3:  # most are
@@ -280,7 +280,7 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def min(dtype: DType) -> ConstType:
-        """The least value (minus infinity for floats that have it)."""
+        """Returns the least value of `dtype` (minus infinity for floats that have it)."""
         if dtypes.is_float(dtype):
             return -448.0 if dtype.scalar is dtypes.fp8e4m3 else -math.inf
         if dtypes.is_bool(dtype):
@@ -289,7 +289,7 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def max(dtype: DType) -> ConstType:
-        """The greatest value (infinity for floats that have it)."""
+        """Returns the greatest value of `dtype` (infinity for floats that have it)."""
         if dtypes.is_float(dtype):
             return 448.0 if dtype.scalar is dtypes.fp8e4m3 else math.inf
         if dtypes.is_bool(dtype):
@@ -298,17 +298,17 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def imageh(shp: Sequence[builtins.int]) -> ImageDType:
-        """A texture of float16."""
+        """Returns the type of a float16 texture of shape `shp`."""
         return _image("imageh", tuple(shp))
 
     @staticmethod
     def imagef(shp: Sequence[builtins.int]) -> ImageDType:
-        """A texture of float32."""
+        """Returns the type of a float32 texture of shape `shp`."""
         return _image("imagef", tuple(shp))
 
     @staticmethod
     def fields() -> dict[str, DType]:
-        """Every type by its name."""
+        """Returns every type by its name."""
         return {dtype.name: dtype for dtype in (*dtypes.all, *dtypes.fp8s)}
 
 
@@ -356,18 +356,18 @@ _SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
 
 @cache
 def least_upper_dtype(*operands: DType) -> DType:
-    """The least type that every one of `found` promotes to."""
+    """Returns the least type in the promotion lattice that each of `operands` promotes to."""
     common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in operands))
     return min(map(to_dtype, common), key=lambda dtype: dtype.priority)
 
 
 def least_upper_float(dtype: DType) -> DType:
-    """`dtype` itself if it is a float, else the default float."""
+    """Returns `dtype` itself if it is a float, else the least float that it and the default float promote to."""
     return dtype if dtypes.is_float(dtype) else least_upper_dtype(dtype, dtypes.default_float)
 
 
 def to_dtype(x: DType | str) -> DType:
-    """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of what is read from it."""
+    """Returns a DType, given as a DType or by name ("float32", "half", "HALF", …). A texture becomes its `base`."""
     if isinstance(x, DType):
         if x.count > 1:
             raise ValueError(

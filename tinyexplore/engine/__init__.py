@@ -8,7 +8,7 @@ from threading import RLock
 
 from tinyexplore.compile.compiler import compile_item, compile_many, run_item
 from tinyexplore.compile.lowering import compile_optimized, further_listings
-from tinyexplore.compile.reuse import kept_here, kept_variable, step_by_step
+from tinyexplore.compile.reuse import cache_scope_variable, current_cache_scope, step_by_step
 from tinyexplore.compile.search import Executor, measuring_on
 from tinyexplore.compile.warm_up import make_ready
 from tinyexplore.device import Buffer, Device
@@ -31,7 +31,7 @@ from tinyexplore.execute.sampling import Sampling, sampling
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
 from tinyexplore.schedule import NO_OVERRIDES, NO_WRITES, Overrides, ScheduleItem, Writes, schedule_graph
 from tinyexplore.target import Target
-from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_unless_heard
+from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_if_no_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.uop.semantics import to_bits
 from tinyexplore.uop.symbolic import is_symbolic, product, value_of
@@ -40,7 +40,7 @@ from tinyexplore.util.locks import new_in_children
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
-    """The kernels and copies that `realize(outputs)` would run, in order."""
+    """Returns the kernels and copies that `realize(outputs)` would run, in order."""
     unrealized = [_to_realize(output) for output in spread(outputs)]
     if active_capture() is None:
         unrealized = [node for node in unrealized if not _is_constant(node)]
@@ -50,17 +50,17 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
 def create_schedule(
     outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES, overrides: Overrides = NO_OVERRIDES
 ) -> tuple[ScheduleItem, ...]:
-    """`schedule_graph` for the targets of the devices that `outputs` and their sources are on."""
+    """Calls `schedule_graph` with the targets of the devices of `outputs` and their sources."""
     return schedule_graph(outputs, target_of, writes, overrides)
 
 
 def target_of(device: str) -> Target:
-    """The target that a device compiles for, by the device's name. It opens the device."""
+    """Returns the target that the device of this name compiles for. Opens the device."""
     return Device[device].target
 
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
-    """The outputs, with each value on several devices replaced by its parts."""
+    """Returns the outputs, with each value on several devices replaced by its parts."""
     for output in outputs:
         if isinstance(output, ShardedBuffer):
             break
@@ -70,7 +70,7 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
-    """Computes every one of `outputs`, or the node that it is a view of, into memory, and opens its device."""
+    """Computes each of `outputs`, or the base of a view, stores it in memory, and opens its device."""
     unrealized = []
     for output in spread(outputs):
         if output.buffer is not None:
@@ -83,25 +83,25 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     if unrealized:
         constants = [] if active_capture() is not None else [node for node in unrealized if _is_constant(node)]
         _compute([node for node in unrealized if node not in constants] if constants else unrealized)
-        for node in constants:  # last: what was computed with a constant need not read it from memory
+        for node in constants:  # last: kernels that use a constant then contain it, and need not read it from memory
             _fill(node)
         forget_sources(outputs)
 
 
 def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
-    """As `realize`, but a view gets memory of its own as well."""
+    """Computes `outputs` like `realize`, but stores a view in memory of its own, too."""
     unrealized = [output for output in spread(outputs) if output.buffer is None and output.size]
     if unrealized:
         _compute(unrealized)
 
 
 def _is_constant(node: LazyBuffer) -> bool:
-    """True for a number that fills memory: no kernel is made for that."""
+    """Whether `node` is one number in each element. `_fill` stores it without a kernel."""
     return node.op is Ops.CONST and node.buffer is None and not is_symbolic((*node.shape, node.arg))
 
 
 def _fill(node: LazyBuffer) -> None:
-    """The memory of a constant, made here. A captured call computes its constants: each replay gives new ones."""
+    """Allocates the memory of a constant and fills it. Not in a capture: there, each replay computes its constants."""
     if node.buffer is None:
         element = to_bits(node.arg, node.dtype).to_bytes(node.dtype.itemsize, "little")
         node.buffer = Buffer(node.device, node.size, node.dtype).fill(element)
@@ -128,7 +128,7 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
 
 
 def _compute_alone(unrealized: Sequence[LazyBuffer]) -> None:
-    scope = kept_here()
+    scope = current_cache_scope()
     if scope.plans is None or active_capture() is not None:
         _compute_each(unrealized)
         return
@@ -138,32 +138,33 @@ def _compute_alone(unrealized: Sequence[LazyBuffer]) -> None:
         return
     plan = scope.plans.find(graph)
     if plan is None:
-        plan = _planned(unrealized, graph)
+        plan = _make_plan(unrealized, graph)
         scope.plans.keep(graph, plan)
     plan.run(graph)
 
 
-def _planned(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
+def _make_plan(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
+    """Schedules and compiles a graph."""
     items = create_schedule(unrealized, graph.writes)
     return Plan.of(items, [compiled.runner for compiled in compile_many(items)], graph)
 
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
-    """Kernel by kernel: for a recorder, for a capture, and for a graph that is too large for a plan."""
+    """Schedules, compiles and runs kernel by kernel: for recorders, captures, and graphs too large for a plan."""
     first = first_made(unrealized) if active_capture() is None else 0
     with console():
         items = list(create_schedule(unrealized, writes_now(unrealized)))
         record_memory(items, unrealized)
         ready = compile_many(items)
-        items.clear()  # so that a buffer is let go after its last reader
+        items.clear()  # so that a buffer is freed after its last reader
         run_each(ready, Since(first) if first else None)
 
 
 def run_each(items: list[ExecItem], since: Since | None = None) -> None:
-    """Every item in order, one at a time. `since`: how old what they read is, where that is known.
+    """Runs the items in order, one at a time.
 
-    The list is emptied on the way, so that what nothing else holds is let go after its last reader: memory of the
-    intermediates serves those that come later.
+    Empties `items` as it goes: an intermediate is freed after its last reader, so later items reuse its memory.
+    `since`: a note on the age of the items' sources, set on each result; None if the age is unknown.
     """
     capture = active_capture()
     items.reverse()
@@ -179,7 +180,7 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
 
 
 def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
-    """The memory that the intermediates need, for an attached recorder."""
+    """Records the memory plan of the intermediates if a recorder is attached."""
     if recorder := active_recorder():
         persistent = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
         plan = plan_memory(items, persistent)
@@ -188,12 +189,12 @@ def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) 
 
 
 def console() -> AbstractContextManager[object]:
-    """The console's recorder, where DEBUG, PROFILE or GRAPH ask for it and no other is attached."""
-    return recording_unless_heard(console_recorder()) if config().asks_the_console else nullcontext()
+    """Attaches the console's recorder in a block if DEBUG, PROFILE or GRAPH is set and no recorder is attached."""
+    return recording_if_no_recorder(console_recorder()) if config().uses_console_recorder else nullcontext()
 
 
 def _to_realize(output: LazyBuffer) -> LazyBuffer:
-    """The node to realize: for a view its base, unless the view shows only a part of it."""
+    """Returns the node to realize: the base of a view, unless the view has fewer elements."""
     if output.buffer is not None:
         return output
     base = output.base
@@ -203,25 +204,25 @@ def _to_realize(output: LazyBuffer) -> LazyBuffer:
 
 
 def read(output: LazyBuffer) -> Buffer:
-    """The values of `output`, row-major, in a Buffer of just its size; realized now if need be."""
+    """Returns a Buffer with the elements of `output`, row-major, and no others. Realizes `output` if necessary."""
     if active_capture() is not None:
         raise RuntimeError(
-            "a function that TinyJit captures looks at a tensor's values (.item(), .numpy(), if, print): a replay runs "
-            "kernels only and would go on with the values of today; return the tensor and look at it outside"
+            "a function that TinyJit captures reads a tensor's values (.item(), .numpy(), if, print): a replay runs "
+            "kernels only, so it would use the values of the captured call; return the tensor and read it outside"
         )
     if output.buffer is None:
         realize([output])
     base = output.base
     if base.buffer is not None and (base is output or output.st.contiguous):
-        return _beginning(base.buffer, value_of(product(output.shape)))
+        return _first_elements(base.buffer, value_of(product(output.shape)))
     packed = output.packed()
     _compute([packed])
     assert packed.buffer is not None
-    return _beginning(packed.buffer, value_of(product(output.shape)))
+    return _first_elements(packed.buffer, value_of(product(output.shape)))
 
 
-def _beginning(buffer: Buffer, size: int) -> Buffer:
-    """The first `size` elements: a copy, where there are more."""
+def _first_elements(buffer: Buffer, size: int) -> Buffer:
+    """Returns a Buffer with the first `size` elements: `buffer` itself if it has no more, else a copy."""
     if buffer.size == size:
         return buffer
     return Buffer(buffer.device, size, buffer.dtype).copyin(buffer.memoryview()[: size * buffer.dtype.itemsize])
@@ -245,8 +246,8 @@ __all__ = [
     "further_listings",
     "give_values",
     "is_alone",
-    "kept_here",
-    "kept_variable",
+    "current_cache_scope",
+    "cache_scope_variable",
     "live_ranges",
     "outputs_of",
     "plan_memory",

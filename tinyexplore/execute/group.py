@@ -104,8 +104,8 @@ Places = list[tuple["array[int]", int]]
 class StepGroup:
     """Neighboring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
 
-    A value that lives only inside the group may be *spared* a buffer: it gets an offset in common memory. The group's
-    other fields are as in a PlanStep; other runs meanwhile find its tables in use (`Plan.running`).
+    A value that only steps of the group use may get an offset in shared memory instead of a buffer (`omit_buffers`).
+    The group's other fields are as in a PlanStep. Another run at the same time cannot use its tables (`Plan.running`).
     """
 
     def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
@@ -125,7 +125,7 @@ class StepGroup:
         self._given = [(slot, uses) for slot, uses in uses_of.items() if slot not in filled]
         self._places = {slot: uses for slot, uses in uses_of.items() if slot in filled}
         self.offsets, self._shared_bytes = self._laid_out(steps)
-        self.spare(frozenset())
+        self.omit_buffers(frozenset())
 
     def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
         """The offset in shared memory of each slot that needs no separate buffer, and the total size."""
@@ -139,13 +139,13 @@ class StepGroup:
         plan = place_live_ranges(list(lives.values()))
         return dict(zip(lives, plan.offsets)), plan.peak_bytes
 
-    def spare(self, spared: Collection[int]) -> None:
-        """From now on the slots in `spared` that are in `offsets` get no buffers."""
-        inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in spared]
+    def omit_buffers(self, unneeded: Collection[int]) -> None:
+        """Gives those slots in `unneeded` that are in `offsets` shared memory instead of buffers, from now on."""
+        inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded]
         self.made = tuple(
-            [output for output in self._every if output.slot not in self.offsets or output.slot not in spared]
+            [output for output in self._every if output.slot not in self.offsets or output.slot not in unneeded]
         )
-        self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in spared])
+        self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in unneeded])
         self._inside = [(table, index, offset) for uses, offset in inside for table, index in uses]
         self._shared_at = -1
         self._own = [

@@ -19,14 +19,16 @@ from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
-    """True if only `value` refers to its memory: no other value, program or captured call does."""
+    """Whether only `value` refers to its memory: no other value, program or captured call does."""
     assert value.buffer is not None
     return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
 
 def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
-    """The nodes to which the graph of `nodes` refers, once for each reference: by sources, and by notes of simplified
-    operations."""
+    """Yields the nodes to which the graph of `nodes` refers, once for each reference.
+
+    A node refers to its sources, and to those in its note if it is a simplified operation.
+    """
     sources: dict[int, tuple[LazyBuffer, ...]] = {}
     for node in nodes:
         if node.buffer is None:
@@ -41,9 +43,14 @@ def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
 def unseen_writes(
     number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]
 ) -> Writes:
-    """Which WRITEs of a graph may be in place, by counting references: to its nodes, and to the buffers that it reads.
+    """Decides which WRITEs of a graph may be done in place.
 
-    The caller refers to them only by dicts of both and by `outputs`.
+    A write is unsafe if anything outside this graph still refers to the old value. The check uses CPython reference
+    counts; without them, `writes_now` examines all living tensors. Precondition: the caller holds references to nodes
+    and buffers only in `number`, `slots` and `outputs`.
+
+    number: the number of each node of the graph.
+    slots: the slot of each buffer that the graph reads.
     """
     if not TRICKS:
         return writes_now(outputs)
@@ -66,16 +73,18 @@ Chosen = Callable[[list[LazyBuffer]], tuple[LazyBuffer, ...]]
 
 
 def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]:
-    """The number of references to each of the `chosen` ones of `nodes`, a list that only the caller holds."""
+    """Counts the references to each of the `chosen` nodes. Only the caller may hold the list `nodes`."""
     return references(chosen(nodes))
 
 
-def asked_for_later(
+def needed_later(
     nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], computed: Collection[LazyBuffer]
 ) -> set[LazyBuffer]:
-    """The `computed` nodes that may be needed after the graph of `nodes` is computed. They have references from
-    elsewhere, or a node with such references would be computed from them again. `counts`: the `reference_counts` of the
-    `chosen` nodes."""
+    """Finds the `computed` nodes that may be needed after the graph of `nodes` is computed.
+
+    Such a node has references from outside the graph, or a node with such references would be computed from it again.
+    `counts`: the `reference_counts` of the `chosen` nodes.
+    """
     inside = dict.fromkeys(nodes, 0)
     for source in _references_among(nodes):
         if source in inside:
@@ -96,15 +105,15 @@ def asked_for_later(
 
 
 def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
-    """Which WRITEs behind `outputs` may be in place, determined from all holders of values.
+    """Decides which WRITEs in the graph of `outputs` may be done in place. Examines all living tensors.
 
-    Captured items run again: there, only memory that the capture made or was given is written in place.
+    Captured items run again. In a capture, only memory that the capture allocated or received is written in place.
     """
     order = graph_order(outputs)
     if not any(node.op is Ops.WRITE and node.buffer is None for node in order):
         return NO_WRITES
     forced = must_be_realized(order, outputs)
-    reachable = _seen_from(root_values(), forced)
+    reachable = _dependencies(root_values(), forced)
     buffers = {node.buffer for node in reachable}
     capture = active_capture()
 
@@ -114,15 +123,17 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
             return True
         if buffer is None:
             return False
-        mine = TRICKS and buffer.is_own if capture is None else capture.may_overwrite(buffer)
-        return not mine or buffer in buffers
+        may_overwrite = TRICKS and buffer.is_own if capture is None else capture.may_overwrite(buffer)
+        return not may_overwrite or buffer in buffers
 
     return decide_writes(order, forced, is_seen)
 
 
-def _seen_from(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
-    """All nodes that `values` are, or will be computed from. Nodes in `stops` get memory before anything is
-    overwritten: the nodes behind them are not seen."""
+def _dependencies(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
+    """Finds the nodes that `values` depend on, `values` included.
+
+    Nodes in `stops` get memory before anything is overwritten, so their sources are not searched.
+    """
     reachable: set[LazyBuffer] = set()
     stack = list(values)
     while stack:

@@ -16,7 +16,7 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, grouped
 from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
-from tinyexplore.execute.liveness import Chosen, asked_for_later, reference_counts, unseen_writes
+from tinyexplore.execute.liveness import Chosen, needed_later, reference_counts, unseen_writes
 from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
@@ -126,8 +126,8 @@ def _constant(value: Any) -> Any:
 
 Unit = tuple[PlanStep | StepGroup, list[tuple[LazyBuffer, int]]]
 Units = Sequence[Sequence[Sequence[PlanStep | StepGroup]]]
-NOBODY: frozenset[int] = frozenset()
-MOST_HOLDERS = 16  # patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
+NO_SLOTS: frozenset[int] = frozenset()
+MOST_PATTERNS = 16  # patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
 
 
 def _work_of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
@@ -155,8 +155,8 @@ class Plan:
     groups: the steps as native groups, after the first run.
     running: whether the groups' tables are in use.
     nodes: slots of the nodes that may have no buffer.
-    holders: for reference counts of `chosen`: the slots without a holder.
-    spared: slots that have no buffer at present.
+    unneeded: for reference counts of `chosen`: the slots whose values nothing needs later.
+    omitted: slots that have no buffer at present.
     unnamed: slots of intermediates that the scheduler made; no tensor can hold them.
     """
 
@@ -171,9 +171,9 @@ class Plan:
     groups: Units | None = None
     running: bool = False
     nodes: dict[int, int] = field(default_factory=dict)
-    holders: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
-    spared: frozenset[int] = NOBODY
-    unnamed: frozenset[int] = NOBODY
+    unneeded: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
+    omitted: frozenset[int] = NO_SLOTS
+    unnamed: frozenset[int] = NO_SLOTS
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: NumberedGraph) -> Plan:
@@ -237,7 +237,7 @@ class Plan:
         """The steps in groups, for a graph whose nodes have the present references. Only the caller holds the list
         `nodes`."""
         if self.groups is None:
-            self.spared = NOBODY
+            self.omitted = NO_SLOTS
             self.groups = [
                 [
                     grouped(queue) if len(queues) == 1 else for_instance(number, len(queues), partial(grouped, queue))
@@ -249,19 +249,19 @@ class Plan:
             if all(
                 [output.is_new for step in every for output in step.made]
             ):  # values computed again read no new value
-                spare = {slot for group in self._groups() for slot in group.offsets}
-                reusable = [output for step in every for output in step.made if output.slot in spare]
-                self.nodes = {output.node: output.slot for output in reusable if output.node != NO_NODE}
-                self.unnamed = frozenset([output.slot for output in reusable if output.node == NO_NODE])
+                inside_groups = {slot for group in self._groups() for slot in group.offsets}
+                omittable = [output for step in every for output in step.made if output.slot in inside_groups]
+                self.nodes = {output.node: output.slot for output in omittable if output.node != NO_NODE}
+                self.unnamed = frozenset([output.slot for output in omittable if output.node == NO_NODE])
         if self.nodes or self.unnamed:
             counts = reference_counts(nodes, self.chosen)
-            spared = self.holders.get(counts)
-            if spared is None:
-                spared = self._nobodys(nodes, counts)
-            if spared is not self.spared:
-                self.spared = spared
+            omitted = self.unneeded.get(counts)
+            if omitted is None:
+                omitted = self._find_unneeded(nodes, counts)
+            if omitted is not self.omitted:
+                self.omitted = omitted
                 for group in self._groups():
-                    group.spare(spared)
+                    group.omit_buffers(omitted)
         return self.groups
 
     def _groups(self) -> list[StepGroup]:
@@ -269,15 +269,18 @@ class Plan:
             unit for queues in self.groups or () for queue in queues for unit in queue if isinstance(unit, StepGroup)
         ]
 
-    def _nobodys(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
-        """The slots of values that will not be requested. A later request would compute them again."""
-        mine = {nodes[number]: slot for number, slot in self.nodes.items()}
-        needed = asked_for_later(nodes, self.chosen, counts, mine)
-        spare_slots = self.unnamed.union([slot for node, slot in mine.items() if node not in needed])
-        if len(self.holders) >= MOST_HOLDERS:
-            self.holders.clear()
-        self.holders[counts] = spare_slots = spare_slots if spare_slots != self.spared else self.spared
-        return spare_slots
+    def _find_unneeded(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
+        """Finds the slots of values that nothing needs after the graph is computed. They need no buffer.
+
+        `counts`: the number of references to each node in `chosen`. The result is cached for these counts.
+        """
+        slot_of = {nodes[number]: slot for number, slot in self.nodes.items()}
+        needed = needed_later(nodes, self.chosen, counts, slot_of)
+        slots = self.unnamed.union([slot for node, slot in slot_of.items() if node not in needed])
+        if len(self.unneeded) >= MOST_PATTERNS:
+            self.unneeded.clear()
+        self.unneeded[counts] = slots = slots if slots != self.omitted else self.omitted
+        return slots
 
 
 def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:

@@ -63,7 +63,7 @@ def capture(
     """
     executed = ExecutionCapture()
     with collecting_later():
-        call, tensors_given = _captured(executed, fxn, args, kwargs, tensors, in_part)
+        call, tensors_given = _capture_call(executed, fxn, args, kwargs, tensors, in_part)
         collect_young()  # frees values in reference cycles; everything that the call made is still young
     _share_memory(call, executed, prune(call) if is_pruned else set())
     replay = CallReplay(call)
@@ -91,7 +91,7 @@ def _share_memory(call: CapturedCall, executed: ExecutionCapture, stays: set[Buf
                 recorder.record(Planned(plan))
 
 
-def _captured(
+def _capture_call(
     executed: ExecutionCapture,
     fxn: Callable[..., Any],
     args: tuple[Any, ...],
@@ -99,7 +99,10 @@ def _captured(
     tensors: list[Tensor],
     in_part: list[Tensor],
 ) -> tuple[CapturedCall, list[Tensor]]:
-    """Calls `fxn`, and what that was made of; afterwards nothing of the call is held but what it left behind."""
+    """Calls `fxn`. Returns the captured call and the tensors among the arguments.
+
+    The call's intermediates have no references afterwards, so the caller can free them.
+    """
     arguments = Arguments(args, kwargs)
     argument_tensors = [tensor for _, tensor in arguments.tensors]
     settle(argument_tensors)
@@ -109,8 +112,10 @@ def _captured(
     notes = Notes(about_to_change=partial(_bring_into_memory, before=before, executed=executed))
     executed.given = _overwritable(in_part, before, notes)
     conditions: list[UOp] = []
-    called = partial(_called, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs)))
-    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(executed, called))
+    run = partial(
+        _call_and_realize, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
+    )
+    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(executed, run))
     if not executed.items:
         raise JitError(
             f"{getattr(fxn, '__qualname__', fxn)} realized nothing: TinyJit replays kernels, so a function must "
@@ -148,12 +153,12 @@ def _check_state(
     notes: Notes,
     result: Any,
 ) -> None:
-    """Raise CaptureLater where a tensor that is no argument cannot become state of the replay.
+    """Raises CaptureLater if a changed tensor that is not an argument cannot become state of the replay.
 
-    outside: the changed tensors that are no arguments, each with its value before the call.
+    outside: the changed tensors that are not arguments, each with its value before the call.
     """
     for tensor, old in outside:
-        if problem := _problem(tensor, old, written, before):
+        if problem := _why_not_state(tensor, old, written, before):
             late = [other for other, _ in outside]
             raise CaptureLater(problem, result, late, [other for other in late if id(other) in notes.in_part])
 
@@ -163,7 +168,7 @@ def _assigned_arguments(
     numbers: dict[int, int],
     before: dict[int, tuple[Tensor, LazyBuffer]],
 ) -> list[tuple[int, LazyBuffer]]:
-    """The arguments to which the call gave new memory, by number, with their new values."""
+    """Returns the numbers of the arguments to which the call gave new memory, with their new values."""
     return [
         (numbers[id(tensor)], tensor.lazydata)
         for tensor, _ in changed
@@ -177,14 +182,14 @@ def _output(
     before: dict[int, tuple[Tensor, LazyBuffer]],
     values: dict[int, LazyBuffer],
 ) -> Output:
-    """A tensor of the result: one that existed before the call, or the value of a new one."""
+    """Describes a tensor of the result: an existing tensor, or the value of a new one."""
     if id(tensor) in before:
         return Output(numbers.get(id(tensor)), tensor, None)
     return Output(None, None, values[id(tensor)])
 
 
 def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
-    """Return the conditions on the arguments' Variables. A Variable that is bound inside counts as a constant."""
+    """Returns the conditions on the arguments' Variables. A Variable that `fxn` binds counts as a constant."""
     return [
         Requirement(condition, None, "what was captured")
         for condition in dict.fromkeys(conditions)
@@ -192,11 +197,14 @@ def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requireme
     ]
 
 
-def _called(
+def _call_and_realize(
     executed: ExecutionCapture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
-    """The call itself, and all that it left to be computed: its result, the tensors in that, those that it changed with
-    their values of before, and the values of those that are new."""
+    """Calls the function and realizes its result and the tensors that it changed.
+
+    Returns its result, the tensors in the result with their names, the changed tensors with their values before the
+    call, and the values of new tensors by `id`.
+    """
     result = call()
     names: list[tuple[str, Tensor]] = []
     taken_apart(result, "result", names)
@@ -234,12 +242,12 @@ def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> boo
 
 
 def _is_baked(value: LazyBuffer, executed: ExecutionCapture, written: set[Buffer]) -> bool:
-    """True where the captured kernels use the value without reading it from memory that they do not write."""
+    """Whether the captured kernels contain the value as a constant, or compute it: a replay does not read it again."""
     return any(part in executed.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
 
 
 def in_memory(value: LazyBuffer) -> LazyBuffer:
-    """A realized value under another shape, as memory of that shape: a symbolic shape differs in every call."""
+    """Returns a realized value of symbolic shape as a node of its memory, without reshapes in between."""
     base = value
     while base.op is Ops.RESHAPE and base.buffer is None:
         base = base.src[0]
@@ -269,8 +277,10 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
 
 
 def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
-    """Gives a tensor that will be replaced, or assigned to, separate memory, so that reads of it can be
-    distinguished."""
+    """Copies each tensor that shares memory with another one, so that a replay can tell reads of the two apart.
+
+    tensors: those that the call assigns to, and the arguments.
+    """
     owners: dict[Buffer, int] = {}
     for _, value in before.values():
         for buffer in buffers_of(value):
@@ -284,9 +294,9 @@ def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
 
 
 def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture) -> None:
-    """Realizes the earlier value of `tensor`, which the call changes: now, and not in replays.
+    """Realizes the old value of `tensor`, which the call is about to change, outside of the capture.
 
-    Gradients that another call left are an example. It is not done if captured kernels have computed with the value.
+    Example: a lazy gradient of an earlier call. If captured kernels have already used the value, nothing is done.
     """
     old_tensor, value = before.get(id(tensor), (None, None))
     if old_tensor is None or value is None or tensor.lazydata is not value or lies_packed(value):
@@ -297,9 +307,9 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
 
 
 def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes) -> set[Buffer]:
-    """Gives the tensors `in_part` new memory, to which nothing else refers, nor any pending computation.
+    """Copies the tensors `in_part` to new memory, to which nothing else refers. Returns that memory.
 
-    `notes` keep what they were.
+    Their old values are stored in `notes`.
     """
     overwritable: set[Buffer] = set()
     for tensor in {id(tensor): tensor for tensor in in_part}.values():
@@ -314,10 +324,14 @@ def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
     return overwritable
 
 
-def _problem(
+def _why_not_state(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> str | None:
-    """Why reads of `tensor`, which the captured kernels assign to, cannot be distinguished from their other reads."""
+    """Returns the reason why this capture cannot be replayed, or None.
+
+    The captured call assigned to `tensor`. A replay finds the reads of its old value by their memory, so that value
+    needs memory before the call, and no other tensor may use the same memory.
+    """
     if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
         return (
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "

@@ -44,7 +44,7 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
         LazyBuffer,
         [_argument(slot) for slot in replay.slots],
         replay.written,
-        (config_variable(), engine.capture_variable(), engine.kept_variable()),
+        (config_variable(), engine.capture_variable(), engine.cache_scope_variable()),
         [{name: getattr(tensor, name, None) for name in names} for tensor in tensors],
         None if isinstance(structure, Leaf) else type(structure),
     )
@@ -106,7 +106,7 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
 
 def settle(entry: NativeEntry, replay: CallReplay) -> None:
     """`entry` may do the next call if no recorder is attached; it must be like the one just done."""
-    if engine.kept_here().plans is None:
+    if engine.current_cache_scope().plans is None:
         return
     last_tensors = [slot.last for slot in replay.slots]
     for slot in replay.slots:

@@ -420,7 +420,7 @@ class CallReplay:
         are as before: machine code runs in one step, otherwise there is a copy."""
         for key, size in self.keys.items():
             generator.fill(key, size)
-        is_stepwise = engine.kept_here().plans is None
+        is_stepwise = engine.current_cache_scope().plans is None
         steps = self.steps[self.turn]
         if overwritten and exchange is not None:
             if is_stepwise or not self.is_native:

@@ -66,7 +66,7 @@ def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         return None
     kind = KINDS[opt.op]
     if not (kind.on_cores or (kind.on_tiles and not kernel.target.has_local)):
-        return "tensor cores do the sum: do this before TC, or without"
+        return "tensor cores do the sum; apply this opt before TC, or without TC"
     if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
         return f"the remainder would be a separate sum in other registers: choose a divisor of {axis.size}"
     return None

@@ -23,7 +23,7 @@ from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops
 
 SEVERAL = -1  # readers
-Stop = Any  # a barrier, by its line; (line, core, A, B, C) where a tensor core wants what a lane holds
+Stop = Any  # a barrier, by its line; (line, core, A, B, C) where a tensor core needs the operands of a lane
 WorkItem = Generator[Stop, Any, None]
 
 
@@ -46,7 +46,7 @@ class Items:
         self.now = 0
 
     def name(self, number: int) -> str:
-        """A work-item as text, by its indices in the program."""
+        """Returns the name of a work-item: its indices in the program."""
         outer, inner = divmod(number, self.size)
         names = [f"{'idx' if self.group is None else 'gidx'}{axis}" for axis in range(len(self.grid))]
         numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
@@ -88,14 +88,14 @@ class Watched:
             raise self.race(index, "stores to", "read", by)
         self.view[index] = value
 
-    def race(self, index: int, does: str, has_done: str, by: int) -> RaceError:
-        """The error of an access by the running work-item that conflicts with an access by another one."""
+    def race(self, index: int, action: str, earlier_action: str, by: int) -> RaceError:
+        """Builds the error for an access of the running work-item that conflicts with an access of work-item `by`."""
         name = self.items.name
         other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
         place_text = f"{self.name}[{index}]"
         return RaceError(
-            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {does} {place_text}, which {other} "
-            f"{has_done}; no barrier is between the two"
+            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {action} {place_text}, which {other} "
+            f"{earlier_action}; no barrier is between the two"
         )
 
 
@@ -134,27 +134,33 @@ class EmulatedGroups:
 
 
 def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> dict[int, WorkItem]:
-    """Runs the work-items of a group to their next barrier, which must be the same. Returns none if all have ended.
-    lanes: how many of them share a tensor core."""
-    came_to: dict[int | None, int] = {}  # a barrier, by its line (None: the end), and the first that came to it
+    """Runs the work-items of a group to their next barrier, which must be the same for all.
+
+    Returns the running work-items: all, or none if all have ended. Raises DivergenceError if their barriers differ.
+    lanes: the number of work-items that share a tensor core.
+    """
+    first_at_stop: dict[int | None, int] = {}  # the first work-item at each barrier, by its line; None: the end
     numbers = list(at_work)
     for start in range(0, len(numbers), lanes):
         warp = {number: at_work[number] for number in numbers[start : start + lanes]}
         for number, stop in past_cores(items, warp, lanes).items():
-            came_to.setdefault(stop, number)
-    if len(came_to) > 1:
-        (line, first), (_, other) = sorted(came_to.items(), key=lambda came: came[0] is None)[:2]
-        does = "has ended" if None in came_to else "waits at another"
+            first_at_stop.setdefault(stop, number)
+    if len(first_at_stop) > 1:
+        (line, first), (_, other) = sorted(first_at_stop.items(), key=lambda entry: entry[0] is None)[:2]
+        other_state = "has ended" if None in first_at_stop else "waits at another one"
         raise DivergenceError(
             f"kernel {items.kernel}: work-item {items.name(first)} waits at the barrier of line {line}, and work-item "
-            f"{items.name(other)} of its group {does}"
+            f"{items.name(other)} of its group {other_state}"
         )
-    return {} if None in came_to else at_work
+    return {} if None in first_at_stop else at_work
 
 
 def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
-    """The next stop of each lane of a warp after every tensor core on its way, to which all lanes pass their
-    operands."""
+    """Runs the lanes of a warp to their next barrier or end, and multiplies at each tensor core in between.
+
+    All lanes pass their operands to a tensor core. Returns the stop of each lane. Raises DivergenceError if lanes reach
+    different tensor cores.
+    """
     products: dict[int, Any] = dict.fromkeys(warp)
     while True:
         stops: dict[int, Stop] = {}
@@ -171,10 +177,12 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
         away = [number for number in warp if number not in at_core or at_core[number][0] != line]
         if away or len(warp) != lanes:
             other = (
-                f"lane {items.name(away[0])} of its warp is elsewhere" if away else f"its warp has {len(warp)} lanes"
+                f"lane {items.name(away[0])} of its warp has not reached it"
+                if away
+                else f"its warp has {len(warp)} lanes"
             )
             raise DivergenceError(
-                f"kernel {items.kernel}: work-item {items.name(first)} gives {name} in line {line} what it holds, and "
+                f"kernel {items.kernel}: work-item {items.name(first)} passes operands to {name} in line {line}, but "
                 f"{other}"
             )
         a, b, c = ([stop[part] for stop in at_core.values()] for part in (2, 3, 4))
@@ -182,12 +190,12 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
 
 
 def fresh(dtype: PtrDType) -> memoryview:
-    """Shared memory at the start of a group: filled with values that expose wrong reads (NaN, for floats)."""
+    """Allocates shared memory for a group, filled with values that expose wrong reads (NaN for floats)."""
     return memoryview(bytearray(b"\xff" * (dtype.size * dtype.base.itemsize))).cast(memory_format(dtype.base))  # type: ignore[call-overload,no-any-return]
 
 
 def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[int]) -> Callable[[int, int], None]:
-    """A function that runs `program` on `buffers`."""
+    """Returns a function that runs `program` on `buffers`."""
     views = [
         buffer.allocate().memoryview().cast(memory_format(buffer.dtype))  # type: ignore[call-overload]
         for buffer in buffers
@@ -200,7 +208,7 @@ def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[in
 
 
 def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every index of a grid, first dimension fastest."""
+    """Yields every index of a grid, first dimension fastest."""
     for coordinates in product(*map(range, reversed(sizes))):
         yield coordinates[::-1]
 

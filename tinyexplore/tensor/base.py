@@ -229,7 +229,7 @@ class Base(Findable):
         return self._wrap(lazydata)
 
     def _moved(self, op: Ops, lazydata: LazyBuffer) -> Self:
-        """The result of a movement; if nothing moved, the tensor itself."""
+        """Returns the result of a movement, or the tensor itself if the movement changes nothing."""
         if lazydata is self.lazydata:
             return self
         if self.requires_grad:
@@ -241,11 +241,11 @@ class Base(Findable):
         return result
 
     def _reshaped(self, shape: Shape) -> Self:
-        """The tensor with another shape, which is known to fit."""
+        """Reshapes the tensor. The caller has checked `shape`."""
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
 
     def _broadcast_to(self, shape: Shape) -> Self:
-        """Expanded to `shape`, which is known to fit."""
+        """Expands the tensor to `shape`. The caller has checked `shape`."""
         have = self.lazydata.shape
         if have == shape:
             return self
@@ -253,7 +253,7 @@ class Base(Findable):
         return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
 
     def _reduced(self, op: Ops, axes: Shape) -> Self:
-        """The reduction over `axes`, which remain with size 1."""
+        """Reduces the tensor over `axes`, which remain with size 1."""
         if not axes:
             return self
         lazydata = self.lazydata.reduce(op, axes)
@@ -261,12 +261,12 @@ class Base(Findable):
             return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)  # in two steps: shares are of all
         return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
-    def _unmoved(self, value: ConstType, shape: Shape) -> Self:
-        """`value` everywhere, independent of this tensor: on its tape, with gradient 0."""
+    def _constant_with_zero_gradient(self, value: ConstType, shape: Shape) -> Self:
+        """Returns a constant tensor that this tensor's tape contains, with gradient 0."""
         return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Self:
-        """`value` everywhere, with this tensor's dtype and shape unless others are given."""
+        """Returns a constant tensor, with the dtype and shape of this tensor unless others are given."""
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
             lazydata.refuse("arithmetic with a number")

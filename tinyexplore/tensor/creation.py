@@ -350,7 +350,7 @@ class Creation(Ordering):
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
         """Even in ±1 / √n, for n elements in all."""
-        return cls._even(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
+        return cls._uniform_within(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
@@ -358,10 +358,12 @@ class Creation(Ordering):
         sizes = _sizes(shape)
         if not sizes:
             raise ValueError("glorot_uniform of shape (): it has no fans; need one axis at least")
-        return cls._even((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
+        return cls._uniform_within((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
 
     @classmethod
-    def _even(cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any) -> Self:
+    def _uniform_within(
+        cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any
+    ) -> Self:
         return cls._given(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
 
     @classmethod

@@ -194,7 +194,7 @@ class Indexing(Reduction):
         """Element (...) is element (..., indices[..., 0]) of this; both are broadcast but for the last axis."""
         shape = broadcast_shape("gather", self.shape[:-1], indices.shape[:-1])
         if self.shape[-1] == 0:
-            return self._unmoved(0, shape)
+            return self._constant_with_zero_gradient(0, shape)
         numbers = indices.reshape(indices.shape[:-1])
         table = self._broadcast_to((*shape, self.shape[-1]))
         index = numbers._broadcast_to(shape).lazydata

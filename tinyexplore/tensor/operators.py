@@ -220,7 +220,7 @@ class Operators(Signs, Assignment):
             times >>= 1
             if times:
                 square = square._alu(Ops.MUL, square)
-        return self._unmoved(1, self.shape) if result is None else result
+        return self._constant_with_zero_gradient(1, self.shape) if result is None else result
 
     def _int_power(self, exponent: Self) -> Self:
         """Powers of ints by squaring, one bit of the exponent after the other."""

@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions: movement, one multiplication and one reduction."""
+"""Convolutions, attention and einsum, built of movements, one multiplication and one reduction."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Processing(Convolvable, Loss):
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Cross-correlation of (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
+        """Cross-correlates (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
 
-        Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
-        the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same": as much as
-        makes the result of single steps as large as the input, the larger half of an odd amount behind. With WINO=1,
-        kernels of 3 places on each axis that move by single steps depend on Winograd's minimal filters where these
-        spare more than their transforms cost: on two axes from some 40 channels on.
+        Multiplies windows (batch, group, 1, *positions, in, *kernel) by weights (group, out / groups, in, *kernel) and
+        sums over the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same":
+        with stride 1 the result is as large as the input; the end gets the larger half of an odd amount. With WINO=1,
+        kernels of size 3 on each axis, with stride 1 and dilation 1, use Winograd's minimal filters if these save more
+        than their transforms cost: on two axes from about 40 channels on.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         need_tensor(weight, "convolution: the weight")
@@ -85,8 +85,7 @@ class Processing(Convolvable, Loss):
         return result._biased(bias, axis_count, result_dtype if acc_dtype is None else wide)
 
     def _biased(self, bias: Self | None, axis_count: int, target: DType) -> Self:
-        """The sums of a convolution plus `bias`, one number per channel, rounded to `target` (or to the promoted dtype
-        of sums and bias) afterwards."""
+        """Adds `bias`, one number per channel, then rounds to `target`, or to the promoted dtype of it and `bias`."""
         if bias is None:
             return self.cast(target)
         target = least_upper_dtype(target, bias.dtype)
@@ -103,19 +102,19 @@ class Processing(Convolvable, Loss):
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
     def _padded_for_windows(self, pairs: Pairs, groups: int) -> Self:
-        """(batch, in, *spatial) with zeros around it. The copy of a single image is row by row, each row with all
-        channels.
+        """Pads (batch, in, *spatial) with zeros. The copy of a single image is stored row by row, with all channels.
 
         Cores share the rows of one image, and each row of results sums over all channels. With this layout a core reads
-        what it has written itself, and not another core's cache. With several images, or groups, each core has its own.
+        the rows that it has written itself, not another core's cache. With several images, or groups, each core
+        computes images or groups of its own.
         """
-        one_picture = isinstance(self.shape[0], int) and self.shape[0] == 1
-        if len(pairs) < 2 or groups > 1 or not one_picture or pairs == ((0, 0),) * len(pairs):
+        is_single_image = isinstance(self.shape[0], int) and self.shape[0] == 1
+        if len(pairs) < 2 or groups > 1 or not is_single_image or pairs == ((0, 0),) * len(pairs):
             return self.pad(((0, 0), (0, 0), *pairs))
         return self.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
 
     def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
-        """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
+        """Returns the windows that each filter multiplies: (batch, group, 1, *positions, in, *kernel)."""
         axis_count = len(kernel)
         windows = self._windows(kernel, steps, gaps)
         split = windows.reshape((windows.shape[0], groups, 1, windows.shape[1] // groups, *windows.shape[2:]))
@@ -123,7 +122,7 @@ class Processing(Convolvable, Loss):
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
     def _convolved(self, filters: Self, groups: int, steps: Shape, gaps: Shape) -> Self:
-        """A convolution without padding or bias, in one dtype."""
+        """Computes a convolution without padding and bias, in one dtype."""
         batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
         axis_count = len(kernel)
         columns = self._unfolded(kernel, groups, steps, gaps)
@@ -151,7 +150,10 @@ class Processing(Convolvable, Loss):
             f"(out, in / groups, *kernel), groups={groups}"
         )
         if weight.ndim < 3 or self.ndim != weight.ndim:
-            raise ShapeError(f"{operation}: need as many axes in both, 3 at least; reshape the one that lacks some")
+            raise ShapeError(
+                f"{operation}: the input and the weights must have the same number of axes, at least 3; reshape the "
+                "one that has fewer"
+            )
         if groups < 1 or weight.shape[0] % groups:
             raise ShapeError(f"{operation}: the output channels, {weight.shape[0]}, must divide by groups")
         if self.shape[1] != weight.shape[1] * groups:
@@ -168,10 +170,10 @@ class Processing(Convolvable, Loss):
         padding: Sizes = 0,
         output_padding: Sizes = 0,
     ) -> Self:
-        """The gradient of a convolution, as an operation: weights are (in, out / groups, *kernel).
+        """Computes a transposed convolution (the gradient of a convolution); weights are (in, out / groups, *kernel).
 
-        Each element is spread `stride` apart, and the flipped kernel slides over that. Without dilation, no zeros in
-        between are multiplied: see `_spread_and_convolved`.
+        Puts elements `stride` apart, with zeros in between, and convolves the result with the flipped kernel. Without
+        dilation, it does not multiply these zeros: see `_spread_and_convolved`.
         """
         need_tensor(weight, "transposed convolution: the weight")
         axis_count = weight.ndim - 2
@@ -189,7 +191,7 @@ class Processing(Convolvable, Loss):
             dtype = least_upper_dtype(self.dtype, weight.dtype)
             operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, axis_count)
             result = operands[0]._value()._spread_and_convolved(operands[1]._value(), groups, step)
-            result = result._cut_to_steps(step, pairs, [n + more for n, more in zip(kernel, extra)], self.shape[2:])
+            result = result._without_padding(step, pairs, [n + more for n, more in zip(kernel, extra)], self.shape[2:])
             how = (type(self), groups, step, pairs)
             result = operands[0]._by_own_rule(result.lazydata, transposed_gradient, operands, how)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * axis_count))
@@ -205,10 +207,10 @@ class Processing(Convolvable, Loss):
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
 
     def _spread_and_convolved(self, weight: Self, groups: int, step: Shape) -> Self:
-        """A transposed convolution whose size is a multiple of the step on each axis.
+        """Computes a transposed convolution whose size is a multiple of the step on each axis.
 
-        Results at the same distance after a multiple of `step` use the same part of the kernel, every `step`-th weight.
-        Phases with the same number of weights form one convolution, whose filters are those of each phase.
+        Results at the same distance (phase) after a multiple of `step` use the same part of the kernel, every `step`-th
+        weight. Phases with the same number of weights form one convolution, whose filters are those of each phase.
         """
         axis_count = len(step)
         taps = [-(-size // apart) for size, apart in zip(weight.shape[2:], step)]
@@ -224,26 +226,31 @@ class Processing(Convolvable, Loss):
         whole = apart.permute((0, 1, *order))
         return whole.reshape((*whole.shape[:2], *(n * by for n, by in zip(size, step))))
 
-    def _cut_to_steps(self, step: Shape, pairs: Pairs, reach: Sequence[int], have: Shape) -> Self:
-        """The result of a transposed convolution of `have` positions, without the padding.
+    def _without_padding(self, step: Shape, pairs: Pairs, reach: Sequence[int], input_size: Shape) -> Self:
+        """Removes the padding `pairs` from the result of a transposed convolution.
 
-        Phases are adjacent in vectors. A size that is no multiple of the step is sliced from a larger one.
+        The size is first rounded up to a multiple of `step`, because the phases of a position are neighboring lanes of
+        a vector. The excess is then sliced off. reach: kernel size + output padding on each axis.
         """
-        amounts, odd = [(0, 0), (0, 0)], [(0, 0), (0, 0)]
-        for apart, (before, after), most, count, size in zip(step, pairs, reach, have, self.shape[2:]):
-            end = (count - 1) * apart + most - after
-            odd.append((0, (before - end) % apart))
-            amounts.append((-before, end + odd[-1][1] - size))
+        amounts, excess = [(0, 0), (0, 0)], [0, 0]
+        for stride, (before, after), width, count, size in zip(step, pairs, reach, input_size, self.shape[2:]):
+            end = (count - 1) * stride + width - after
+            rounding = (before - end) % stride
+            excess.append(rounding)
+            amounts.append((-before, end + rounding - size))
         result = self.pad(amounts)
-        if any([more for _, more in odd]):
-            result = result.contiguous().pad([(0, -more) for _, more in odd])
+        if any(excess):
+            result = result.contiguous().pad([(0, -count) for count in excess])
         return result
 
     def _phases_joined(
         self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen: Any
     ) -> Self:
-        """Convolutions of all runs of phases, joined to (batch, channels, *phases, *size). `split`: the weights as
-        (group, in, out, and for each axis tap and phase); `chosen`: the run on each of the first axes."""
+        """Computes one convolution for each run of phases and concatenates them: (batch, channels, *phases, *size).
+
+        split: the weights as (group, in, out, and for each axis tap and phase).
+        chosen: the run on each of the first axes.
+        """
         number = len(chosen)
         if number < len(runs):
             along = [self._phases_joined(split, groups, runs, size, *chosen, run) for run in runs[number]]
@@ -264,7 +271,7 @@ class Processing(Convolvable, Loss):
         return apart.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 
     def _spread(self, axis: int, apart: int) -> Self:
-        """`apart - 1` zeros between neighbors along `axis`."""
+        """Inserts `apart - 1` zeros between neighbors along `axis`."""
         if apart == 1:
             return self
         head, size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
@@ -287,9 +294,10 @@ class Processing(Convolvable, Loss):
         is_causal: bool = False,
         enable_gqa: bool = False,
     ) -> Self:
-        """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true, `is_causal` what is not later, too.
+        """Computes softmax(q · kᵀ / √d + mask) · v.
 
-        `enable_gqa`: the third axis from the end are heads; each head of key and value serves several of the query.
+        A bool mask selects the scores to use. `is_causal` also excludes keys after the query's position. `enable_gqa`:
+        the third axis from the end has heads, and several heads of the query share a head of key and value.
         """
         for name, operand in (("key", key), ("value", value), ("attn_mask", attn_mask)):
             if operand is not None or name != "attn_mask":
@@ -330,7 +338,8 @@ class Processing(Convolvable, Loss):
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Einstein's notation: "ij,jk->ik" multiplies along shared letters and sums those that the result drops.
+        """Evaluates Einstein's notation: "ij,jk->ik" multiplies along shared letters and sums over letters that are not
+        in the result.
 
         `...` stands for further axes in front of the named ones, which broadcast.
         """
@@ -370,7 +379,7 @@ class Processing(Convolvable, Loss):
 
 
 def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
-    """The formula with a letter for every axis of `...`, and operands that have all of these axes."""
+    """Replaces `...` by a letter for each of its axes. Returns the formula, and operands with all of these axes."""
     left, arrow, right = text.partition("->")
     inputs = left.split(",")
     if "..." not in text or len(inputs) != len(xs):
@@ -399,7 +408,7 @@ def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
 
 
 def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
-    """The axes of `x` in `order`; missing ones have size 1, and a repeated letter takes the diagonal."""
+    """Permutes the axes of `x` to `order`. Missing axes get size 1, and a repeated letter takes the diagonal."""
     while len(set(letters)) < len(letters):
         second = next(i for i, letter in enumerate(letters) if letter in letters[:i])
         first = letters.index(letters[second])
@@ -411,7 +420,7 @@ def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
 
 
 def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
-    """Runs of phases of a transposed convolution that use equally many of `size` weights: first, count, weights."""
+    """Groups the phases of a transposed convolution by their number of weights: (first phase, phases, weights) each."""
     weights, more = divmod(size, step)
     runs = [(0, more, weights + 1), (more, step - more, weights)]
     return [run for run in runs if run[1]]
@@ -419,9 +428,11 @@ def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
 
 @gradient_by_tensors
 def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
-    """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
+    """y = x ⋆ w: dx is the transposed convolution of g with w. dw is the sum over batch and positions of windows of x
+    times g.
 
-    The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.
+    The rules of the single operations would add up overlapping windows instead: as many values as the convolution
+    multiplies.
     """
     _, groups, steps, gaps = step.arg
     x, w = values
@@ -458,12 +469,12 @@ def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Proces
 
 
 def _sizes_of_letters(formula: str, inputs: Sequence[str], shapes: Sequence[Any]) -> dict[str, Any]:
-    """The size of each letter of einsum's `formula`; ShapeError where two operands differ."""
+    """Returns the size of each letter of einsum's `formula`. Raises ShapeError if two operands differ."""
     sizes: dict[str, Any] = {}
     for letters, shape in zip(inputs, shapes):
         if len(letters) != len(shape) or not (letters == "" or letters.isalpha()):
             raise ValueError(f"einsum {formula!r}: {letters!r} does not name the {len(shape)} axes of shape {shape}")
         for letter, size in zip(letters, shape):
             if sizes.setdefault(letter, size) != size:
-                raise ShapeError(f"einsum {formula!r}: {letter!r} is {sizes[letter]} and {size}")
+                raise ShapeError(f"einsum {formula!r}: the sizes of axis {letter!r} differ: {sizes[letter]} and {size}")
     return sizes

@@ -57,7 +57,7 @@ class Reduction(Movement, Functions):
                     "leave out empty tensors, or cat() a neutral element first"
                 )
             kept_shape = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
-            result = self._unmoved(identity, kept_shape)
+            result = self._constant_with_zero_gradient(identity, kept_shape)
         else:
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)

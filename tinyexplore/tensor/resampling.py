@@ -1,4 +1,4 @@
-"""Axes sampled at other places: interpolation."""
+"""Interpolation: samples axes at other positions."""
 
 from __future__ import annotations
 
@@ -26,47 +26,48 @@ CUBIC = -0.75  # the slope at 1 of the kernel of Keys, "Cubic convolution interp
 
 
 def _line(have: int, count: int, align_corners: bool) -> tuple[int, int, int]:
-    """(a, b, d): sample i of `count` is at position (a · i + b) / d among `have` elements."""
+    """Returns (a, b, d): sample i of `count` is at position (a · i + b) / d among `have` elements."""
     return (have - 1, 0, max(count - 1, 1)) if align_corners else (2 * have, have - count, 2 * count)
 
 
 def _hat(distance: T) -> T:
-    """The weight of an element at this distance from a sample, between two neighbors."""
+    """Linear kernel: the weight of an element at this distance from a sample. Two elements have a weight above 0."""
     return (1 - distance.abs()).relu()
 
 
 def _keys(distance: T) -> T:
-    """The weight of an element at this distance from a sample, among four."""
+    """Keys' cubic kernel: the weight of an element at this distance from a sample. Four elements have a weight."""
     x = distance.abs()
     return (x <= 1).where(_near(x), (x < 2).where(_far(x), 0.0))
 
 
 def _near(x: T) -> T:
-    """The kernel of Keys up to 1."""
+    """Keys' kernel for distances from 0 to 1."""
     return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
 
 
 def _far(x: T) -> T:
-    """The kernel of Keys from 1 to 2."""
+    """Keys' kernel for distances from 1 to 2."""
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
 
 @gradient_by_tensors
 def resampled_gradient(step: TapeEntry, values: Sequence[Resampling], g: Resampling) -> tuple[Resampling]:
-    """Of one axis that was sampled at other places."""
+    """Returns the gradient of the input of `_resampled`, along its one axis."""
     _, axis, mode, align_corners = step.arg
-    return (g._collected(axis, values[0].shape[axis], mode, align_corners),)
+    return (g._input_gradient(axis, values[0].shape[axis], mode, align_corners),)
 
 
 class Resampling(Indexing):
     __slots__ = ()
 
     def interpolate(self, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Self:
-        """The last axes sampled at `size` places each.
+        """Samples the last axes, one axis for each number in `size`, at that many positions.
 
-        "linear" (with its names "bilinear", "trilinear"): between two neighbors · "bicubic": among four ·
-        "nearest": the one at ⌊place⌋ · "nearest-exact": the one whose middle is nearest · "area": the mean of all
-        that a place covers. `align_corners`: first and last element are those of the source (linear and cubic).
+        "linear" (also called "bilinear", "trilinear"): weights two neighbors · "bicubic": weights four neighbors ·
+        "nearest": takes the element at ⌊position⌋ · "nearest-exact": takes the element whose middle is nearest ·
+        "area": takes the mean of all elements that a sample covers. `align_corners`: the first and last sample are the
+        first and last element (linear and cubic).
         """
         if mode not in MODES:
             raise ValueError(f"interpolate mode {mode!r}: choose one of {', '.join(MODES)}")
@@ -103,7 +104,7 @@ class Resampling(Indexing):
         return self._by_own_rule(result.lazydata, resampled_gradient, (self,), how)
 
     def _sampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
-        """`_resampled`, without a gradient."""
+        """Samples one axis like `_resampled`, but records no gradient."""
         have = self.shape[axis]
         position = self._counted(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
         if mode == "nearest":
@@ -111,7 +112,7 @@ class Resampling(Indexing):
         if mode == "nearest-exact":
             return self._taken(axis, (2 * position + 1) * have // (2 * count))
         if mode == "area":
-            return self._averaged_runs(axis, position, count)
+            return self._area_mean(axis, position, count)
         times, plus, divisor = _line(have, count, align_corners)
         numerator = position * times + plus
         low = numerator // divisor
@@ -123,48 +124,54 @@ class Resampling(Indexing):
         after = self._taken(axis, (low + 1).minimum(have - 1))
         return share.eq(0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
 
-    def _collected(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
-        """The gradient with respect to `have` elements, where this is the gradient of the samples. Each element adds up
-        the samples to which it contributes, which are neighbors, so nothing is scattered."""
+    def _input_gradient(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
+        """Returns the gradient of the `have` input elements. `self` is the gradient of the samples.
+
+        Each element sums the gradients of the samples that it contributes to. They are neighbors, at most `max_samples`
+        of them: a gather, not a scatter.
+        """
         count = self.shape[axis]
         dtype = dtypes.default_int if 4 * (count + 2) * (have + 2) <= LARGEST_INT else dtypes.int64
         element = self._counted(have, dtype).unsqueeze(1)
         times, plus, divisor = _line(have, count, align_corners)
         if mode == "area":
-            first, most = element * count // have, -(-count // have) + 1
+            first_sample, max_samples = element * count // have, -(-count // have) + 1
         elif mode == "nearest":
-            first, most = (element * count + have - 1) // have, -(-count // have)
+            first_sample, max_samples = (element * count + have - 1) // have, -(-count // have)
         elif mode == "nearest-exact":
-            first, most = (2 * count * element + have - 1) // (2 * have), -(-count // have)
+            first_sample, max_samples = (2 * count * element + have - 1) // (2 * have), -(-count // have)
         else:
-            reach = 2 if mode == "bicubic" else 1
-            most = -(-2 * reach * divisor // times) if times else count
-            first = ((element - reach) * divisor - plus) // times + 1 if times else 0 * element
-        sample = first.maximum(0) + self._counted(min(most, count), dtype).unsqueeze(0)
+            radius = 2 if mode == "bicubic" else 1
+            max_samples = -(-2 * radius * divisor // times) if times else count
+            first_sample = ((element - radius) * divisor - plus) // times + 1 if times else 0 * element
+        samples = first_sample.maximum(0) + self._counted(min(max_samples, count), dtype).unsqueeze(0)
         if mode.startswith("nearest"):
-            number = 2 * sample + 1 if mode == "nearest-exact" else 2 * sample
-            weight = (number * have // (2 * count)).eq(element).where(1.0, self._const(0.0, shape=()))
+            half_steps = 2 * samples + 1 if mode == "nearest-exact" else 2 * samples
+            weight = (half_steps * have // (2 * count)).eq(element).where(1.0, self._const(0.0, shape=()))
         elif mode == "area":
-            start, stop = sample * have // count, ((sample + 1) * have + count - 1) // count
+            start, stop = samples * have // count, ((samples + 1) * have + count - 1) // count
             weight = ((start <= element) & (element < stop)).where((stop - start).cast(self.dtype).reciprocal(), 0.0)
         else:
-            line = sample * times + plus
-            weigh = _keys if mode == "bicubic" else _hat
+            numerator = samples * times + plus
+            weight_of = _keys if mode == "bicubic" else _hat
             if mode != "bicubic":
-                line = line.clip(0, (have - 1) * divisor)
-            weight = weigh((line - element * divisor).cast(self.dtype) / divisor)
-            for beyond in (1, 2) if mode == "bicubic" else ():  # beyond the edge, the edge is repeated
-                for edge, outside in ((0, -beyond), (have - 1, have - 1 + beyond)):
-                    weights = weigh((line - outside * divisor).cast(self.dtype) / divisor)
-                    weight = weight + element.eq(edge).where(weights, 0.0)
-        weight = (sample < count).where(weight, 0.0)
-        moved = self.transpose(axis, -1)
-        index = sample.minimum(count - 1).unsqueeze(-1)
-        taken = moved.unsqueeze(-2).unsqueeze(-2)._picked(index)
-        return weight.eq(0).where(0.0, taken * weight).sum(-1).transpose(axis, -1)
+                numerator = numerator.clip(0, (have - 1) * divisor)
+            weight = weight_of((numerator - element * divisor).cast(self.dtype) / divisor)
+            for outward in (1, 2) if mode == "bicubic" else ():  # elements beyond the edge equal the edge
+                for edge, virtual in ((0, -outward), (have - 1, have - 1 + outward)):
+                    edge_weight = weight_of((numerator - virtual * divisor).cast(self.dtype) / divisor)
+                    weight = weight + element.eq(edge).where(edge_weight, 0.0)
+        weight = (samples < count).where(weight, 0.0)
+        samples_last = self.transpose(axis, -1)
+        indices = samples.minimum(count - 1).unsqueeze(-1)
+        gathered = samples_last.unsqueeze(-2).unsqueeze(-2)._picked(indices)
+        return weight.eq(0).where(0.0, gathered * weight).sum(-1).transpose(axis, -1)
 
     def _cubic(self, axis: int, first: Self, rest: Self) -> Self:
-        """Four neighbors, weighted by Keys' piecewise cubic kernel. Beyond the edge, the edge is repeated."""
+        """Samples between elements `first` and `first` + 1, `rest` after `first`: four neighbors by Keys' kernel.
+
+        Elements beyond the edge equal the edge.
+        """
         result: Self | None = None
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
@@ -176,8 +183,8 @@ class Resampling(Indexing):
         assert result is not None
         return result
 
-    def _averaged_runs(self, axis: int, position: Self, count: int) -> Self:
-        """The mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each index i."""
+    def _area_mean(self, axis: int, position: Self, count: int) -> Self:
+        """Returns the mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each index i."""
         have = self.shape[axis]
         start, stop = position * have // count, ((position + 1) * have + count - 1) // count
         total: Self | None = None
@@ -189,15 +196,15 @@ class Resampling(Indexing):
         return total / self._along(axis, (stop - start).cast(self.dtype))
 
     def _counted(self, count: int, dtype: DType) -> Self:
-        """0 … count - 1, computed in integers: `place * have // count` is exact."""
+        """Returns 0 … count - 1 as integers, so that `position * have // count` is exact."""
         return self._wrap(LazyBuffer.iota(count, dtype, self.device))
 
     def _taken(self, axis: int, indices: Self) -> Self:
-        """The elements of `axis` at `indices`, one axis of ints in range."""
+        """Gathers the elements of `axis` at `indices`, a vector of ints in range."""
         moved = self.transpose(axis, -1)
         picked = moved.unsqueeze(-2)._picked(indices.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
     def _along(self, axis: int, line: Self) -> Self:
-        """A vector shaped to broadcast along `axis`."""
+        """Reshapes a vector so that it broadcasts along `axis`."""
         return line.reshape(tuple(line.shape[0] if i == axis else 1 for i in range(self.ndim)))

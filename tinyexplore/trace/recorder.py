@@ -95,12 +95,12 @@ _consoles: list[Recorder] = []
 
 
 def register_console(make: Callable[[], Recorder]) -> None:
-    """`make` gives the recorder that writes to the console where DEBUG asks for it; made once, when first needed."""
+    """Registers the function that makes the console's recorder. It is called once, at the first use."""
     _console_makers[:] = [make]
 
 
 def console_recorder() -> Recorder | None:
-    """The recorder that writes to the console; None where none is registered."""
+    """Returns the recorder that writes to the console, or None if none is registered."""
     if not _consoles and _console_makers:
         _consoles.append(_console_makers[0]())
     return _consoles[0] if _consoles else None
@@ -110,7 +110,7 @@ _progress_makers: list[Callable[[], Recorder | None]] = []
 
 
 def register_progress(make: Callable[[], Recorder | None]) -> None:
-    """`make` gives the recorder that shows how far long work is, or None where there is nowhere to show it."""
+    """Registers the function that makes a recorder of progress. It may return None: no display exists."""
     _progress_makers[:] = [make]
 
 
@@ -119,7 +119,7 @@ _progress: ContextVar[Recorder | None] = ContextVar("tinyexplore_progress", defa
 
 @contextmanager
 def showing_progress(recorder: Recorder | None) -> Iterator[None]:
-    """Progress of long work goes to `recorder` inside the block; None: to the default display."""
+    """Sends the progress of long work to `recorder` inside the block. None: to the default display."""
     token = _progress.set(recorder)
     try:
         yield
@@ -128,7 +128,7 @@ def showing_progress(recorder: Recorder | None) -> Iterator[None]:
 
 
 def progress_recorder() -> Recorder | None:
-    """A recorder for the progress of one piece of long work; None where it is not shown."""
+    """Returns a recorder for the progress of one piece of long work, or None if progress is not displayed."""
     recorder = _progress.get()
     if recorder is not None:
         return recorder
@@ -137,7 +137,7 @@ def progress_recorder() -> Recorder | None:
 
 @contextmanager
 def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
-    """Events go to `recorder` inside the block (None silences an outer one)."""
+    """Attaches `recorder` inside the block. None detaches an outer recorder."""
     before = _active.get()
     try:
         _active.set(recorder)
@@ -149,8 +149,8 @@ def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
 
 
 @contextmanager
-def recording_unless_heard(recorder: Recorder | None) -> Iterator[None]:
-    """Events go to `recorder` inside the block where no recorder is attached."""
+def recording_if_no_recorder(recorder: Recorder | None) -> Iterator[None]:
+    """Attaches `recorder` inside the block if no recorder is attached."""
     if active_recorder() is not None:
         yield
         return
@@ -160,7 +160,7 @@ def recording_unless_heard(recorder: Recorder | None) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str, root: object, kernel: int | None, result: object) -> Iterator[None]:
-    """The block, recorded as a stage of kernel number `kernel`: began with `root`, ended with `result`."""
+    """Records the block as a stage of kernel number `kernel`, which takes `root` and returns `result`."""
     recorder = active_recorder()
     if recorder is None:
         yield

@@ -84,9 +84,7 @@ def _without_overflow(size: sint) -> sint:
     if all([_fits(part.arg) if part.op is Ops.CONST else is_exact(part) for part in parts]):
         return size
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(size)))
-    raise OverflowError(
-        f"the size {text(size)} ({where}) may be more than 64 bits hold: give its Variables narrower bounds"
-    )
+    raise OverflowError(f"the size {text(size)} ({where}) may exceed 64 bits: give its Variables narrower bounds")
 
 
 def product(sizes: Iterable[sint]) -> Any:
@@ -230,12 +228,14 @@ def floor_remainder(size: sint, by: sint) -> UOp:
 
 
 def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
-    """Dividend and divisor with the same quotient, the divisor above 0."""
+    """Returns dividend and divisor, both negated if the divisor is negative. ZeroDivisionError if it may be 0."""
     low, high = limits(by)
     if low <= 0 <= high:
-        why = "" if low == high else f": the divisor is {low} to {high}, which includes 0"
         divisor = f"({text(by)})" if " " in text(by) else text(by)
-        raise ZeroDivisionError(f"{text(size)} {sign} {divisor}{why}")
+        quotient = f"{text(size)} {sign} {divisor}"
+        if low == high:
+            raise ZeroDivisionError(f"division by zero: {quotient}")
+        raise ZeroDivisionError(f"the divisor of {quotient} may be 0 (its range is {low} to {high})")
     size, by = as_size(size), as_size(by)
     if low > 0:
         return size, by

@@ -95,8 +95,8 @@ class Config:
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
-    def asks_the_console(self) -> bool:
-        """True where each kernel is to be reported on the console, or in a file."""
+    def uses_console_recorder(self) -> bool:
+        """Whether DEBUG, PROFILE or GRAPH is set: kernels are then recorded for the console or a file."""
         return self.DEBUG > 0 or self.PROFILE > 0 or self.GRAPH > 0
 
     @cached_property

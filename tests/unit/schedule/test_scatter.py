@@ -114,7 +114,7 @@ def test_no_step_comes_twice_or_before_the_copy() -> None:
     refused = {
         Opt(OptOps.VECTOR, 2, 16): "the last block of an axis of size 20 would be scattered twice",
         Opt(OptOps.UPCAST, 0, 4): "the last block of an axis of size 6 would be scattered twice",
-        Opt(OptOps.SWAP, 0, 2): "the steps of a scatter come in order, after the copy",
+        Opt(OptOps.SWAP, 0, 2): "steps of a scatter run",
         Opt(OptOps.UPCAST, 1, 2): "the axis is scan",
         Opt(OptOps.VECTOR, 0, 2): "lanes would need all at once",
     }

@@ -23,7 +23,7 @@ def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
 def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
     """A scan is a register too: set before its loop, changed in every step, read in the same step."""
     if scan.src[-1].op is not Ops.RANGE:
-        return carry_past_lanes(scan, value, ctx)
+        return scan_lanes(scan, value, ctx)
     *factor, loop = scan.src[1:]
     start = reduce_identity(Ops.ADD if factor else scan.arg, scan.dtype)
     register = UOp(Ops.DEFINE_ACC, scan.dtype, (start,), next(ctx.numbers))
@@ -32,20 +32,21 @@ def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
     return UOp(Ops.RESULT, scan.dtype, (register, assigned))
 
 
-def carry_past_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """The lanes of a step combined with those before them, then with the last lane of the step before.
+def scan_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
+    """Prefix scan of one vector of n lanes, then carry-in from the previous step.
 
-    The former takes log n rounds, and waits for nothing: of each two blocks of 1, 2, 4, … lanes, all of the second are
-    combined with the last of the first (Sklansky, "Conditional-sum addition logic", 1960). The first block stays.
+    The scan takes log2(n) rounds (Sklansky, "Conditional-sum addition logic", 1960). In round k, of each two
+    neighboring blocks of 2^k lanes, each lane of the second is combined with the last lane of the first. The rounds do
+    not depend on the previous step.
     """
     assert isinstance(scan.dtype, DType)
     count = scan.dtype.count
     identity = reduce_identity(scan.arg, scan.dtype)
-    nothing = UOp(Ops.GEP, scan.dtype.scalar, (identity,), 0)
+    identity_lane = UOp(Ops.GEP, scan.dtype.scalar, (identity,), 0)
     block = 1
     while block < count:
         lasts = [UOp(Ops.GEP, scan.dtype.scalar, (value,), first + block - 1) for first in range(0, count, 2 * block)]
-        lanes = [part for last in lasts for part in (*[nothing] * block, *[last] * block)]
+        lanes = [part for last in lasts for part in (*[identity_lane] * block, *[last] * block)]
         value = combined_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
         block *= 2
     (*loops, _) = scan.src[1:]
@@ -59,15 +60,17 @@ def carry_past_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
 
 
 def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
-    """The register and one more value, combined; bools by `or` and `and`."""
+    """Combines the register with one more value. Bools are combined by `or` (ADD, MAX) or `and`."""
     if dtypes.is_bool(register.dtype):
         return register | value if op in (Ops.ADD, Ops.MAX) else register & value
     return register.alu(op, value)
 
 
 def multiply_add(register: UOp, value: UOp) -> UOp | None:
-    """register + x * y as one operation, rounded once if the target can. Operations that add to a source of their own,
-    dot products of words and tensor cores, add to the register."""
+    """Builds register + x * y as one operation, rounded once if the target can; None if `value` is no such product.
+
+    Dot products of words and tensor cores have an addend as their third source: the register becomes that source.
+    """
     if value.op is Ops.WMMA:
         before = value.src[2]
         return value.replace(

@@ -1,6 +1,6 @@
-"""Pass "wide vectors": a row of a product's tile is one vector of several registers, which LLVM divides at the end.
+"""Pass "wide vectors": makes a row of a product's tile one vector of several registers. LLVM splits it at the end.
 
-All passes then handle one operation instead of four equal ones.
+Later passes then handle one operation instead of four equal ones.
 """
 
 from __future__ import annotations
@@ -31,57 +31,63 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
     if sink.mask & OTHERS or not all([sink.mask & needed for needed in NEEDED]):
         return sink
     merged: dict[UOp, UOp] = {}
-    for lanes, vectors in mergeable(sink.toposort(), lowering.target.registers_per_op).items():
-        merged[lanes] = UOp.range(lanes.size * vectors.size, lanes.arg)
-        merged[vectors] = index_const(0)
+    for vector_axis, upcast_axis in mergeable(sink.toposort(), lowering.target.registers_per_op).items():
+        merged[vector_axis] = UOp.range(vector_axis.size * upcast_axis.size, vector_axis.arg)
+        merged[upcast_axis] = index_const(0)
     if not merged:
         return sink
     wide = sink.substitute(merged, how="wide vectors")
-    waiting = {barrier: without_merged_axes(barrier) for barrier in wide.find(Ops.BARRIER)}
-    return wide.substitute(waiting, how="wide vectors") if waiting else wide
+    shorter_barriers = {barrier: without_merged_axes(barrier) for barrier in wide.find(Ops.BARRIER)}
+    return wide.substitute(shorter_barriers, how="wide vectors") if shorter_barriers else wide
 
 
 def without_merged_axes(barrier: UOp) -> UOp:
-    """A barrier without the loop of an axis that is merged into another."""
+    """Removes the loop of a merged axis from a barrier."""
     return barrier.replace(src=tuple([src for src in barrier.src if src.op is not Ops.CONST]))
 
 
-def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
-    """For each VECTOR axis, the UPCAST axis of at most `most` steps along which every address moves by a whole
-    vector."""
+def mergeable(nodes: list[UOp], max_steps: int) -> dict[UOp, UOp]:
+    """Finds for each VECTOR axis an UPCAST axis along which every address moves by a whole vector per step.
+
+    max_steps: the greatest size of the UPCAST axis.
+    """
     axes: dict[AxisKind, list[UOp]] = {AxisKind.VECTOR: [], AxisKind.UPCAST: []}
     strides: list[dict[UOp, int]] = []
-    fixed: set[UOp] = set()  # axes that are used outside of addresses
+    used_elsewhere: set[UOp] = set()  # axes that are used outside of addresses
     for node in nodes:
         match node.op:
             case Ops.RANGE if node.arg.ahead:
                 return {}  # each cache line is requested by a load of its own
             case Ops.RANGE:
                 axes.get(node.arg.kind, []).append(node)
-                fixed |= node.src[0].ranges
+                used_elsewhere |= node.src[0].ranges
             case Ops.INDEX:
                 terms, _, _ = linear_form(node.src[1])
                 strides.append(terms)
-                fixed.update(*[part.ranges for part in (*terms, *node.src[2:]) if part.op is not Ops.RANGE])
+                used_elsewhere.update(*[part.ranges for part in (*terms, *node.src[2:]) if part.op is not Ops.RANGE])
             case Ops.REDUCE if node.src[0].op is not Ops.MUL:
                 return {}  # the kernel is bandwidth-bound
             case Ops.REDUCE:
-                fixed.update(node.src[1:])
+                used_elsewhere.update(node.src[1:])
             case Ops.LOAD | Ops.STORE if dtypes.index in (node.dtype, node.src[-1].dtype):
                 return {}  # indices are used as values
-    mergeable_nodes = {}
-    for lanes in axes[AxisKind.VECTOR]:
-        walks = [terms for terms in strides if lanes in terms]
-        if lanes in fixed or not all([terms[lanes] == 1 for terms in walks]):
+    upcast_of = {}
+    for vector_axis in axes[AxisKind.VECTOR]:
+        lane_count = vector_axis.size
+        lane_addresses = [terms for terms in strides if vector_axis in terms]
+        if vector_axis in used_elsewhere or not all([terms[vector_axis] == 1 for terms in lane_addresses]):
             continue
-        for vectors in axes[AxisKind.UPCAST]:
-            step = lanes.size
-            if vectors in fixed or vectors.size > most or vectors.size & (vectors.size - 1):
+        for upcast_axis in axes[AxisKind.UPCAST]:
+            if (
+                upcast_axis in used_elsewhere
+                or upcast_axis.size > max_steps
+                or upcast_axis.size & (upcast_axis.size - 1)
+            ):
                 continue
-            if all([terms.get(vectors, 0) == step * terms.get(lanes, 0) for terms in strides]):
-                mergeable_nodes[lanes] = vectors
+            if all([terms.get(upcast_axis, 0) == lane_count * terms.get(vector_axis, 0) for terms in strides]):
+                upcast_of[vector_axis] = upcast_axis
                 break
-    return mergeable_nodes
+    return upcast_of
 
 
 __all__ = ["widen_vectors"]

@@ -81,20 +81,21 @@ class CapturedGraph:
 
     @property
     def computed(self) -> frozenset[int]:
-        """The numbers in the trace of what it computes."""
+        """The numbers in the trace of the nodes that the graph computes."""
         return frozenset([row.node for row in self.rows if row.memory is None])
 
     def cannot_rerun(self) -> str:
-        """Why it cannot be run on other values; "" where it can."""
+        """Returns the reason why the graph cannot run on other values, or "" if it can."""
         for row in self.rows:
             devices = [row.device, row.memory.device if row.memory is not None else ""]
             if any(device.startswith(FILES) for device in devices):
-                return "it reads a file"
+                return "the graph reads a file"
             if row.op is Ops.WRITE and row.memory is None and self._depends_on_values(row.src[1]):
-                return f"node {row.node} writes to places that values say, and these are not kept"
+                return f"the indices of WRITE node {row.node} depend on values, which the capture does not contain"
         return ""
 
     def _depends_on_values(self, number: int) -> bool:
+        """Whether the row at this position, or a row that it is computed from, has memory."""
         stack, seen = [number], {number}
         while stack:
             row = self.rows[stack.pop()]
@@ -105,8 +106,8 @@ class CapturedGraph:
             stack += fresh
         return False
 
-    def made(self) -> RebuiltGraph:
-        """The graph again, over memory of its own that nothing has been written to."""
+    def rebuild(self) -> RebuiltGraph:
+        """Builds the graph again, with new buffers, which are not initialized."""
         buffers: dict[int, Buffer] = {}
         nodes: list[LazyBuffer] = []
         for row in self.rows:
@@ -133,7 +134,7 @@ class CapturedGraph:
 
 @dataclass(frozen=True, eq=False)
 class RebuiltGraph:
-    """A captured graph that was built again.
+    """A captured graph, rebuilt.
 
     outputs: the LazyBuffers that were requested.
     writes: the decisions on its WRITEs.
@@ -147,7 +148,7 @@ class RebuiltGraph:
     numbers: Mapping[LazyBuffer, int]
 
     def overrides(self, cut: frozenset[int], join: frozenset[int]) -> Overrides:
-        """Those about the nodes of these numbers."""
+        """Returns the overrides that cut and join at the nodes of these numbers in the trace."""
         return Overrides(
             frozenset([node for node, number in self.numbers.items() if number in cut]),
             frozenset([node for node, number in self.numbers.items() if number in join]),
@@ -189,7 +190,7 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGrap
 def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
-    """The graphs of a capture, by the stage that scheduled each."""
+    """Returns the graphs of a capture, by the stage that scheduled each."""
     return {stage: kept_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
 
 

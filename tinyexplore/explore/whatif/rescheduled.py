@@ -141,12 +141,12 @@ class Rescheduling:
 
     def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
         """`graph` scheduled and compiled."""
-        graph_made = graph.made()
+        rebuilt = graph.rebuild()
         recorder = Recorder()
         with recording(recorder):
-            items = create_schedule(graph_made.outputs, graph_made.writes, graph_made.overrides(cut, join))
-        decisions = tuple(last_words(recorder, graph_made.numbers))
-        return Attempt(graph_made, items, decisions, compile_many(items))
+            items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
+        decisions = tuple(last_words(recorder, rebuilt.numbers))
+        return Attempt(rebuilt, items, decisions, compile_many(items))
 
     def _described(
         self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
@@ -202,14 +202,14 @@ class Rescheduling:
         def work() -> Trace:
             recorder = CaptureRecorder()
             with recording(None):
-                graph_made = graph.made()
-                attempt = Attempt(graph_made, (), (), [])
+                rebuilt = graph.rebuild()
+                attempt = Attempt(rebuilt, (), (), [])
                 attempt.fill()
             with step_by_step(), recording(recorder), sampling(Sampling(FEWEST)):
-                items = create_schedule(graph_made.outputs, graph_made.writes, graph_made.overrides(cut, join))
+                items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
                 for item in compile_many(items):
                     item.run()
-            called = {node.number: names[number] for node, number in graph_made.numbers.items() if names.get(number)}
+            called = {node.number: names[number] for node, number in rebuilt.numbers.items() if names.get(number)}
             return build_trace(recorder, title=title, listings=further_listings, names=called)
 
         trace: Trace = self.under(work)

@@ -301,7 +301,10 @@ def _in_own_memory(output: Tensor) -> Tensor:
 
 
 def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
-    """An input that fits its declaration. `sizes`: the open sizes that earlier inputs fixed, by name."""
+    """Checks an input against its declaration. Returns it as a Tensor, an array, or a list of these.
+
+    `sizes`: the open sizes that earlier inputs fixed, by name.
+    """
     if isinstance(value, list) and any(isinstance(item, (Tensor, np.ndarray, list)) for item in value):
         if declared is not None and declared.dtype is dtypes.void:
             return [item if isinstance(item, Tensor) else np.asarray(item) for item in value]
@@ -315,7 +318,7 @@ def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int
     if declared is None:
         return tensor
     if dtype != declared.dtype:
-        raise OnnxError(f"the input {declared} was given {dtype.name}; cast it")
+        raise OnnxError(f"input {declared}: got {dtype.name}; cast it to {declared.dtype.name}")
     if declared.shape is not None:
         _check_shape(declared, declared.shape, tuple(tensor.shape), sizes)
     return tensor
@@ -327,19 +330,23 @@ def _check_shape(
     shape: tuple[Any, ...],
     sizes: dict[str, tuple[int, str]],
 ) -> None:
-    """OnnxError where `shape` is not as declared; the open sizes that it fixes are added to `sizes`."""
+    """Raises OnnxError if `shape` differs from the declaration. Adds the open sizes that it fixes to `sizes`."""
     if len(shape) != len(declared_shape):
-        raise OnnxError(f"the input {declared} was given {len(shape)} dimensions: {shape}")
-    for size, declared_size in zip(shape, declared_shape):
+        raise OnnxError(
+            f"input {declared}: got shape {shape}, {len(shape)} dimensions; the declaration has {len(declared_shape)}"
+        )
+    for axis, (size, declared_size) in enumerate(zip(shape, declared_shape)):
         if isinstance(declared_size, int) and declared_size != size:
-            raise OnnxError(f"the input {declared} was given the shape {shape}")
+            raise OnnxError(
+                f"input {declared}: got shape {shape}; the declaration fixes dimension {axis} to {declared_size}"
+            )
         if (
             isinstance(declared_size, str)
             and declared_size
             and sizes.setdefault(declared_size, (size, declared.name))[0] != size
         ):
             raise OnnxError(
-                f"the input {declared} was given the shape {shape}; {declared_size} is {sizes[declared_size][0]} in"
+                f"input {declared}: got shape {shape}; {declared_size} is {sizes[declared_size][0]} in input"
                 f" {sizes[declared_size][1]!r}"
             )
 

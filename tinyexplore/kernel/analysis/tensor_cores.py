@@ -80,10 +80,10 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
     if len(kernel.reduces) != 1 or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
         return "tensor cores are for kernels with one sum, and without a scan or scratch memory"
     if not target.has_local and any(axis.arg.kind is AxisKind.VECTOR for axis in kernel.axes):
-        return "an axis is a vector already, and a tile has vectors along its columns: do this before VECTOR"
+        return "an axis is a vector already, and a tile has vectors along its columns; apply this opt before VECTOR"
     (reduce,) = kernel.reduces
     if any(loop.arg.kind is not AxisKind.REDUCE for loop in reduce.src[1:]):
-        return "the sum is shared or written out already: do this before GROUP and UNROLL"
+        return "the sum is shared or written out already; apply this opt before GROUP and UNROLL"
     if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
         return "it does not sum products of two factors"
     all_fits = list(fits(kernel, reduce, steps, amount))

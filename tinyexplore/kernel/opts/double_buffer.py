@@ -60,18 +60,20 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return reason
     tiles = tiles_filled(kernel, axis)
     if not tiles:
-        return "no tile in shared memory is filled in each step of it: STAGE does that, in two blocks or more"
+        return f"axis {axis.arg.id} fills no shared-memory tile; apply STAGE with at least two blocks first"
     if any(is_inside(loop, axis) for tile in tiles for loop in tile.ranges):
-        return "the tiles are filled in a loop inside of it: choose that loop"
+        return f"an inner loop of axis {axis.arg.id} fills the shared-memory tiles; choose that loop"
     spaces = spaces_of(tiles)
     if any(
         fills_shared(node) and node not in tiles and spaces_of([node]) & spaces for node in kernel.find(Ops.BARRIER)
     ):
-        return "the remainder of a reduction fills the same tiles in another loop"
+        return "the loop over the remainder of the reduction fills the same shared-memory tiles"
     if any(axis in reduce.ranges for reduce in grouped_reductions(kernel.ast)):
-        return "each step of it also has a reduction that the work-items of a group share"
+        return f"each step of axis {axis.arg.id} also has a reduction that the work-items of a group share"
     if amount != BUFFERS:
-        return f"a tile has two halves, one for the block that is read and one for the next: choose {BUFFERS}"
+        return (
+            f"double buffering uses {BUFFERS} buffers, one for the current block and one for the next; choose {BUFFERS}"
+        )
     if (nbytes := bytes_held(kernel, tiles)) > MOST_HELD:
         return (
             f"each work-item would hold {nbytes} bytes of the next block in registers: choose a larger work-group, or "

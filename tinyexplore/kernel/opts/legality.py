@@ -17,39 +17,39 @@ LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 
 def scatters_in_order(kernel: Kernel) -> str | None:
-    """A scatter adds to the current content of its result: no step may run before the copy of that content."""
+    """The legality error of a scatter: it adds to a copy, so no step may run before the copy is complete."""
     if kernel.result_copies:
-        return "the steps of a scatter come in order, after the copy of what they write into"
+        return "the steps of a scatter run in order, after the copy of the memory that they add to"
     return None
 
 
-def scatters_once(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """A scatter adds to the current content of its result: no step may run twice."""
+def scattered_twice(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    """The legality error of a scatter whose last block is not full: its steps would add to the result twice."""
     if kernel.result_copies and axis in kernel.output_axes:
         if not axis.is_static or axis.size % max(1, amount):
             return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
     return None
 
 
-def copies_once(kernel: Kernel, axis: UOp) -> str | None:
-    """Only one thread may copy the memory that a scatter writes."""
+def copied_by_each_thread(kernel: Kernel, axis: UOp) -> str | None:
+    """The legality error of threads around the copy of a scatter's result: each thread would copy all of it."""
     if kernel.result_copies and is_after_copy(kernel, axis):
         return "each thread would copy the whole result of the scatter"
     return None
 
 
-def looks_ahead(axis: UOp) -> str | None:
+def prefetches_later_steps(axis: UOp) -> str | None:
     if axis.arg.ahead:
-        return "the axis prefetches later steps: do this before PREFETCH"
+        return "the axis prefetches later steps; apply this opt before PREFETCH"
     return None
 
 
 def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """The legality error of every split of an axis into blocks of `amount` steps."""
-    if (reason := looks_ahead(axis)) is not None:
+    if (reason := prefetches_later_steps(axis)) is not None:
         return reason
     if axis in kernel.copied_along:
-        return "each step of the axis makes a staged copy: do this before STAGE"
+        return "each step of the axis makes a staged copy; apply this opt before STAGE"
     if amount < 2 or amount > axis.size:
         return f"the axis has size {axis.size}; choose an amount from 2 to {axis.size}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import LOOP_KINDS, looks_ahead, scatters_in_order
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, prefetches_later_steps, scatters_in_order
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
@@ -34,14 +34,14 @@ def padded(size: int, amount: int) -> int:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (reason := scatters_in_order(kernel) or looks_ahead(axis)) is not None:
+    if (reason := scatters_in_order(kernel) or prefetches_later_steps(axis)) is not None:
         return reason
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
         return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"
     if not axis.is_static or axis.src[0].ranges:
         return f"the axis has size {text(axis.src[0])}, which is known only in a call"
     if axis in kernel.copied_along or any(axis in barrier.src for barrier in kernel.find(Ops.BARRIER)):
-        return "a staged copy has the size of the axis: do this before STAGE"
+        return "a staged copy has the size of the axis; apply this opt before STAGE"
     if kernel.find(Ops.SCAN):
         return "the kernel has a scan, whose state is passed from step to step"
     if amount < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scatters_once
+from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scattered_twice
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 
@@ -21,7 +21,7 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
+    reason = scattered_twice(kernel, axis, amount) or no_block(kernel, axis, amount)
     if reason is None and axis.arg.kind is not AxisKind.ROW:
         reason = no_output_loop(axis)
     return reason

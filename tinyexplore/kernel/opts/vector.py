@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.scratch import kept_along
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.legality import LOOP_KINDS, no_block, scatters_once
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, no_block, scattered_twice
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -32,7 +32,7 @@ for i in 0..32: v = f(2*i .. 2*i+1); v[1] += v[0]
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
+    reason = scattered_twice(kernel, axis, amount) or no_block(kernel, axis, amount)
     return reason or unsuited_axis(kernel, axis) or unsuited_lanes(kernel, axis, amount) or second_lanes(kernel, axis)
 
 
@@ -53,7 +53,7 @@ def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
             if node.arg is Ops.MUL and not dtypes.is_int(node.dtype):
                 return "a product of lanes that comes first may overflow, where a zero before them says 0"
             return None
-    return "steps of a scatter come in order"
+    return "the steps of a scatter run in order"
 
 
 def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:

@@ -22,7 +22,7 @@ REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 
 
 def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The ast with `axis` in blocks of `opt.amount` steps, each block an axis of this `kind`."""
+    """Splits `axis` into blocks of `opt.amount` steps, which become an axis of this `kind`. Returns the AST."""
     if axis.arg.kind in REDUCE_KINDS:
         return split_reduce(kernel, axis, opt, kind)
     if axis.arg.kind is AxisKind.ROW:
@@ -37,11 +37,11 @@ def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
-    """The index that replaces `axis`: outer * amount + inner. The last block is shifted to end at the end of the axis.
+    """Returns the index that replaces `axis`: outer * amount + inner. The last block ends at the end of the axis.
 
-    An axis that already counts such blocks is split into groups of blocks, which end there too: only the last group
-    overlaps. On a GPU the last block is masked instead (`with_edge`), because two work-items must not store to one
-    address.
+    The last block may overlap the block before it. If `axis` counts such blocks already, it is split into groups of
+    blocks, and only the last group overlaps. On a GPU the last block is masked instead (`with_edge`), because two
+    work-items must not store to one address.
     """
     if kernel.target.has_local:
         inner = UOp.range(opt.amount, Axis(kernel.next_id(), kind))
@@ -66,7 +66,7 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
 
 
 def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The index that replaces an axis of symbolic size after the split.
+    """Returns the index that replaces an axis of symbolic size after the split.
 
     If the size may be less than the amount, the last block cannot start earlier. Then steps of a tile past the end stay
     at the last index, and lanes past the end are masked (`with_edge`).
@@ -102,7 +102,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """The ast with masks for lanes past the end of `axis`: those of a symbolic axis, or of a scan.
+    """Masks lanes past the end of `axis` (a symbolic axis, or the axis of a scan) and returns the AST.
 
     Contiguous accesses are masked. If each lane has its own load, lanes past the end load the last element again. On a
     GPU, and in a tile, every block may extend past the end, and all its accesses there are masked.
@@ -134,7 +134,7 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
     """
     end, amount = simplified(axis.src[0]), opt.amount
     inner = UOp.range(amount, Axis(kernel.next_id(), kind))
-    blocks, left = simplified(end // amount), simplified(end % amount)
+    blocks, remaining = simplified(end // amount), simplified(end % amount)
     if blocks == 1:
         loops: tuple[UOp, ...] = (inner,)
         position = inner
@@ -146,33 +146,33 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
             continue
-        others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+        other_loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
         body = substitute_recorded(reduce.src[0], {**changes, axis: position}, str(opt))
         if kind is AxisKind.GROUP and len(loops) == 2 and not kernel.target.has_local:
-            part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
-            after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
+            partial = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
+            blocked = UOp(Ops.REDUCE, reduce.dtype, (partial, *other_loops, outer), reduce.arg)
         else:
-            after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
-        record_derived([(reduce, after)], str(opt))
-        if left != 0:
-            rest = UOp.range(left, Axis(kernel.next_id() + 1, AxisKind.REDUCE))
-            tail = rest + as_size(simplified(end - left))
-            renamed = {axis: tail, **fresh_inner_loops(kernel, reduce.src[0], axis)}
-            rest_body = substitute_recorded(reduce.src[0], {**changes, **renamed}, str(opt))
-            remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
-            record_derived([(reduce, remainder)], f"{opt}, what is left over")
-            after = after.alu(reduce.arg, remainder)
-        changes[reduce] = after
+            blocked = UOp(Ops.REDUCE, reduce.dtype, (body, *other_loops, *loops), reduce.arg)
+        record_derived([(reduce, blocked)], str(opt))
+        if remaining != 0:
+            remainder_loop = UOp.range(remaining, Axis(kernel.next_id() + 1, AxisKind.REDUCE))
+            remainder_position = remainder_loop + as_size(simplified(end - remaining))
+            replaced = {axis: remainder_position, **fresh_inner_loops(kernel, reduce.src[0], axis)}
+            remainder_body = substitute_recorded(reduce.src[0], {**changes, **replaced}, str(opt))
+            remainder = UOp(Ops.REDUCE, reduce.dtype, (remainder_body, *other_loops, remainder_loop), reduce.arg)
+            record_derived([(reduce, remainder)], f"{opt}, remainder loop")
+            blocked = blocked.alu(reduce.arg, remainder)
+        changes[reduce] = blocked
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
 def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
-    """New axes for the reductions inside `body` that depend on `axis`: a copy of `body` needs its own loops."""
-    nested = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
-    inside = {loop for node in nested for loop in node.src[1:]}
-    own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
-    first = kernel.next_id() + 2
-    return {loop: UOp.range(loop.src[0], Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
+    """Makes new axes for the reductions in `body` that depend on `axis`: a copy of `body` needs loops of its own."""
+    nested_reduces = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
+    inner_loops = {loop for node in nested_reduces for loop in node.src[1:]}
+    copied = sorted((loop for loop in inner_loops if loop not in body.ranges), key=lambda loop: loop.arg.id)
+    first_id = kernel.next_id() + 2
+    return {loop: UOp.range(loop.src[0], Axis(first_id + n, loop.arg.kind)) for n, loop in enumerate(copied)}
 
 
 def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -182,37 +182,43 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """
     changes = split_output(kernel, axis, opt, kind)
     ast = with_edge(kernel, axis, opt, kind)
-    fresh = {loop for position in changes.values() for loop in position.ranges}
-    own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
+    new_axes = {loop for position in changes.values() for loop in position.ranges}
+    new_loops = tuple(sorted(new_axes, key=lambda loop: loop.arg.id))
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
         if axis in barrier.src[1:]:
             store = substitute_recorded(barrier.src[0], changes, str(opt))
-            loops = tuple(part for loop in barrier.src[1:] for part in (own if loop is axis else (loop,)))
+            loops = tuple(part for loop in barrier.src[1:] for part in (new_loops if loop is axis else (loop,)))
             return substitute_recorded(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
-    raise ValueError(f"no row is filled by axis {axis.arg.id}")
+    raise ValueError(f"axis {axis.arg.id} fills no row buffer")
 
 
 def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
-    """Each access to scratch memory that differs along the output axis `axis`, with the access that replaces it. The
-    scratch memory then has one row for each step that UPCAST writes out."""
+    """Gives scratch memory that differs along `axis` one row for each step that UPCAST writes out.
+
+    Returns each access to it with the access that replaces it.
+    """
     step = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.UPCAST))
-    grown: dict[UOp, UOp] = {}
+    enlarged: dict[UOp, UOp] = {}
     for barrier in kept_along(kernel, axis):
         if copies_result(barrier):
             continue
         scratch = scratch_of(barrier)
-        grown[scratch] = scratch.replace(dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local"))
+        enlarged[scratch] = scratch.replace(
+            dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local")
+        )
     changes = {}
-    for node in kernel.find(Ops.INDEX) if grown else ():
-        if node.src[0] in grown:
+    for node in kernel.find(Ops.INDEX) if enlarged else ():
+        if node.src[0] in enlarged:
             row = step * index_const(node.src[0].dtype.size)
-            changes[node] = grown[node.src[0]].index(node.src[1] + row, *node.src[2:])
+            changes[node] = enlarged[node.src[0]].index(node.src[1] + row, *node.src[2:])
     return changes
 
 
 def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:
-    """(the node of a block's start, steps of a block, steps in total) if `axis` counts overlapping blocks; else
-    None."""
+    """Finds out whether `axis` counts blocks of which the last overlaps the block before it.
+
+    Returns (the node of a block's start, steps of a block, steps in total), or None.
+    """
     users = [node for node in nodes if axis in node.src and node.op not in (Ops.REDUCE, Ops.BARRIER)]
     if len(users) != 1 or users[0].op is not Ops.MUL or users[0].src[1].op is not Ops.CONST:
         return None
@@ -224,7 +230,9 @@ def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | Non
 
 
 def _clamped(start: UOp, end: int, last: int) -> UOp:
-    """`start`, limited to `last` if the last block would end elsewhere. `end`: the end of the last block without a
-    limit."""
+    """Limits `start` to `last` if the last block would otherwise end after the axis.
+
+    `end`: the end of the last block without the limit.
+    """
     width = start.src[1].arg
     return start if end - width == last else start.minimum(index_const(last))

@@ -1,7 +1,7 @@
-"""The directory of a zip archive, whose entries are checked before they cost time or memory.
+"""Reads the central directory of a zip archive, and checks its entries before they cost time or memory.
 
-For archives whose members are stored as they are (torch.save's): the standard library's `zipfile` reads as many
-entries as a file claims to have.
+It supports archives whose members are not compressed (torch.save writes these). The standard library's `zipfile` reads
+as many entries as a file claims to have.
 """
 
 from __future__ import annotations
@@ -41,40 +41,40 @@ class Member:
 
 
 def read_members(raw: memoryview) -> dict[str, Member]:
-    """The members by name, in the directory's order."""
+    """Returns the members by name, in the order of the central directory."""
     count, start, size = _directory(raw)
     if count > _MOST_MEMBERS:
-        raise ArchiveError(f"{count} members, more than {_MOST_MEMBERS}")
+        raise ArchiveError(f"it has {count} members, more than {_MOST_MEMBERS}")
     directory = bytes(raw[start : start + size])
     members: dict[str, Member] = {}
     at = 0
     for _ in range(count):
         member, at = _member(directory, at)
         if member.name in members:
-            raise ArchiveError(f"two members called {member.name!a:.80}")
+            raise ArchiveError(f"two members are named {member.name!a:.80}")
         members[member.name] = member
     return members
 
 
 def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
-    """The start and the end of a member's bytes in the file."""
+    """Returns the offsets in the file at which the bytes of a member start and end."""
     if not member.is_plain:
         raise ArchiveError(f"{member.name:.80} is compressed or encrypted; torch.save does neither")
     if member.header + _LOCAL.size > len(raw) or bytes(raw[member.header : member.header + 4]) != b"PK\x03\x04":
-        raise ArchiveError(f"{member.name:.80} has no header where the archive says")
+        raise ArchiveError(f"{member.name:.80} has no local header at the offset that the directory gives")
     *_, name_length, extra_length = _LOCAL.unpack_from(raw, member.header)
     start = member.header + _LOCAL.size + name_length + extra_length
     if start + member.size > len(raw):
-        raise ArchiveError(f"{member.name:.80} is cut off")
+        raise ArchiveError(f"{member.name:.80} is truncated")
     return start, start + member.size
 
 
 def _directory(raw: memoryview) -> tuple[int, int, int]:
-    """The number of entries, the offset of the first, and the bytes of all."""
+    """Returns the number of entries of the central directory, its offset, and its size in bytes."""
     begin = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
     offset = bytes(raw[begin:]).rfind(b"PK\x05\x06")
     if offset < 0 or begin + offset + _END.size > len(raw):
-        raise ArchiveError("its directory is missing")
+        raise ArchiveError("the end-of-central-directory record is missing")
     end = begin + offset
     _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end)
     if disk not in (0, 0xFFFF):
@@ -82,30 +82,30 @@ def _directory(raw: memoryview) -> tuple[int, int, int]:
     if count == 0xFFFF or size == 0xFFFFFFFF or start == 0xFFFFFFFF:
         locator = end - _END64_LOCATOR.size
         if locator < 0 or bytes(raw[locator : locator + 4]) != b"PK\x06\x07":
-            raise ArchiveError("the offset of its directory is missing")
+            raise ArchiveError("the ZIP64 end-of-central-directory locator is missing")
         _, _, end, _ = _END64_LOCATOR.unpack_from(raw, locator)
         if end + _END64.size > locator or bytes(raw[end : end + 4]) != b"PK\x06\x06":
-            raise ArchiveError("its directory is not where it says")
+            raise ArchiveError("the ZIP64 end-of-central-directory record is not at the offset that its locator gives")
         *_, count, size, start = _END64.unpack_from(raw, end)
     if start + size > end or count * _ENTRY.size > size:
-        raise ArchiveError(f"{size} bytes from byte {start} on cannot be a directory of {count} entries")
+        raise ArchiveError(f"{size} bytes from byte {start} on cannot be a central directory of {count} entries")
     return count, start, size
 
 
 def _member(directory: bytes, at: int) -> tuple[Member, int]:
-    """The entry at an offset of the directory, and the offset of the next one."""
+    """Reads the entry at an offset of the directory. Returns it and the offset of the next entry."""
     if at + _ENTRY.size > len(directory) or directory[at : at + 4] != b"PK\x01\x02":
-        raise ArchiveError("its directory is damaged")
+        raise ArchiveError(f"the central directory has no entry at its byte {at}")
     entry = _ENTRY.unpack_from(directory, at)
     flags, method, packed, size, header = entry[3], entry[4], entry[8], entry[9], entry[16]
     name_end = at + _ENTRY.size + entry[10]
     extra_end = name_end + entry[11]
     if extra_end + entry[12] > len(directory):
-        raise ArchiveError("its directory is cut off")
+        raise ArchiveError(f"the entry at byte {at} of the central directory is truncated")
     try:
         name = directory[at + _ENTRY.size : name_end].decode()
     except UnicodeDecodeError:
-        raise ArchiveError("a member whose name is not UTF-8") from None
+        raise ArchiveError("the name of a member is not UTF-8") from None
     wide = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
     numbers = iter(_wide_numbers(directory[name_end:extra_end], len(wide)))
     size, packed, header = (next(numbers) if number == 0xFFFFFFFF else number for number in (size, packed, header))
@@ -114,7 +114,7 @@ def _member(directory: bytes, at: int) -> tuple[Member, int]:
 
 
 def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
-    """64-bit numbers from an entry's extra field of kind 1."""
+    """Reads `count` 64-bit numbers from an entry's ZIP64 extra field (kind 1)."""
     at = 0
     while count and at + 4 <= len(extra):
         kind, size = struct.unpack_from("<2H", extra, at)
@@ -122,5 +122,5 @@ def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
             return struct.unpack_from(f"<{count}Q", extra, at + 4)
         at += 4 + size
     if count:
-        raise ArchiveError("a member whose size is missing")
+        raise ArchiveError("the ZIP64 size or offset of a member is missing")
     return ()

@@ -1,5 +1,7 @@
-"""Files that torch.save has written: a zip archive with a pickle and one record for each storage (since PyTorch 1.6),
-or, older, five pickles in a row followed by the storages. Nothing that such a file names is imported or called.
+"""Loads the files that torch.save writes. Nothing that such a file names is imported or called.
+
+Since PyTorch 1.6 a file is a zip archive with a pickle and one record for each storage. An older file has five pickles
+in a row, then the storages.
 """
 
 from __future__ import annotations
@@ -60,12 +62,12 @@ class _NumpyType:
 
     def __init__(self, code: str, *_: Any) -> None:
         if not isinstance(code, str):
-            raise PickleError(f"a NumPy type whose code is a {type(code).__name__}")
+            raise PickleError(f"expected the code of a NumPy type as text, found a {type(code).__name__}")
         self.code = code
 
     def restore(self, state: Any) -> None:
         if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
-            raise PickleError("a NumPy number in big-endian order")
+            raise PickleError("big-endian NumPy numbers are not supported")
 
 
 def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
@@ -75,7 +77,7 @@ def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
 
 
 def torch_load(fn: Source) -> dict[str, Any]:
-    """What torch.save put there: a dict, or any nesting of dicts, lists and numbers, with tensors on the file's device.
+    """Loads the object that torch.save wrote: dicts, lists and numbers, nested, with tensors on the file's device.
 
     Raises:
         FormatError: the file is damaged; it names a class or function that plain tensors do not need; or the structure
@@ -86,7 +88,7 @@ def torch_load(fn: Source) -> dict[str, Any]:
         tensors: dict[str, Any] = _load_zip(file) if bytes(file.raw[:2]) == b"PK" else _load_legacy(file)
         return tensors
     except ArchiveError as error:
-        raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
+        raise file.error(_FORMAT, f"damaged zip archive: {error}") from None
     except PickleError as error:
         raise file.error(_FORMAT, str(error)) from None
 
@@ -102,25 +104,27 @@ class _Storage:
 
 
 class _View:
-    """A tensor in a storage, made when the storage's place is known.
+    """A tensor in a storage. `tensor` builds it when the offset of the storage is known.
 
-    kind: what its bytes stand for, where no dtype does; they are uint8 then.
+    kind: the float format of the bytes if it is not a dtype; `dtype` is uint8 then.
     """
 
     def __init__(
         self, storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | ByteFloat | None = None
     ) -> None:
         if not isinstance(storage, _Storage):
-            raise PickleError(f"a tensor refers to a {type(storage).__name__}, which is not a storage")
+            raise PickleError(f"expected the storage of a tensor, found a {type(storage).__name__}")
         self.storage = storage
         self.kind = dtype if isinstance(dtype, ByteFloat) else None
         self.dtype = dtypes.uint8 if isinstance(dtype, ByteFloat) else dtype or storage.dtype
         if len(size) != len(stride) or len(size) > _MAX_RANK:
-            raise PickleError(f"a tensor of {len(size)} axes and {len(stride)} strides")
+            raise PickleError(
+                f"a tensor has {len(size)} axes and {len(stride)} strides; expected as many, at most {_MAX_RANK}"
+            )
         if any(type(number) is not int or not 0 <= number < _MAX_BYTES for number in (offset, *size, *stride)):
-            raise PickleError("a tensor whose sizes and strides are not all whole numbers from 0 on")
+            raise PickleError("the offset, sizes and strides of a tensor must be whole numbers from 0 to 2⁶² - 1")
         if not isinstance(self.dtype, DType) or not fits(self.dtype, size, _MAX_BYTES):
-            raise PickleError(f"a tensor of size {tuple(size)}, more than memory can be")
+            raise PickleError(f"a tensor of size {tuple(size)} exceeds 2⁶² bytes")
         self.offset, self.size, self.stride = offset, tuple(size), tuple(stride)
         available = storage.count * storage.dtype.itemsize // self.dtype.itemsize
         last = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
@@ -145,7 +149,7 @@ class _View:
     def _elements(self) -> Tensor:
         storage = self.storage
         if storage.start is None:
-            raise PickleError("a storage whose content is missing")
+            raise PickleError("the content of a storage is missing")
         at = storage.start + self.offset * self.dtype.itemsize
         if prod(self.size) == 0:
             return storage.file.tensor(storage.start, self.dtype, self.size)
@@ -172,27 +176,32 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """A tensor with further attributes, which are ignored."""
+    """Builds a tensor that was saved with extra attributes, and ignores these."""
     if not isinstance(function, PickledGlobal) or function.build is _rebuilt:
-        raise PickleError("a tensor with attributes that is made by no function of tensors")
+        raise PickleError(
+            "cannot load a tensor with extra attributes: its constructor is not a supported tensor constructor"
+        )
     return function(arguments)
 
 
 def _device(kind: Any, number: Any = None) -> str:
     if not isinstance(kind, str) or not isinstance(number, int | None):
-        raise PickleError("a device without a name")
+        raise PickleError(
+            "expected a device name and an optional number, found "
+            f"a {type(kind).__name__} and a {type(number).__name__}"
+        )
     return kind if number is None else f"{kind}:{number}"
 
 
 def _size(sizes: Any = ()) -> tuple[Any, ...]:
     if not isinstance(sizes, (list, tuple)):
-        raise PickleError(f"a size that is a {type(sizes).__name__}")
+        raise PickleError(f"expected a size as a list or tuple, found a {type(sizes).__name__}")
     return tuple(sizes)
 
 
 def _encoded(text: Any, coding: Any = "latin1") -> bytes:
     if not isinstance(text, str):
-        raise PickleError(f"bytes that are a {type(text).__name__}")
+        raise PickleError(f"expected text that encodes bytes, found a {type(text).__name__}")
     return text.encode("latin1")
 
 
@@ -224,13 +233,13 @@ _BUILDERS: dict[str, Any] = {
 
 
 def _with_tensors(value: Any) -> Any:
-    """`value` with a tensor for each view; lists, tuples and dicts are rebuilt."""
+    """Returns `value` with a tensor in place of each view. Lists, tuples and dicts are rebuilt."""
     tensor_of: dict[int, Any] = {}
     tensors, strided = PickleBudget(_MAX_TENSORS), PickleBudget(_MAX_STRIDED)
 
     def of(part: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
-            raise PickleError(f"lists or dicts nested more than {_MAX_DEPTH} deep")
+            raise PickleError(f"lists and dicts are nested more than {_MAX_DEPTH} deep")
         if id(part) in tensor_of:
             return tensor_of[id(part)]
         if isinstance(part, _View):
@@ -255,14 +264,14 @@ def _with_tensors(value: Any) -> Any:
 
 
 def _storage_id(value: Any) -> tuple[DType, str, int]:
-    """dtype, key and number of elements in a persistent id."""
+    """Reads the dtype, the key and the number of elements of a storage from a persistent id."""
     if not isinstance(value, tuple) or len(value) not in (5, 6) or value[0] != "storage":
         raise PickleError(
             f"a persistent id is not a storage: {value!r:.80}; expected ('storage', dtype, key, device, count)"
         )
     _, dtype, key, _, count = value[:5]
     if not isinstance(dtype, DType) or not isinstance(key, str) or type(count) is not int or count < 0:
-        raise PickleError("a storage without dtype, key and number of elements")
+        raise PickleError("the persistent id of a storage lacks a dtype, a key or a number of elements")
     return dtype, key, count
 
 
@@ -273,7 +282,7 @@ def _load_zip(file: TensorFile) -> Any:
     members = read_members(file.raw)
     pickles = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(pickles) != 1:
-        raise file.error(_FORMAT, f"a zip archive with {len(pickles)} members called */data.pkl; need one")
+        raise file.error(_FORMAT, f"the zip archive has {len(pickles)} members named */data.pkl; expected one")
     root = pickles[0].removesuffix("data.pkl")
 
     def extent_of(name: str) -> tuple[int, int]:
@@ -318,7 +327,9 @@ def _load_legacy(file: TensorFile) -> Any:
 
     magic = next_pickle({})
     if magic != _LEGACY_MAGIC or next_pickle({}) != _LEGACY_PROTOCOL:
-        raise file.error(_FORMAT, "neither a zip archive nor pickles of the older kind")
+        raise file.error(
+            _FORMAT, "it is neither a zip archive nor a sequence of pickles (the format before PyTorch 1.6)"
+        )
     system = next_pickle({})
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise file.error(_FORMAT, "its numbers are big-endian")
@@ -342,7 +353,10 @@ def _load_legacy(file: TensorFile) -> Any:
         count = int.from_bytes(file.raw[at : at + 8], "little")
         size = storage_found.count * storage_found.dtype.itemsize
         if count != storage_found.count or at + 8 + size > file.nbytes:
-            raise file.error(_FORMAT, f"storage {key} of {storage_found.count} elements is cut off, or says {count}")
+            raise file.error(
+                _FORMAT,
+                f"storage {key} must have {storage_found.count} elements; it is truncated or declares {count}",
+            )
         storage_found.start = at + 8
         at += 8 + size
     return _with_tensors(structure)

@@ -42,9 +42,10 @@ for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`,
 
 
 def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
-    """Two archives with the bytecode of the modules that the first answer needs. Bytecode replaces the sources of the
-    standard library and lies beside those of the engine. If Node is not installed or cannot start this Pyodide, both
-    archives are returned unchanged.
+    """Adds the bytecode of the modules that a page needs first to both archives. Returns the new archives.
+
+    Bytecode replaces the sources of the standard library and is added to those of the engine. If Node is not installed
+    or cannot start this Pyodide, both archives are returned unchanged.
     """
     node = shutil.which("node")
     if node is None:
@@ -57,7 +58,7 @@ def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, byt
     entries = [cache.find(name) for name in names]
     if entries[0] is not None and entries[1] is not None:
         return zlib.decompress(entries[0]), zlib.decompress(entries[1])
-    compiled = _made(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
+    compiled = _compile_archives(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
     if compiled is None:
         return stdlib, engine
     for name, data in zip(names, compiled):
@@ -65,8 +66,10 @@ def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, byt
     return compiled
 
 
-def _made(node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
-    """Both archives, compiled; None if that fails."""
+def _compile_archives(
+    node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]
+) -> tuple[bytes, bytes] | None:
+    """Compiles both archives with Node and Pyodide. Returns None if that fails."""
     try:
         with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
             work = Path(name)

@@ -11,14 +11,14 @@ from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
 from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, told, try_kernel
-from tinyexplore.explore.whatif.playground.written import written
+from tinyexplore.explore.whatif.playground.written import find_written_rule
 from tinyexplore.uop import Rule
 
 
 def rule_named(name: str) -> Rule:
     """The user's rule with this name."""
     try:
-        return written(name).rule
+        return find_written_rule(name).rule
     except KeyError as error:
         raise WhatIfError(str(error.args[0])) from None
 

@@ -170,19 +170,23 @@ def _types_differ(before: UOp, after: UOp) -> str:
 
 
 def _order_differs(before: UOp, after: UOp) -> str:
-    """Memory that is read without the barrier that the graph before waits for: no value of it can be relied on."""
-    waiting: dict[UOp, bool] = {}
+    """Finds a load in `after` that lacks the barrier on which all loads of the same memory in `before` depend.
+
+    Its value is undefined. Returns the difference as text, or "".
+    """
+    all_ordered: dict[UOp, bool] = {}
     for load in before.find(Ops.LOAD):
         if load.src[0].op is Ops.INDEX:
             pointer = load.src[0].src[0]
-            waiting[pointer] = waiting.get(pointer, True) and _waits(load)
+            all_ordered[pointer] = all_ordered.get(pointer, True) and _depends_on_barrier(load)
     for load in after.find(Ops.LOAD):
-        if load.src[0].op is Ops.INDEX and not _waits(load) and waiting.get(load.src[0].src[0]):
+        if load.src[0].op is Ops.INDEX and not _depends_on_barrier(load) and all_ordered.get(load.src[0].src[0]):
             return f"{memory_name(load.src[0].src[0])} is loaded without a dependence on the stores that fill it"
     return ""
 
 
-def _waits(load: UOp) -> bool:
+def _depends_on_barrier(load: UOp) -> bool:
+    """Whether a barrier orders the load after the stores that fill the memory."""
     return any(src.op is Ops.BARRIER for src in load.src[1:])
 
 

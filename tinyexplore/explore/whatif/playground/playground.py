@@ -17,7 +17,7 @@ from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_
 from tinyexplore.explore.whatif.playground.matches import RuleMatch, RuleMatches, matches_of
 from tinyexplore.explore.whatif.playground.pipeline import rewrites
 from tinyexplore.explore.whatif.playground.proof import how_sure
-from tinyexplore.explore.whatif.playground.written import write, written, written_rules
+from tinyexplore.explore.whatif.playground.written import find_written_rule, register_rule, written_rules
 from tinyexplore.uop import Rule
 
 if TYPE_CHECKING:
@@ -196,17 +196,17 @@ def find_rule(rule: Rule | str) -> Rule:
         for candidate in step.table.rules:
             if candidate.name == rule:
                 return candidate
-    return written(rule).rule
+    return find_written_rule(rule).rule
 
 
 def _known(rule: Rule | str) -> Rule:
     """`rule` as commands know it, by its name."""
     known_rule = find_rule(rule)
     try:
-        current = written(known_rule.name).rule
+        current = find_written_rule(known_rule.name).rule
     except KeyError:
         current = None
-    return known_rule if current is known_rule else write(known_rule)
+    return known_rule if current is known_rule else register_rule(known_rule)
 
 
 def _number(kernel: KernelInfo | int) -> int:

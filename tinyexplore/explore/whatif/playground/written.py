@@ -1,6 +1,6 @@
 """Rules that the user writes in a cell: `@playground.rule(pattern)`, `playground.law(name, left, right)`.
 
-What they give is a Rule as any other. It is known by its name from then on: a command is data, and names it.
+Both return a Rule and register it under its name, because commands are data and refer to a rule by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[..., UOp | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRule:
     """A rule that the user wrote.
 
     rule: the rule.
@@ -30,7 +30,7 @@ class Written:
     tolerance: float | None = None
 
 
-_written: dict[str, Written] = {}  # the last of each name: a cell that runs again writes its rule again
+_written: dict[str, WrittenRule] = {}  # by name; a cell that runs again replaces its rule
 
 
 @overload
@@ -53,16 +53,17 @@ def rule(
     law: str = "",
     tolerance: float | None = None,
 ) -> Any:
-    """Makes a function a rule, as a decorator or at once. Its parameters name parts of `pattern`.
+    """Makes a rule of a function, directly or as a decorator. Its parameters name parts of `pattern`.
 
-    law: what it states, where the pattern does not say it. tolerance: the part of the greatest number that came up by
-    which its results may differ, for a rule that adds in another order or approximates; None: not by a bit.
+    law: the law that the rule states, as text.
+    tolerance: by how much results may differ, relative to the greatest number in the computation, for a rule that adds
+      in another order or approximates. None: results must be equal bit by bit.
     """
 
-    def make(written: Function) -> Rule:
-        rule_made = plain_rule(pattern)(written)
-        rule_name = name or ("rule" if rule_made.name == "<lambda>" else rule_made.name)
-        return write(replace(rule_made, name=rule_name, law=law or rule_made.law, matchers={}), tolerance)
+    def make(function: Function) -> Rule:
+        new_rule = plain_rule(pattern)(function)
+        rule_name = name or ("rule" if new_rule.name == "<lambda>" else new_rule.name)
+        return register_rule(replace(new_rule, name=rule_name, law=law or new_rule.law, matchers={}), tolerance)
 
     return make if function is None else make(function)
 
@@ -76,20 +77,20 @@ def law(
     *,
     tolerance: float | None = None,
 ) -> Rule:
-    """A rule whose two sides are patterns: `playground.law("mul_one", x * 1, x)`."""
+    """Makes a rule of two patterns: `playground.law("mul_one", x * 1, x)`."""
     caller = sys._getframe(1)
-    law_made = plain_law(name, left, right, doc, when)
-    return write(replace(law_made, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
+    new_law = plain_law(name, left, right, doc, when)
+    return register_rule(replace(new_law, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
 
 
-def write(rule: Rule, tolerance: float | None = None) -> Rule:
-    """Register `rule` under its name."""
-    _written[rule.name] = Written(rule, tolerance)
+def register_rule(rule: Rule, tolerance: float | None = None) -> Rule:
+    """Registers `rule` under its name."""
+    _written[rule.name] = WrittenRule(rule, tolerance)
     return rule
 
 
-def written(name: str) -> Written:
-    """The rule of that name; KeyError, with those that there are."""
+def find_written_rule(name: str) -> WrittenRule:
+    """Returns the rule of that name. Raises KeyError, which lists the rules of this session."""
     if name not in _written:
         names = ", ".join(_written) or "none; define one with @playground.rule(pattern)"
         raise KeyError(f"no rule {name!r} was defined in this session; the rules are: {names}")
@@ -97,14 +98,14 @@ def written(name: str) -> Written:
 
 
 def written_rules() -> tuple[Rule, ...]:
-    """The rules that were written here, in their order."""
+    """Returns the rules of this session, in the order in which the user defined them."""
     return tuple(written.rule for written in _written.values())
 
 
 def tolerance_of_rule(rule: Rule) -> float | None:
-    """The tolerance that the rule declares."""
+    """Returns the tolerance that the rule declares, or None."""
     written_rule = _written.get(rule.name)
     return written_rule.tolerance if written_rule is not None and written_rule.rule is rule else None
 
 
-__all__ = ["Written", "law", "rule", "tolerance_of_rule", "write", "written", "written_rules"]
+__all__ = ["WrittenRule", "find_written_rule", "law", "register_rule", "rule", "tolerance_of_rule", "written_rules"]
