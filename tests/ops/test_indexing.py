@@ -190,7 +190,7 @@ def test_writing_inside_no_grad_and_of_lists() -> None:
         (True, IndexError, "a single bool"),
         (np.array(True), IndexError, "need ints, slices"),
         ((0, Tensor(True)), IndexError, "a bool without axes"),
-        ([True, False], IndexError, "2 places for axis 0 of size 3"),
+        ([True, False], IndexError, "2 elements for axis 0"),
     ],
 )
 def test_wrong_indices_are_errors_at_the_call(index: Any, kind: type[Exception], says: str) -> None:
