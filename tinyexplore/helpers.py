@@ -102,7 +102,7 @@ def colored(text: str, color: str | None, background: bool = False) -> str:
 
 
 def dedup(values: Iterable[K]) -> list[K]:
-    """Each value once, in the order of their first places."""
+    """Removes duplicates. Values stay in the order in which each first occurs."""
     return list(dict.fromkeys(values))
 
 

@@ -61,7 +61,7 @@ class Recipe:
         return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel), passes)
 
     def kernel(self) -> Kernel:
-        """The kernel; rebuilt if it is no longer referenced."""
+        """Returns the kernel. Rebuilds it if nothing refers to it any more."""
         return self.made() or _alone(self.settings, self._again)
 
     def _again(self) -> Kernel:

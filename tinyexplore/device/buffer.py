@@ -101,7 +101,7 @@ class Buffer:
 
     @property
     def is_readonly(self) -> bool:
-        """True for memory that its owner lets us only read: kernels must not write here."""
+        """Whether the memory belongs to another library that forbids writes. Kernels must not write to it."""
         return self._memory is not None and self._memory.readonly
 
     @property
@@ -177,7 +177,7 @@ class Buffer:
         return self
 
     def copyout(self) -> bytes:
-        """The content as bytes."""
+        """Returns a copy of the content as bytes."""
         return bytes(self.memoryview())
 
 

@@ -67,13 +67,13 @@ class CompiledProgram(Protocol):
     def refusal(self) -> str: ...
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive), with
-        `values` for its Variables.
+        """Returns a function of (start, stop) that runs the program on `buffers`, with `values` for its Variables.
 
-        start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
-        are not examined. Machine code runs without the GIL. A device may only launch it, in the order of the calls:
-        each reader or writer of memory waits (`Memory.settle`). Where the device has a clock of its own, the function's
-        `timed()` runs it, waits, and gives the seconds by that clock, 0.0 where it gave none.
+        It allocates the buffers if necessary, and keeps them alive. start and stop: the steps of the THREAD axis to
+        run, (0, its size) for all; without a THREAD axis they are ignored. Machine code runs without the GIL. A device
+        may return after the launch, if it runs launches in order: each reader or writer of memory then waits
+        (`Memory.settle`). If the device has its own clock, the function has an attribute `timed`: it runs the program,
+        waits, and returns the seconds by that clock, or 0.0 if the clock gave none.
         """
         ...
 
@@ -208,7 +208,7 @@ class DeviceRegistry:
         return name.partition(":")[0] in self._storages
 
     def group(self, devices: Sequence[str]) -> str:
-        """The one name of several devices that hold a value together."""
+        """Joins the names of several devices, each with a part of a value, to one device name."""
         if len(set(devices)) != len(devices):
             raise ValueError(f"a group of devices {tuple(devices)}: a device is repeated")
         return _GROUP.join(devices)
@@ -300,7 +300,7 @@ class DeviceRegistry:
             return self[target.name]
 
     def runs_programs_of(self, name: str) -> str:
-        """The device whose programs run on this one: NAME:1 runs those of NAME, unless it is a machine of its own."""
+        """Returns the device whose programs run on device `name`: NAME for NAME:1, unless these are two machines."""
         head = name.partition(":")[0]
         return name if head in self._further else head
 

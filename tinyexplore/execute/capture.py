@@ -67,7 +67,7 @@ def active_capture() -> ExecutionCapture | None:
 
 
 def capturing(capture: ExecutionCapture | None, work: Callable[[], R]) -> R:
-    """The result of `work()`. Items that run meanwhile are added to `capture` (None: to no capture)."""
+    """Returns `work()`. Adds the items that it runs to `capture`, or to no capture if that is None."""
     before = _capture.get()
     try:
         _capture.set(capture)

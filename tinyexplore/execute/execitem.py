@@ -81,7 +81,7 @@ class ExecItem:
         return [self._timed() for _ in range(repeat)]
 
     def _timed(self) -> float:
-        """Seconds of one completed run, by the device's own clock if it has one."""
+        """Runs the item once, waits, and returns the seconds, by the device's own clock if it has one."""
         if self.runner is None:
             for buffer in self.buffers:  # a copy's time excludes the wait for earlier work
                 buffer.allocate().memory.settle()

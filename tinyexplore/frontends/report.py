@@ -37,7 +37,7 @@ class FrontEnd:
         return f"{self.name:8} {self.package} {self.version} ({self.oldest} or newer); {operators}; {self.call}"
 
     def as_data(self) -> dict[str, Any]:
-        """The attributes as JSON has them."""
+        """Returns the attributes as data for JSON."""
         return asdict(self)
 
 

@@ -110,7 +110,7 @@ class Arguments:
 
 
 def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp, int]:
-    """The values of the Variables in `args` (nested) and in the shapes of `tensors`. JitError if one has two values."""
+    """Finds the values of Variables in `args` (nested) and in shapes of `tensors`. JitError if one has two values."""
     values: dict[UOp, int] = {}
 
     def look(value: Any) -> None:

@@ -20,10 +20,10 @@ LONGEST_NS = 20_000  # estimated; a longer batch should let other threads of Pyt
 
 
 def make_entry(replay: CallReplay) -> NativeEntry | None:
-    """Calls of `replay` as machine code, which `settle` makes ready; None where there is more to a call.
+    """Builds a machine-code entry for calls of `replay`, which `settle` prepares; None if `replay` does not qualify.
 
-    It does what needs no more than comparing: tensors as arguments, one batch of machine code, nothing random, no
-    state, and as a result new tensors.
+    An entry only compares arguments and runs one batch of machine code. It supports tensors as arguments and new
+    tensors as results, but no random numbers and no state.
     """
     batch = _only_batch(replay)
     results = _new_results(replay)

@@ -292,13 +292,15 @@ class CallReplay:
                 item.item = replace(item.item, requires=requirements)
 
     def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
-        """Tensors that the kernels read from elsewhere: those that may get another buffer, and those that may not.
+        """Finds the tensors that kernels read but that are neither arguments nor state.
 
-        A tensor may not if it is ambiguous which of several tensors a kernel reads, or which value it starts from.
+        Returns those that may get another buffer between calls, each with its slot, and those that may not, with their
+        values. A tensor may not if another tensor has the same buffer, if it is a view, or if a value is a constant in
+        the kernels.
         """
-        mine = {buffer for value in self.captured.given for buffer in own_buffers(value)}
-        mine.update(buffer for state in self.states for buffer in state.before)
-        outside = read_by(self.captured.items) - written_by(self.captured.items) - mine
+        given = {buffer for value in self.captured.given for buffer in own_buffers(value)}
+        given.update(buffer for state in self.states for buffer in state.before)
+        outside = read_by(self.captured.items) - written_by(self.captured.items) - given
         sharers: dict[Buffer | None, int] = {}
         readers = [
             (tensor, value) for tensor, value in self.captured.others if not outside.isdisjoint(buffers_of(value))

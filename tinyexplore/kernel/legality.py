@@ -13,7 +13,7 @@ MOST_DIMENSIONS = 3  # dimensions of a work-group
 
 
 def check_opt(kernel: Kernel, opt: Opt) -> UOp:
-    """The axis of `opt`; raises OptError if the kernel lacks the axis or the Opt is illegal."""
+    """Returns the axis of `opt`. Raises OptError if the kernel lacks the axis or the Opt is illegal."""
     axis = kernel.axis(opt.axis)
     reason = illegal_because(kernel, opt, axis)
     if reason is not None:

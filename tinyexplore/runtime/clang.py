@@ -76,7 +76,7 @@ class WorkFolders:
         raise DeviceUnavailable(f"a C compiler needs a folder for its files ({troubles}): set TMPDIR to a writable one")
 
     def give_up(self, folder: tempfile.TemporaryDirectory[str], trouble: str, error: Exception) -> None:
-        """Uses another place from now on."""
+        """Stops using `folder` because of `error`, and records the reason. The next call chooses another folder."""
         if folder is self._folder:
             first_line = str(error).partition("\n")[0]
             self._troubles[os.path.dirname(folder.name)] = f"{trouble} ({first_line})"

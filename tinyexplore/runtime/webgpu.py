@@ -168,7 +168,7 @@ class WebGPUProgram:
         return f"WebGPUProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that runs the program on `buffers` and waits for it."""
+        """Returns a function that runs the program on `buffers` and waits for it."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         return self.webgpu.apart(partial(self._bound, memories, values))

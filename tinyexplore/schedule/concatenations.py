@@ -56,7 +56,7 @@ class Concatenation:
         return Concatenation(parts[::-1], axis)
 
     def repeated(self) -> LazyBuffer | None:
-        """The same values as a repetition of fewer parts; None if no part repeats regularly."""
+        """Computes the same values as a repetition of fewer parts; None if no part repeats regularly."""
         keys = [_key(part) for part in self.parts]
         run = max([size for size in _divisors(len(keys)) if keys == [key for key in keys[::size] for _ in range(size)]])
         keys = keys[::run]

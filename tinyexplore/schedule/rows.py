@@ -37,7 +37,7 @@ class RowLoops:
 
 
 def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], set[UOp]] | None:
-    """The axes along which every use reads all elements, and the loops that the indices along the other axes depend on.
+    """Finds the axes along which every use reads all elements, and the loops in the indices along the other axes.
 
     None if a use does neither along some axis.
     """

@@ -136,8 +136,10 @@ def most_parts(size: int) -> int:
 
 
 def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
-    """Of the axes that give enough parts, the one with the largest stride in memory, so that each part is one
-    contiguous stretch; else the longest axis."""
+    """Chooses the axis to split: among those with enough parts, the one with the largest stride in memory.
+
+    Each part is then contiguous. If no axis has enough parts, returns the longest axis.
+    """
     longest = max(axes, key=lambda axis: greatest(source.shape[axis]))
     if len(axes) == 1 or any(type(size) is not int for size in source.shape):
         return longest

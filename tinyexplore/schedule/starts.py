@@ -20,7 +20,7 @@ Starts = dict[UOp, int]  # for a buffer of the kernel: the start offset that all
 
 
 def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
-    """`items`, of which those that differ only by constants in indices get one ast, and so one program.
+    """Gives items that differ only by constants in indices one ast, and so one program.
 
         h1 = tanh(x[0] @ w)   load x[i]                             load x[start1 * 8192 + i], start1 = 0
         h2 = tanh(x[1] @ w)   load x[8192 + i]                →     the same,                  start1 = 1

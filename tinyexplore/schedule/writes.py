@@ -44,7 +44,7 @@ def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
 def must_be_realized(
     order: Collection[LazyBuffer], outputs: Iterable[LazyBuffer], overrides: Overrides = NO_OVERRIDES
 ) -> set[LazyBuffer]:
-    """The nodes that get memory in any case: outputs, nodes that are needed in memory, contiguous nodes, and the user's
+    """Finds the nodes that always get memory: outputs, nodes that are needed in memory, contiguous nodes, the user's
     cuts."""
     forced = needed_in_memory(order).union(outputs, overrides.cut)
     forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)

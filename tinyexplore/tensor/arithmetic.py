@@ -182,7 +182,7 @@ class Arithmetic(Base):
         return self._compared(Ops.CMPNE, x)
 
     def _lower_limit(self, limit: Operand | None) -> Operand | None:
-        """The lower limit for the tensor's ints: the least of their range, if the limit is below it."""
+        """Raises an int limit to the least value of the tensor's int dtype. Other limits stay."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return max(limit, int(dtypes.min(scalar_dtype(limit, self.dtype))))

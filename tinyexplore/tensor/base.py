@@ -318,7 +318,7 @@ class Base(Findable):
         return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     def contiguous_backward(self) -> Self:
-        """The tensor itself; its gradient is computed into memory of its own."""
+        """Returns the tensor, with a gradient that is stored in memory of its own (not fused)."""
         if not self.requires_grad:
             return self
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)

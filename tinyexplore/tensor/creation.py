@@ -165,8 +165,10 @@ class Creation(Ordering):
         return cls._given(counter._progression(start, step, target), requires_grad)
 
     def _progression(self, start: Any, step: Any, target: DType) -> Self:
-        """start + step · self for indices 0, 1, …, rounded to `target` once. Whole numbers are exact; others are
-        computed in float32 or wider."""
+        """Computes start + step · self, where self is 0, 1, …, and rounds to `target` once.
+
+        Ints are exact. Other numbers are computed in float32 or wider.
+        """
         kind = self.dtype
         if not all(isinstance(part, (int, UOp)) for part in (start, step)):
             kind = _range_float(target, start, step * self.shape[0])

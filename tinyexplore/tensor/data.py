@@ -119,7 +119,7 @@ def _subscript(indices: Shape) -> str:
 
 
 def packed(values: list[Any], dtype: DType) -> bytes:
-    """Numbers as the bytes of `dtype`."""
+    """Converts numbers to `dtype` and returns their bytes."""
     if dtype.fmt is None:
         floats = [_held(value, "f") for value in values]  # no such dtype has a larger range
         return b"".join(to_bits(value, dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in floats)

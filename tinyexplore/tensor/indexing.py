@@ -446,8 +446,10 @@ def _true_places(rows: Any, prefix: Shape, coordinates: Sequence[list[int]]) -> 
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    """(start, stop, step): the elements start ≤ i < stop, taken with stride `step` from the start, or from the end if
-    it is negative. The first element taken is one of them."""
+    """Returns (start, stop, step): `step` walks the elements start ≤ i < stop, from the last one if it is negative.
+
+    The walk begins with the first or the last of these elements.
+    """
     for part in (item.start, item.stop, item.step):
         if part is not None and not _is_int(part):
             raise TypeError(f"slice {item}: its parts must be ints")

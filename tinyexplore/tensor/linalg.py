@@ -151,7 +151,7 @@ def _quotient(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
 
 
 def _rotated(joined: T, rows: int) -> T:
-    """Column i of the left half and column i of the right half, rotated so that their first `rows` are orthogonal."""
+    """Rotates columns i of the left and right half so that their first `rows` elements are orthogonal (Jacobi)."""
     half = joined.shape[-1] // 2
     left, right = joined.split(half, joined.ndim - 1)
     p, q = left[..., :rows, :], right[..., :rows, :]

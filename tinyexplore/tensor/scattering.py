@@ -98,7 +98,7 @@ class Scattering(Indexing):
         return self._wrap(self.lazydata.written_at(indices, mean.contiguous().lazydata))
 
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
-        """The axis, the part of this tensor that can be written, and the index and the source in one shape."""
+        """Checks the operands of a scatter. Returns the axis, the part of this tensor to write, index and source."""
         axis = self._axis(dim)
         need_tensor(index, "scatter: the index")
         if self._is_tensor(src):

@@ -170,7 +170,7 @@ def new_builtin(definition: MethodDef, bound: object) -> Callable[..., Any]:
 
 
 class _PyBuffer(ctypes.Structure):
-    """CPython's Py_buffer: all that is required of it is `buf`."""
+    """CPython's Py_buffer. Only the field `buf` is used."""
 
     _fields_ = (
         ("buf", ctypes.c_void_p),

@@ -88,7 +88,7 @@ def _stored(dtype: DType | PtrDType) -> DType | PtrDType:
 
 
 def as_bytes(pointer: UOp) -> UOp:
-    """An argument of the kernel, as the program declares it: a pointer to bytes."""
+    """Returns a kernel argument of an fp8 type as a pointer to bytes, as programs declare it; others unchanged."""
     return fp8_moves_as_byte.function(pointer) or pointer
 
 

@@ -69,7 +69,7 @@ def is_plain(load: UOp) -> bool:
 
 
 def prefetching_loop(load: UOp) -> UOp | None:
-    """The loop around `load` that looks ahead."""
+    """Finds the loop around `load` that prefetches later steps; None if there is none."""
     return next((axis for axis in load.src[0].src[1].ranges if axis.arg.ahead), None)
 
 

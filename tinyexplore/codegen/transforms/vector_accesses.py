@@ -63,7 +63,7 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
 
 
 def put_together(lanes: list[UOp]) -> UOp:
-    """A vector of these scalars; if they are the lanes of one vector, in order, that vector."""
+    """Builds a vector of these scalars. Returns the existing vector if they are all its lanes, in order."""
     dtype, first = lanes[0].dtype, lanes[0]
     assert isinstance(dtype, DType)
     if first.op is Ops.GEP and first.src[0].dtype.count == len(lanes):

@@ -171,7 +171,7 @@ def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
 
 
 def static_html(trace: Trace) -> str:
-    """The pipeline as a picture, the kernels as a table, and the trace's messages, as HTML without scripts."""
+    """Writes HTML without scripts: the trace's messages, a picture of the pipeline, and a table of the kernels."""
     from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]

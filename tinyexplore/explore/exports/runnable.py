@@ -79,7 +79,7 @@ def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
 
 
 def _with_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
-    """Add the kernel's inputs, as far as there is room, and its expected outputs. Returns the room that is left."""
+    """Adds the kernel's inputs, if they fit in `bytes_left`, and its outputs to `data`. Returns the bytes left."""
     contents = captured.contents
     total = sum([len(content) for content in contents or () if content is not None])
     inputs: list[bytes]

@@ -103,7 +103,7 @@ def _rank(name: str) -> tuple[str, int, str]:
 
 
 def recognizes(dump: Dump) -> bool:
-    """Whether it is a dump of XLA."""
+    """Whether `dump` is a dump of XLA."""
     return dump.compiler == "jax" or any(_SNAPSHOT.search(name) for name in dump.files)
 
 

@@ -147,7 +147,7 @@ def _running_cell(shell: InteractiveShell) -> int:
 
 
 def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
-    """The variable's name and the options on the line of `%%explore`."""
+    """Parses the line of `%%explore`. Returns the name of the variable, or None, and the options."""
     name = None
     options: dict[str, Any] = {}
     try:

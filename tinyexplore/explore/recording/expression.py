@@ -164,7 +164,7 @@ class Printer:
                 return self._call(op.name.lower(), src)
 
     def _reduction(self, uop: UOp) -> Text:
-        """ "sum(x[i] for i in range(4))"; of lanes "vec(sum(a), sum(b))"."""
+        """Writes a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
         word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
         if uop.op is Ops.HREDUCE and len(uop.src) > 1:
             rows = [f"{word}({self._operand(row, 1)})" for row in uop.src]

@@ -99,7 +99,7 @@ def _by_id(loops: Iterable[UOp]) -> list[UOp]:
 
 
 def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
-    """The INDEXes below, but for those of other statements."""
+    """Finds the INDEXes that `roots` depend on. Does not enter REDUCEs and BARRIERs, which are other statements."""
     loads: dict[UOp, None] = {}
     seen: set[UOp] = set()
     stack = list(roots)

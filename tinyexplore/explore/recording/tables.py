@@ -222,13 +222,13 @@ def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
 
 
 class UopDigests:
-    """The digests of live UOps, as the nodes of a trace have them."""
+    """Computes for live UOps the digests that their nodes in a trace have."""
 
     def __init__(self) -> None:
         self._known: dict[UOp, str] = {}
 
     def of(self, uop: UOp) -> str:
-        """The digest of the node for `uop`."""
+        """Returns the digest of the node for `uop`."""
         digests = self._known
         if uop not in digests:
             for node in toposort((uop,), lambda node: () if node in digests else node.src):
@@ -238,5 +238,5 @@ class UopDigests:
         return digests[uop]
 
     def is_named(self, uop: UOp, digest: str) -> bool:
-        """Whether `digest` is that of `uop`; in traces of older releases it is the beginning of `UOp.digest`."""
+        """Whether `digest` names `uop`. In traces of older releases, digests are the beginning of `UOp.digest`."""
         return self.of(uop) == digest or uop.digest.startswith(digest)

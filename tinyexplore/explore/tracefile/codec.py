@@ -106,7 +106,7 @@ def row_to_data(row: Any) -> Any:
 
 
 def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
-    """The rows of a trace that `row_to_data` wrote, each checked alone."""
+    """Decodes rows that `row_to_data` wrote. Checks each row, but not how rows refer to each other."""
     of_kind: Any = kind
     decode = _decode_dataclass(of_kind)
     return tuple(decode(row) for row in data)

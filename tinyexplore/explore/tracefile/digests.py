@@ -30,7 +30,7 @@ def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence
 
 
 def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of nodes, as data, with None for each digest that `derived` makes again."""
+    """Returns the rows of nodes with None in place of each digest that `derived` can compute again."""
     digests: list[str] = []
     plain_nodes = []
     for row in nodes:

@@ -171,10 +171,10 @@ class StageReplay:
         return resolved
 
     def _resolve(self, k: int) -> _Resolved:
-        """A depth-first walk over what the nodes have become.
+        """Finds the graph after `k` steps, by a depth-first walk that replaces each source by its latest version.
 
-        A node inside its own replacement (a rule that wraps what it matched) is taken as far as it was before it
-        would contain itself; keys past the trace's nodes are such nodes as they stood originally.
+        A rule that wraps its match makes a node part of its own replacement. Inside the replacement, such a node stays
+        at the last version that does not contain itself. A key past the trace's nodes stands for the original version.
         """
         memo: dict[int, int] = {}
         total = len(self._sources)

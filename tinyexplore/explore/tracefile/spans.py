@@ -11,7 +11,7 @@ Span = tuple[int, int, int, int]  # first line and column, last line and column;
 
 
 def span_text(trace: TraceTables, frame: Frame) -> str:
-    """What the user wrote at a frame: ".softmax()"; "" where no span is known."""
+    """Returns the part of the user's source at a frame, such as ".softmax()"; "" if its span is not known."""
     if frame.span is None:
         return ""
     line, column, end_line, end_column = frame.span

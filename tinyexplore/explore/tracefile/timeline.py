@@ -42,10 +42,10 @@ def timeline(trace: TraceTables) -> Timeline:
 
 
 def kernel_timeline(trace: TraceTables) -> Timeline:
-    """The timeline in kernel time: the runs in execution order, each as long as its median, with nothing in between.
+    """Builds the timeline in kernel time: the runs in execution order, each as long as its median, without gaps.
 
-    Compile time takes no room: memory and lives of buffers lie between the runs where they changed. Without a timed
-    run it is `timeline(trace)`.
+    Compile time has length 0. A change of memory during compilation is drawn between the runs around it. Without a
+    timed run it returns `timeline(trace)`.
     """
     whole = timeline(trace)
     runs = sorted((run for run in trace.runs if run.median_us > 0), key=lambda run: run.started_us)

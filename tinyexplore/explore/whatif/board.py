@@ -211,7 +211,7 @@ class FusionBoard(Hinting):
 
     @property
     def widget(self) -> PartWidget:
-        """The board as a widget of its own."""
+        """The widget with the board alone."""
         widget: PartWidget = self._view.panels.fusion
         return widget
 

@@ -516,7 +516,7 @@ class WhatIf(Readable):
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
-    """`trace` with the verdict of the check on each of `firings`, at its step."""
+    """Returns `trace` with the check of each of `firings`, at the step where the rule fired."""
     checks = []
     for firing in firings:
         stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, firing)), None)

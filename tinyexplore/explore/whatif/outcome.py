@@ -34,7 +34,7 @@ class CommandResult:
 
 
 class CommandRejected(Exception):
-    """Why a command failed, as text; the branch stores it. `kernels`, `rest`: what was made until then."""
+    """Raised if a command fails. The branch stores the reason, and the results so far: `kernels` and `rest`."""
 
     def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: CommandResult | None = None) -> None:
         super().__init__(reason)

@@ -140,7 +140,7 @@ class Rescheduling:
         return timed(variant, base, mine, step), "", ""
 
     def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
-        """`graph` scheduled and compiled."""
+        """Schedules and compiles `graph` with these overrides."""
         rebuilt = graph.rebuild()
         recorder = Recorder()
         with recording(recorder):
@@ -176,7 +176,7 @@ class Rescheduling:
         return kernels
 
     def _may_run(self, graph: CapturedGraph, base: Attempt, mine: Attempt) -> None:
-        """NotRun where that takes too long, or too much memory, or cannot be."""
+        """Raises NotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
             raise NotRun(reason)
         refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
@@ -303,7 +303,7 @@ def timed(
 
 
 def physical_bytes() -> float:
-    """This machine's memory; any amount where the system does not say."""
+    """Returns the bytes of this machine's memory; infinity if the system does not report them."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, AttributeError):

@@ -78,8 +78,10 @@ def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
 
 
 def executed_flops(uops: Sequence[UOp]) -> int:
-    """How many floating-point operations one run of a linear program executes, each lane counted; 0 where loops have
-    sizes that only a run knows."""
+    """Counts the floating-point operations of one run of a linear program, with each lane as one.
+
+    Returns 0 if the size of a loop is not constant.
+    """
     times, total = [1], 0
     for node in uops:
         if node.op is Ops.RANGE:

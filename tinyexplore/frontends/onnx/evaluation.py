@@ -359,7 +359,7 @@ class Evaluation:
         return self._scan(attributes, inputs, names)
 
     def _loop(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
-        """A Loop, unrolled: its condition and its trip count are read."""
+        """Evaluates a Loop step by step. Reads the values of its trip count and of its condition in each step."""
         trips = int(self._array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
         going = len(inputs) < 2 or inputs[1] is None or bool(self._array(inputs[1]).reshape(()))
         carried = list(inputs[2:])

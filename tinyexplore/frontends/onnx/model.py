@@ -152,9 +152,9 @@ class Model:
     def _evaluate(
         self, inputs: Mapping[str, Value], fixed: Mapping[str, Array] | None = None
     ) -> tuple[list[Value], bool]:
-        """The outputs, and whether elements of a computed Tensor were read on the way.
+        """Evaluates the graph. Returns the outputs, and whether elements of a computed Tensor were read on the way.
 
-        Inputs are Tensors, but for those in `fixed`: their elements are known, and what follows from them as well.
+        Inputs become Tensors. Those in `fixed` stay arrays, so values that depend only on them are constants.
         """
         run = Evaluation(
             self._versions, self._functions, self._listing, self._root, self._callers, self._graph_constants

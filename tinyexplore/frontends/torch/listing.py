@@ -184,7 +184,7 @@ def _told_of(node: Any) -> str:
 
 
 def _operation(target: Any) -> str:
-    """An operation by its name, the overload if it is not the plain one."""
+    """Returns the name of an operation, with its overload unless that is the default one."""
     is_overload = isinstance(target, (str, torch._ops.OpOverload))
     return str(target if is_overload else getattr(target, "__name__", target)).replace(".default", "")
 

@@ -268,8 +268,10 @@ def serves_few_rows(product: Product, load: IndexStrides) -> bool:
 
 
 def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[float, float]) -> Tile:
-    """`tile` with the best number of rows. Its cost so far is the waste along the columns. `loads`: from
-    `load_costs`."""
+    """Returns `tile` with the number of rows that costs least. `loads`: from `load_costs`.
+
+    `tile.cost` is the waste along the columns.
+    """
     number, vector = loads
     registers = product.kernel.target.vector_registers
     spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)

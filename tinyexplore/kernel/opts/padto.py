@@ -29,7 +29,7 @@ for i in 0..50: for k in 0..64: acc += a[i,k] if k < 50 else 0
 
 
 def padded(size: int, amount: int) -> int:
-    """The next multiple of `amount`."""
+    """Rounds `size` up to a multiple of `amount`."""
     return -(-size // amount) * amount
 
 

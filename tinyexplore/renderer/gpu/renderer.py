@@ -72,7 +72,7 @@ class GPURenderer:
 
 
 def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """The same program in each other GPU language that has all its dtypes and functions."""
+    """Writes the program in each other GPU language that has all its dtypes and functions."""
     programs = []
     for gpu in {target.language: target for target in GPUS.values()}.values():
         if any(node.op is Ops.WMMA for node in spec.uops):

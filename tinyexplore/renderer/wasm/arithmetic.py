@@ -224,7 +224,7 @@ class WasmArithmetic(Casts):
         return Value(tuple(f"({name} {x} {y})" for x, y in zip(*[value.parts for value in values])), values[0].lane)
 
     def masks(self, op: Ops, count: int, values: Sequence[Value]) -> Value:
-        """Bools, as masks of one width."""
+        """Computes an operation of bools, which are masks, after resizing them to one width."""
         lane = values[0].lane
         rows = list(zip(*[self.resized(value, lane, count, signed=True).parts for value in values]))
         if op is Ops.NEG:

@@ -227,7 +227,7 @@ class _Function:
             raise _error(f"{' '.join([name, *words])} is not an instruction that this assembler knows", form) from error
 
     def _instruction(self, name: str, words: list[str]) -> bytes:
-        """The opcode and its immediate operands."""
+        """Encodes the opcode of an instruction and its immediate operands."""
         if name in PLAIN and not words:
             return PLAIN[name]
         if name in LOCAL:
@@ -269,7 +269,7 @@ class _Function:
         self.labels.pop()
 
     def _if(self, form: Form, code: bytearray) -> None:
-        """`(if (result t) condition (then …) (else …))`."""
+        """Assembles `(if (result t) condition (then …) (else …))`."""
         rest = form[1:]
         result = self._result(rest)
         if not 2 <= len(rest) <= 3 or rest[1][0] != "then" or rest[2:] and rest[2][0] != "else":

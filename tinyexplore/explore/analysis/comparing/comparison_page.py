@@ -283,7 +283,7 @@ def _facts(side: str, kernel: KernelInfo | None) -> str:
 
 
 def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
-    """The two graphs after the first differing stage, with frames around the nodes that only one of them has."""
+    """Draws both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
     if pair.first is None:
         return ""
     a, b = _after(comparison.a, pair.first.a, pair.a), _after(comparison.b, pair.first.b, pair.b)
@@ -301,7 +301,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
         f'<div class="scroll">{f"<strong>{side}</strong>" if is_stacked else ""}{picture or ""}</div>'
         for side, picture in zip("ab", halves)
     ]
-    words = f"Graphs after {escape(pair.first.name)}; framed: what the other does not have"
+    words = f"Graphs after {escape(pair.first.name)}; framed: nodes that only one graph has"
     look = f"side graphs{' stacked' if is_stacked else ''}"
     return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
 

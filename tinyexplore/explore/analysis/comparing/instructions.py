@@ -136,7 +136,7 @@ def _skipped(
     loop: tuple[int, int],
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """The instructions that jumps of `loop` skip together with a rare loop: the rest of a cold path."""
+    """Finds the instructions that a jump in `loop` skips together with a rare loop: they are on the same cold path."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
     for number in parsed:

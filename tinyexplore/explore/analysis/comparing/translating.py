@@ -159,7 +159,7 @@ class Alignment:
         self.weights = [_weight(node, node in valued) for node in nodes]
 
     def is_index(self, number: int) -> bool:
-        """Whether a node is arithmetic on loops alone, as the indices of accesses are, and their conditions."""
+        """Whether a node is index arithmetic: it depends on loop counters only."""
         return self.weights[number] == INDEX
 
     def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:

@@ -16,8 +16,10 @@ Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
 
 
 def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = None) -> Trace:
-    """`trace` with `ceilings` and with a roof for each kernel. `improve` repeats the probes of a ceiling that a kernel
-    beats by more than 10 %, at that kernel's own working set."""
+    """Returns `trace` with `ceilings` and a roof for each kernel.
+
+    improve: measures a ceiling again, at the working set of a kernel that exceeds it by more than 10 %.
+    """
     if improve is not None and (beaten_rows := beaten(trace, ceilings)):
         ceilings = improve(ceilings, beaten_rows)
     roofs = (roof_of(kernel, ceilings) for kernel in trace.kernels)

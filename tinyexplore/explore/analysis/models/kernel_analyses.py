@@ -108,7 +108,7 @@ class KernelAnalyses:
         )
 
     def captured_of_one_core(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
-        """A captured kernel that one core executes from its first line to its last. NotKeptError for a GPU's kernel."""
+        """Returns a captured kernel of a CPU. Raises NotKeptError for a GPU's kernel, which many work-items run."""
         captured = self.captured(kernel)
         if captured.spec.target.has_local:
             raise NotKeptError(
@@ -171,12 +171,14 @@ class KernelAnalyses:
         )
 
     def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None, target: str = "") -> GPUView:
-        """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
-        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU.
+        """Models a GPU's kernel: its grid, the memory accesses of a warp at each load and store, and its occupancy.
 
-        registers: of a work-item, as its compiler reports (`ptxas -v`), for an occupancy that rests on no estimate; the
-        panel, and pages that are made after, have it so. target: a GPU such as "sm_80" for which the kernel is compiled
-        with the opts that the heuristics choose there; nothing runs.
+        Of each access it shows each lane's address, whether the lanes coalesce, and which banks conflict. Raises
+        ValueError for a CPU's kernel.
+
+        registers: the registers of a work-item that the compiler reports (`ptxas -v`). With it, the occupancy is not an
+          estimate, in the panel and in pages that are saved later, too.
+        target: a GPU such as "sm_80". The kernel is compiled for it, with the opts of the heuristics; nothing runs.
         """
         from tinyexplore.explore.analysis.models.gpu import gpu_view
 
@@ -228,8 +230,10 @@ class KernelAnalyses:
         return estimate
 
     def said_by_llvm(self, number: int, about: str) -> str:
-        """The values that LLVM spills in a kernel ("spills"), or its reason for a loop without vectors ("not
-        vectorized"), as a sentence; "" where it says nothing of them, or does not compile the kernel."""
+        """Quotes LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
+
+        about: "spills" or "not vectorized". Returns "" if LLVM reports none, or does not compile the kernel.
+        """
         from tinyexplore.explore.analysis.passes import LLVMPassesError
         from tinyexplore.explore.analysis.passes.quoted import refusal_text, spills_text
 

@@ -99,7 +99,7 @@ class SteppingProgram:
 
 
 def element_view(memory: bytearray, dtype: DType) -> memoryview:
-    """Memory as the interpreter sees it: elements of `dtype`, of 16-bit floats their bits."""
+    """Casts memory to the elements that the interpreter reads: those of `dtype`, or the bits of 16-bit floats."""
     return cast_view(memoryview(memory), memory_format(dtype))
 
 

@@ -283,9 +283,21 @@ def throughput(
     kernel: str = "",
     clock_ghz: float | None = None,
 ) -> Throughput:
-    """The busiest loop of a kernel. assembly: its listing; uops: its linear program, time_us: the median of its
-    samples, threads: how many shared it, clock_ghz: the measured clock of a core, for the measured cycles.
-    ThroughputError where it has no loop, or there is no `llvm-mca`."""
+    """Models the busiest loop of a kernel with llvm-mca.
+
+    Args:
+        assembly: the listing of the kernel.
+        target: the CPU.
+        uops: the linear program of the kernel.
+        time_us: the median of its samples, for the measured cycles.
+        threads: the number of threads that shared each run.
+        tool: the path of `llvm-mca`; "" finds it.
+        kernel: the name of the kernel.
+        clock_ghz: the measured clock of a core, for the measured cycles.
+
+    Raises:
+        ThroughputError: the kernel has no loop, or `llvm-mca` is missing.
+    """
     tool = tool or find_tool()
     weights = loop_weights(uops)
     depth = max((depth for depth, _ in weights), default=0)

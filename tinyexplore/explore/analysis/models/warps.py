@@ -74,8 +74,10 @@ class WarpRequest(ReadableRow):
         return self.used_bytes / (self.segments * SEGMENT) if self.active else 1.0
 
     def banks(self) -> list[int]:
-        """The largest number of different words of each bank in one cycle. Lanes of 8 bytes are served in two cycles,
-        lanes of 16 bytes in four."""
+        """Counts for each bank the different words that it must serve in one cycle; the maximum over all cycles.
+
+        Lanes of 8 bytes are served in two cycles, lanes of 16 bytes in four.
+        """
         at_a_time = BANKS // max(1, self.nbytes // WORD)
         most = [0] * BANKS
         for first in range(0, len(self.addresses), at_a_time):

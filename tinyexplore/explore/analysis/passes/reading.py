@@ -152,7 +152,7 @@ def read_remarks(said: str) -> list[tuple[int, str]]:
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:
-    """Seconds of CPU time of each run of a pass, by its name and the number of the run, from 1."""
+    """Reads the CPU seconds of each run of a pass, by the name of the pass and the number of the run (from 1)."""
     times: dict[tuple[str, int], float] = {}
     for line in report.splitlines():
         if match := _TIME.match(line):

@@ -64,7 +64,7 @@ class MovementStep(ReadableRow):
 
     @property
     def law(self) -> str:
-        """The effect of a movement as text."""
+        """The effect of the movement, as text; "" if the operation is not a movement."""
         return LAWS.get(self.op, "")
 
 
@@ -123,7 +123,7 @@ def _text(values: Sequence[Any]) -> str:
 
 
 def axes_of(shape: Shape) -> tuple[UOp, ...]:
-    """A counter for each axis, which `printer_of` calls i0, i1 …"""
+    """Makes a loop counter for each axis. `printer_of` names the counters i0, i1, …"""
     return tuple(
         [
             UOp(Ops.RANGE, dtypes.index, (index_const(max(size, 1)),), Axis(axis, AxisKind.GLOBAL))
@@ -133,7 +133,7 @@ def axes_of(shape: Shape) -> tuple[UOp, ...]:
 
 
 def printer_of(axes: Sequence[UOp]) -> Printer:
-    """Writes expressions over these counters."""
+    """Returns a printer of expressions, in which the counters are named i0, i1, …"""
     printer = Printer(limit=4000)
     for number, axis in enumerate(axes):
         printer.name(axis, f"i{number}")

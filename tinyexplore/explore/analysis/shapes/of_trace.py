@@ -91,7 +91,7 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
 
 
 def _chain(trace: Trace, node: Node) -> list[Node]:
-    """The node in memory, or the computed node, and the movements from there to `node`."""
+    """Returns the node from which the movements start, then the movements up to `node`."""
     chain = [node]
     while chain[-1].op in LAWS and chain[-1].src:
         chain.append(trace.nodes[chain[-1].src[0]])

@@ -96,7 +96,7 @@ def _bandwidth(facts: KernelFacts) -> bool:
 
 
 def _comes_again(facts: KernelFacts) -> bool:
-    """Whether its bytes come several times from beyond the L2, and that takes longer than its instructions."""
+    """Whether the kernel reads its bytes several times from beyond the L2, which takes longer than its instructions."""
     return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _pattern(facts) > 0.8 * facts.code_share
 
 

@@ -29,7 +29,7 @@ class Suggestion(ReadableRow):
 
     @property
     def result(self) -> str:
-        """The outcome as text; "" where it was not tried."""
+        """The measured gain of the suggestion as text, or a note; "" if it was not tried."""
         if self.gain is not None:
             word = f"{self.gain:.2g}× faster" if self.gain > 1 else f"{1 / self.gain:.2g}× slower"
             return f"{word}, measured: {self.note}" if self.note else f"{word}, measured"

@@ -60,7 +60,7 @@ def lacking(folder: Path) -> str:
 
 
 def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
-    """The folder with `package`: unpacked earlier into a folder that only this user can write, or now."""
+    """Returns the folder with the unpacked `package`. Unpacks it into a private folder if no earlier call has."""
     folder = Path()
     for directory in kept_folders():
         folder = directory / f"pyodide-{name}"

@@ -185,7 +185,7 @@ class _Kernels:
         return " · ".join(parts) or "everything is drawn"
 
     def _graph_of(self, kernel: KernelInfo) -> tuple[DrawnGraph, dict[int, int]]:
-        """The kernel's LazyBuffers and, as boxes, what it reads; of those, which kernel made them."""
+        """Draws the kernel's LazyBuffers, with inputs as boxes. Also returns the kernel that computed each input."""
         nodes = self.trace.nodes
         inside = set(kernel.nodes) | set(kernel.roots)
         order = toposort(kernel.roots, lambda i: nodes[i].src if i in inside else ())

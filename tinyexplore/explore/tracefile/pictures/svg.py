@@ -80,8 +80,11 @@ _FEWER = 0.75  # of the boxes are tried next, where a picture is too wide
 def graph_within(
     nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
 ) -> str | None:
-    """As `graph_svg` of nodes, not wider than `width` pixels: with `most` boxes, or as many fewer as that takes. None
-    where fewer than `least` would be left; "" of no nodes."""
+    """Draws nodes like `graph_svg`, but not wider than `width` pixels.
+
+    Starts with `most` boxes and takes fewer until the picture fits. Returns None if it would need fewer than `least`
+    boxes, and "" if there are no nodes.
+    """
     if not nodes:
         return ""
     boxes = most

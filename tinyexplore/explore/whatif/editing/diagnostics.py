@@ -58,7 +58,7 @@ def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
 
 
 def _of_name(name: str, lines: Sequence[str]) -> Diagnostic:
-    """A name that nothing defines, where it stands first."""
+    """Builds the diagnostic of an undefined name, at its first occurrence."""
     for number, line in enumerate(lines, 1):
         column = line.find(name)
         if column >= 0:

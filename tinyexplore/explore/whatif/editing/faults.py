@@ -58,7 +58,7 @@ def unprotected() -> tuple[str, ...]:
 
 
 def limit(buffers_bytes: int, seconds: float) -> int:
-    """Limits this process for good: memory, time of the CPU, no core files. How many bytes it may take; 0: any."""
+    """Limits the memory and CPU time of this process, and forbids core files. Returns the bytes it may take; 0: any."""
     if resource is None:
         return 0
     spare = SPARE_BYTES + 8 * buffers_bytes

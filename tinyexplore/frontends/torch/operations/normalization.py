@@ -10,7 +10,7 @@ from tinyexplore.tensor import Tensor
 
 
 def _wide(x: Tensor) -> Tensor:
-    """At least float32: what PyTorch computes in."""
+    """Casts 16-bit floats to float32, in which PyTorch computes statistics."""
     return x.cast(dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
 
 
