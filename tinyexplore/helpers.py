@@ -112,7 +112,7 @@ def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
 
 
 def partition(values: Iterable[T], belongs: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """Those that belong, and the others."""
+    """Splits values into those that belong and the others."""
     both: tuple[list[T], list[T]] = ([], [])
     for value in values:
         both[0 if belongs(value) else 1].append(value)
@@ -184,7 +184,7 @@ def ansistrip(text: str) -> str:
 
 
 def ansilen(text: str) -> int:
-    """How many characters a terminal shows of it."""
+    """Returns the length of `text` without ANSI escape sequences."""
     return len(ansistrip(text))
 
 
@@ -209,7 +209,7 @@ def cpu_time_execution(call: Callable[[], object], enable: bool) -> float | None
 
 
 def get_child(root: Any, path: str) -> Any:
-    """What the dotted `path` leads to: attributes, keys of dicts, places of lists."""
+    """Follows a dotted `path` of attributes, dict keys and list indices from `root`."""
     child = root
     for name in path.split("."):
         if isinstance(child, dict):
@@ -241,7 +241,7 @@ def to_mv(address: Any, size: int) -> memoryview:
 
 
 def flat_mv(view: memoryview) -> memoryview:
-    """The same bytes, one after the other."""
+    """Returns a one-dimensional view of the same bytes."""
     return view.cast("B") if view.nbytes else view
 
 

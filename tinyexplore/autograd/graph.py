@@ -61,7 +61,7 @@ class OwnRule:
 
 
 class OwnRuleAt(OwnRule):
-    """As `OwnRule`, where the one input always is the same way back from the value: one note does for all of them."""
+    """An `OwnRule` whose one input is found by following the sources numbered `way`. All nodes can share it."""
 
     __slots__ = ("way",)
 
@@ -82,7 +82,7 @@ class OwnRuleAt(OwnRule):
 
 
 class HeldRule(OwnRule):
-    """As `OwnRule`, where nothing else holds the inputs."""
+    """An `OwnRule` that holds its inputs itself, because nothing else refers to them."""
 
     __slots__ = ("held",)
 
@@ -205,7 +205,7 @@ def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any
 
 
 def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | None:
-    """Of a table that was repeated, the gradient is scattered to what stood there once."""
+    """Builds the tape step of a GATHER. If the table was expanded, the gradient is scattered to its source."""
     table, index = node.src
     is_repeated = table.op is Ops.EXPAND and table.buffer is None and id(table) not in target_ids
     if not is_repeated or is_symbolic((*table.shape, *table.src[0].shape)):

@@ -14,7 +14,7 @@ from tinyexplore.uop.symbolic import product as elements_of
 
 
 def _wide(dtype: DType) -> DType:
-    """What sums of many are accumulated in."""
+    """Returns the dtype in which long sums of `dtype` are accumulated."""
     return dtypes.float32 if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 

@@ -17,7 +17,7 @@ def cumsum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def _part(x: LazyBuffer, axis: int, start: int, left_out: int) -> LazyBuffer:
-    """Without the first `start` places of `axis` and the last `left_out` ones."""
+    """Removes the first `start` and the last `left_out` positions of `axis`."""
     return x.shrink([(start, size - left_out) if at == axis else (0, size) for at, size in enumerate(x.shape)])
 
 

@@ -28,7 +28,7 @@ class GradientWalk:
         self._found: dict[int, TapedBuffer] = {}
 
     def gradient_of(self, target: Taped) -> TapedBuffer:
-        """What the walk found for `target`, as a function of all that it was computed from."""
+        """Returns the gradient of `target`, on a tape of its own: gradients can flow through it."""
         if not self._found:
             self._found = self._repeated()
         return self._found[id(target)]

@@ -64,7 +64,7 @@ GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"
 
 
 def taped_order(root: Taped) -> list[Taped]:
-    """What gradients flow to from `root`, each after all that it was computed from."""
+    """Lists the tensors that `root` was computed from, and `root`, each after its inputs."""
     order: list[Taped] = []
     seen: set[int] = set()  # by identity: tensors compare element by element
     stack: list[Taped | None] = [root]  # after None stands what all inputs have been walked of

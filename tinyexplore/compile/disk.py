@@ -39,7 +39,7 @@ ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyex
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What the disk cache stores of a program beside its code (see `ProgramSpec`).
+    """The fields of a `ProgramSpec` that the disk cache stores with its code.
 
     name: the name of its function.
     language: the language of its source.

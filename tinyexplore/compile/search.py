@@ -92,7 +92,7 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
 
 
 def refusal_of(device: str) -> str:
-    """Why candidates cannot be timed: this machine executes no code for the TARGET in force."""
+    """Returns the reason why this machine cannot run candidates for the current TARGET, or ""."""
     return "" if _executor.get() is not None else Device[device].refusal
 
 

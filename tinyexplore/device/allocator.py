@@ -296,7 +296,7 @@ class HostAllocator:
         return Block(self._begin(memory_address(memoryview(mapped))), size, mapped)
 
     def _begin(self, address: int) -> int:
-        """Where in huge pages from `address` on a block begins: each at another place of a page."""
+        """Returns the address of a new block in the huge pages from `address` on. The page offsets of blocks differ."""
         self._mapped_count += 1
         start = -(-address // HUGE_PAGE) * HUGE_PAGE
         return start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT

@@ -38,7 +38,7 @@ class LiveRange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """How intermediates share memory.
+    """The offsets of intermediates in shared memory.
 
     lives: the live range of each intermediate.
     offsets: the offset of each in the shared memory, in bytes.

@@ -160,7 +160,7 @@ class Sampling:
         return samples
 
     def _count(self, sample_s: float, planned_s: float) -> int:
-        """How many samples fit: the same number for every launch of a program, determined by its first launch."""
+        """Returns the number of samples that fit in the time limits. The first launch of a program sets it for all."""
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
@@ -240,7 +240,7 @@ class Sampling:
 
 
 def _why_not_sampled(entry: _Waiting, planned_s: float) -> str:
-    """Why a launch gets no samples; an empty string if it can be sampled."""
+    """Returns the reason why a launch gets no samples, or "" if it can be sampled."""
     if entry.first_s > LONGEST_S:
         return f"No samples: one run takes {entry.first_s:.3g} s, more than {LONGEST_S:.0f} s."
     if planned_s > LIMIT_S:
@@ -264,7 +264,7 @@ def _cores_of(launch: TimedItem) -> int:
 
 
 def seconds_waited() -> float | None:
-    """How long the threads of this process have waited for a core so far; None if the system does not report it."""
+    """Returns the seconds that this process's threads have waited for a core, or None if the system does not tell."""
     total = 0
     try:
         for thread in os.listdir("/proc/self/task"):

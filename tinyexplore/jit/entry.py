@@ -83,7 +83,7 @@ def _new_results(replay: CallReplay) -> list[LazyBuffer]:
 
 
 def _argument(slot: Slot) -> Argument | None:
-    """What may stand for an argument; None: nothing else but what does now."""
+    """Describes the values that may replace an argument; None if only the captured value is allowed."""
     like = slot.like
     if type(like) is not LazyBuffer or len(slot.places) != 1 or slot.places[0].others:
         return None

@@ -101,7 +101,7 @@ class TinyJit(Generic[R]):
 
     @property
     def cnt(self) -> int:
-        """Which call is next: 0 the one that is ignored, 1 the one that is captured, 2 a replay."""
+        """The kind of the next call: 0 runs without capture, 1 is captured, 2 is a replay."""
         return min(self.calls.count, 2)
 
     # *** methods: every object gets a TinyJit of its own ***

@@ -48,7 +48,7 @@ class Kernel:
         return f"Kernel({axes or 'no axes'}; {f'opts {opts}' if opts else 'no opts'})"
 
     def restarted(self, ast: UOp) -> Kernel:
-        """The same kernel with other axes, before any Opt."""
+        """Returns a kernel without Opts over `ast`, the same computation with other axes."""
         return Kernel(ast, self.target, self.original, ast)
 
     @cached_property

@@ -426,7 +426,7 @@ class ShardedBuffer(LazyBuffer):
     # *** between devices ***
 
     def copy_to_device(self, device: str) -> LazyBuffer:
-        """To one device: the whole value. To another group: in parts, or whole on each device, as before."""
+        """Copies the whole value to one device, or to another group of devices, divided as before."""
         if device == self.device:
             return self
         if Device.is_group(device):
@@ -444,8 +444,10 @@ class ShardedBuffer(LazyBuffer):
 
 
 def _even_sizes(size: int, count: int) -> list[int]:
-    """The same number of elements for all parts but the last. If that leaves a part empty, the first parts get one
-    more."""
+    """Divides `size` into `count` parts: equal ones and a smaller last one.
+
+    If that leaves a part empty, sizes differ by at most one and the first parts are larger.
+    """
     step = -(-size // count)
     if step * (count - 1) < size:
         return [step] * (count - 1) + [size - step * (count - 1)]

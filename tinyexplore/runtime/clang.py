@@ -158,7 +158,7 @@ class CCompiler:
             raise compile_error(os.path.basename(self.path), error.stderr, source, r"<stdin>:(\d+)") from error
 
     def _macros(self) -> dict[str, str]:
-        """What the compiler defines for its target."""
+        """Returns the macros that the compiler predefines for its target."""
         text = self._run(["-dM", "-E", "-x", "c", os.devnull], "").stdout
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
 

@@ -197,7 +197,7 @@ class NativeEntry:
         record.fields, record.offsets, record.values = len(names), _address(self._offsets), _address(self._values)
 
     def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
-        """From now on calls run here as long as everything examined stays as it is now (None: never)."""
+        """Makes the entry ready: calls run in machine code while all examined values are the same objects as now."""
         record = self._record
         record.seen = seen
         options = (value, *contents)
@@ -215,8 +215,11 @@ class NativeEntry:
         del before
 
     def unsettle(self) -> None:
-        """From now on every call goes to Python, which must take back (`taken_back`) the arguments in `held`, with all
-        that `has_moved`."""
+        """Makes the entry not ready: every call runs in Python.
+
+        The caller then reads the last arguments from `held` and calls `taken_back`. `has_moved`: machine code has
+        exchanged arguments since the last call of `taken_back`.
+        """
         record = self._record
         record.ready = 0
         self.has_moved = self.has_moved or record.moves != self._moves

@@ -201,7 +201,7 @@ class LLVMCompiler:
         return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """What LLVM makes of `spec`: its IR after optimization ("llvm-opt") and the assembly ("asm")."""
+        """Returns LLVM's listings of `spec`: the IR after optimization ("llvm-opt") and the assembly ("asm")."""
         with self.in_use, self._listing:
             if "x86" in self.triple and not _intel_syntax:
                 _intel_syntax.append(True)

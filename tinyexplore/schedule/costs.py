@@ -109,7 +109,7 @@ def operations_of(op: Ops) -> int:
 
 
 def reader_counts(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
-    """How many computed nodes read each node, through movements or not."""
+    """Counts the computed nodes that read each node, directly or through movements."""
     counts: dict[LazyBuffer, int] = {}
     for node in order:
         if is_leaf(node) or node.op in OpGroups.MOVEMENT:

@@ -259,9 +259,11 @@ class Fusion:
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
-        """How many neighboring elements of `root` share a value that was reduced and expanded in another shape of the
-        same memory. An example is a group's mean, normalized as (groups, elements of a group) and stored as (channels,
-        height, width). A separate loop over these keeps the reduction outside of its use."""
+        """Counts neighbors in `root` that share a value which was reduced and expanded in another shape.
+
+        Example: the mean of a group, computed over (groups, elements of a group) and used as (channels, height, width).
+        A separate loop over the neighbors keeps the reduction outside of its use.
+        """
         bounds: set[int] = set()
         seen = {root}
         todo = [(root, False)]
@@ -659,7 +661,7 @@ def against_fusing(node: LazyBuffer) -> str:
 
 
 def expanded_bounds(node: LazyBuffer) -> set[int]:
-    """How many neighboring elements of an EXPAND come from one element of its source; empty if no neighbors do."""
+    """Returns the number of neighbors in an EXPAND that equal one source element, in a set; an empty set if 1."""
     alike: sint = 1
     for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
         if own != 1:

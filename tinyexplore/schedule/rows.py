@@ -84,8 +84,7 @@ def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
 
 
 def steps_between(row: RowLoops, visit: Visit) -> int:
-    """How often a visit reads each row: the steps of loops around its reads that are neither over rows nor inside a
-    row."""
+    """Counts how often a visit reads each row: the steps of its loops that are neither over rows nor inside a row."""
     own = frozenset().union(*(visit.idxs[axis].ranges for axis in row.axes))
     return prod(loop.size for loop in visit.loops if loop not in row.loops and loop not in own)
 

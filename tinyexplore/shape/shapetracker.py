@@ -60,7 +60,7 @@ class ShapeTracker:
 
     @property
     def real_strides(self) -> tuple[int | None, ...]:
-        """How far in memory a step along each axis goes, wherever it is valid; None where that is not one number."""
+        """The stride in memory of each axis, in elements; None for an axis without a constant stride."""
         tracker = self.simplify()
         if tracker._below is None:
             return tracker._view.strides
@@ -136,7 +136,7 @@ class ShapeTracker:
         return _tracker(self._below, self._view.diagonal(first, second))
 
     def simplify(self) -> ShapeTracker:
-        """The same places with as few Views as are found to do."""
+        """Merges Views where possible. The offsets stay the same."""
         if self._below is None:
             return self
         views = self.views
@@ -182,7 +182,7 @@ def _from_shape(shape: Shape) -> ShapeTracker:
 
 
 def _coordinates(position: int, shape: Shape) -> list[int]:
-    """Of a row-major position in `shape`."""
+    """Returns the coordinates of a row-major position in `shape`."""
     coords = []
     for size in reversed(shape):
         position, coordinate = divmod(position, size)

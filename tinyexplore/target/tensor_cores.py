@@ -42,7 +42,7 @@ class FragmentLayout:
 
     @property
     def registers(self) -> int:
-        """How many elements each lane holds."""
+        """The number of elements that each lane holds."""
         return 1 << sum(bit.startswith("r") for bit in (*self.rows, *self.columns))
 
     def copies(self, lanes: int) -> int:
@@ -114,7 +114,7 @@ class TensorCore:
 
     @property
     def holder(self) -> tuple[str, str]:
-        """What holds an element, and where in it: the registers of a lane, or the positions in a row of a tile."""
+        """The names of an element's holder and of its position there: lane and register, or row of the tile and place."""
         return ("row of the tile", "place") if self.tiles else ("lane", "register")
 
     @property
@@ -230,10 +230,10 @@ TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE, 
 def multiplied(
     core: TensorCore, a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], c: Sequence[Sequence[float]]
 ) -> list[list[float]]:
-    """What the instruction means: the registers of C of each lane afterwards, of those of A, B and C before.
+    """Computes a tensor-core instruction: returns each lane's registers of C after it.
 
-    Each result is a sum without an error, then rounded. Hardware rounds in between, in an order that is not documented:
-    this is what it comes close to. Floats that are not finite are added up in order.
+    a, b, c: the registers of A, B and C of each lane before it. Each result is an exact sum, then rounded. Hardware
+    also rounds in between, in an undocumented order. If a float is not finite, the sum is computed in order.
     """
     left, right = matrix(core.a, a), list(zip(*matrix(core.b, b)))
     if core.mantissa:
@@ -277,7 +277,7 @@ def matrix(layout: FragmentLayout, registers_of_lanes: Sequence[Sequence[float]]
 
 @cache
 def places_of(layout: FragmentLayout, lanes: int) -> list[list[Place]]:
-    """Of each lane, what its registers hold."""
+    """Returns for each lane the (row, column) of the element in each of its registers."""
     return [[layout.place(lane, register) for register in range(layout.registers)] for lane in range(lanes)]
 
 

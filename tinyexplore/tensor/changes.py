@@ -90,7 +90,7 @@ def noting(notes: Notes, work: Callable[[], T]) -> T:
 
 
 def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
-    """As `noting`. If `work()` raises or is interrupted, the tensors that it changed get their old values back."""
+    """Calls `noting`. If `work()` raises or is interrupted, restores the tensors that it changed."""
     try:
         return noting(notes, work)
     except BaseException:

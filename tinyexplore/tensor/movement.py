@@ -36,7 +36,7 @@ def flat_sizes(first: Any, rest: tuple[Any, ...], trailing: Shape | int = ()) ->
 
 
 def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
-    """What is no plain int in a shape must be a kind of int, symbolic, or None where that has a meaning."""
+    """Checks the sizes of a shape: ints, symbolic sizes, or None, which becomes the size in `default`."""
     checked = []
     for axis, size in enumerate(sizes):
         if size is None and (isinstance(default, int) or axis < len(default)):
@@ -72,7 +72,7 @@ def has_negative(sizes: Sequence[Any]) -> bool:
 
 
 def min_zero(amount: Any) -> int:
-    """What a negative int has; 0 for others, and for symbolic sizes, which are never negative."""
+    """Returns min(amount, 0). Symbolic sizes are never negative: 0."""
     return min(amount, 0) if isinstance(amount, int) else 0
 
 

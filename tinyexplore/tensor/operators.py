@@ -59,7 +59,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _is_factor(x: Any) -> bool:
-    """The same for a product. Lists and text, which Python would repeat, raise an error."""
+    """Whether `x` can be a factor. Raises OperandError for lists and text, which Python would repeat."""
     if isinstance(x, (list, tuple, str, bytes)):
         raise OperandError(f"mul of a Tensor and {shown(x)}: need a Tensor, a number or an array")
     return _is_operand(x)

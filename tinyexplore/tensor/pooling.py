@@ -215,8 +215,10 @@ class _Pool:
 
 
 def _overhang(size: int, before: int, after: int, reach: int, step: int) -> int:
-    """How far the last window extends past the end if counts are rounded up; each window starts inside or in the left
-    padding."""
+    """Returns how far the last window extends past the end if the number of windows is rounded up.
+
+    Each window starts inside the input or in the left padding.
+    """
     available = size + before + after - reach
     count = -(-available // step) + 1
     if (count - 1) * step >= size + before:

@@ -68,7 +68,7 @@ def nth_key(key: T, count: int) -> T:
 
 
 def _running_counts(key: T, last: T) -> tuple[T, T]:
-    """Of the keys up to each position: the number less than `last` of the row, and the number equal to it."""
+    """Counts the keys up to each position that are less than `last` of the row, and those equal to it."""
     dtype, half = (dtypes.int32, 16) if key.shape[1] < SHORT_COUNTS else (dtypes.int64, 32)
     both = ((key < last).cast(dtype) + (key.eq(last).cast(dtype) << half)).cumsum(1)
     return (both & ((1 << half) - 1)).cast(dtypes.default_int), (both >> half).cast(dtypes.default_int)

@@ -81,7 +81,7 @@ _active: ContextVar[Recorder | None] = ContextVar("tinyexplore_recorder", defaul
 
 
 def recorder_variable() -> ContextVar[Recorder | None]:
-    """Where `active_recorder` looks."""
+    """Returns the context variable that `active_recorder` reads."""
     return _active
 
 

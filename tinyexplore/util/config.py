@@ -195,7 +195,7 @@ _process_config: list[Config] = []
 
 
 def config_variable() -> _PythonContextVar[Config | None]:
-    """Where `config` looks; None stands for the environment's."""
+    """Returns the context variable that `config` reads; None stands for the configuration of the environment."""
     return _current
 
 

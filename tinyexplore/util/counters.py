@@ -106,7 +106,7 @@ class Counters:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs inside the block is not counted."""
+        """Does not count the work inside the block."""
         before = (self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count)
         try:
             yield

@@ -17,7 +17,7 @@ class PickledByName(Enum):
 
 
 class _Members(type):
-    """What may be done with an Enum's class, but for asking it for attributes that it does not have."""
+    """The metaclass methods of EnumMeta except `__getattr__`."""
 
     __call__ = EnumMeta.__call__
     __contains__ = EnumMeta.__contains__

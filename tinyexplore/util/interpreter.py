@@ -105,15 +105,15 @@ def has_addresses() -> bool:
 
 
 def pointer_to(value: object) -> int:
-    """Where an object lies; the pointer is borrowed."""
+    """Returns the address of an object, without a reference to it."""
     return id(value)
 
 
 @cache
 def field_offsets(kind: type) -> dict[str, int] | None:
-    """Where in its objects the fields of a class that has nothing but __slots__ lie, in bytes: found by looking.
+    """Finds the byte offsets of a class's slots, by a search in a probe object.
 
-    None where that cannot be said.
+    None if the class has a __dict__, or an offset cannot be found.
     """
     names = [
         name
@@ -149,12 +149,12 @@ class MethodDef(ctypes.Structure):
 
 
 def interface_address(name: str) -> int:
-    """Where the function `name` of CPython's C interface lies. AttributeError: there is none."""
+    """Returns the address of the function `name` of CPython's C interface. AttributeError: there is none."""
     return function_address(getattr(ctypes.pythonapi, name))
 
 
 def function_address(function: Any) -> int:
-    """Where a function that ctypes found lies."""
+    """Returns the address of a function that ctypes found."""
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None
     return address
@@ -188,8 +188,10 @@ class _PyBuffer(ctypes.Structure):
 
 
 def memory_address(view: memoryview) -> int:
-    """Where the bytes lie; ctypes' own `from_buffer` refuses memory that may only be read. The buffer protocol of
-    Python's stable interface, and no trick: it is the same without them."""
+    """Returns the address of the bytes of a view, by the buffer protocol of Python's stable interface.
+
+    ctypes' `from_buffer` rejects read-only memory. This works without INTERPRETER_TRICKS, too.
+    """
     buffer_view = _PyBuffer()
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer_view), 0)
     address = buffer_view.buf or 0

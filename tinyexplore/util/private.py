@@ -43,8 +43,9 @@ def is_private(info: os.stat_result, refused: int = OTHERS_WRITE) -> bool:
 
 
 def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | None:
-    """Why others could have put something into `folder`, as text; None where they could not. OSError where there is
-    no such folder. `or_of_root`: root's folders will do as well.
+    """Returns the reason why other users could write to `folder`, or None. Raises OSError if it does not exist.
+
+    `or_of_root`: folders of root are private, too.
 
     A link to a folder is as good as the folder, if it is this user's link or root's.
     """

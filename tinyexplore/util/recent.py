@@ -22,7 +22,7 @@ class Recent(Generic[K, V]):
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def find(self, key: K) -> V | None:
-        """What is kept under `key`, which counts as used now."""
+        """Returns the value of `key`, or None, and marks it as the most recently used."""
         with self.lock:
             value = self._kept.get(key)
             if value is None:

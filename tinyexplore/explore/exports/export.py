@@ -102,8 +102,7 @@ def export_html(
 
 
 def line_instead(trace: Trace) -> str:
-    """What to show in place of views that would be empty: one line; "" where there are kernels, or a graph that led
-    to an error."""
+    """Returns one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
     failed = any(message.level == "error" for message in trace.messages)
     if trace.kernels or trace.dialect is not None or (failed and trace.nodes):
         return ""

@@ -326,7 +326,7 @@ class Building:
     def _steps(
         self, kind: str, before: int, after: int, firings: Sequence[tuple[int, Sequence[Operation]]]
     ) -> tuple[Step, ...]:
-        """From one module to the next: by each rule that fired, or by the whole pass."""
+        """Builds the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
         steps = []
         for rule, operations in firings:
             _, root = self._graph(kind, operations)

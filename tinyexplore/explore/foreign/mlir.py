@@ -286,7 +286,7 @@ class Locations:
 
 
 def _place(file: str, numbers: str) -> Place:
-    """Of `:3:8`, `:3:8 to :13` and `:3:8 to 4:2`. Columns count from 0 in a frame."""
+    """Parses a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
     begin, _, end = numbers.partition(" to ")
     line, column = (min(int(digits[:9]), 10**8) for digits in begin[1:].split(":"))
     last, _, last_column = end.partition(":")
@@ -295,7 +295,7 @@ def _place(file: str, numbers: str) -> Place:
 
 
 def _closing(line: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes; the end of the line if it does not."""
+    """Returns the position of the bracket that closes the one at `start`, or the end of the line."""
     depth = 0
     in_string = False
     for at in range(start, len(line)):

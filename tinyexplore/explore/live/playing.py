@@ -51,7 +51,7 @@ class Played:
 
 
 def offer(targets: Mapping[str, Target]) -> None:
-    """From now on LLVM is, interpreted, the machine of `targets` that the setting TARGET names."""
+    """Registers an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
 
     def open_chosen() -> DeviceInterface:
         return open_interpreted("LLVM", targets[config().TARGET])

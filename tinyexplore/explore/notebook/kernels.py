@@ -133,7 +133,7 @@ class KernelView(Readable):
         return self.number if self.info.same_as is None else self.info.same_as
 
     def listing(self, language: str | None = None) -> str:
-        """Its text in one of `languages`; by default the first one. ValueError if it has no such listing."""
+        """Returns the text in one of `languages`, by default the first. ValueError if it has no such listing."""
         for program in self._programs:
             if language in (None, program.language):
                 return "\n".join(line.text for line in program.lines)

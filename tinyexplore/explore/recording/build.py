@@ -441,7 +441,7 @@ class Builder(Tables):
             )
 
     def _where(self, number: int) -> str:
-        """Which node a decision is about, and the user's line that built it."""
+        """Names the node of a decision and the user's line that built it."""
         user = self.nodes[number].user
         return f": node {number}" if user is None else f": node {number}, line {self.frames[user].line}"
 

@@ -96,7 +96,7 @@ class CaptureRecorder(Recorder):
             self.lazy_inputs += self.earlier > before
 
     def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
-        """Where the values of what was seen lie now."""
+        """Returns the buffer that now holds the value of each recorded LazyBuffer."""
         return {node: held_by(node) for node in self.known}
 
     def files(self) -> set[str]:

@@ -126,7 +126,7 @@ class Scopes:
         return number
 
     def variable(self, value: Any, frame: FrameType) -> str:
-        """How the nearest caller outside the package reaches `value`: "model", else "models[0]" or "trainer.model"."""
+        """Names `value` as the nearest caller outside the package does: "model", "models[0]" or "trainer.model"."""
         level: list[tuple[str, Any]] = []
         caller = frame.f_back
         while caller is not None:

@@ -175,7 +175,7 @@ def _lines_in(listings: Any) -> list[Any]:
 
 
 def _text_at(number: Any, texts: list[Any]) -> Any:
-    """What is no number of a text stays, for the decoder to refuse."""
+    """Looks up a text by its number. An invalid number is returned unchanged: the decoder rejects it."""
     return texts[number] if type(number) is int and 0 <= number < len(texts) else number
 
 

@@ -185,7 +185,7 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
 
 
 def place_of(stage: Stage) -> str | None:
-    """To which part a stage's own time goes; None for listings in other languages, for which no program waits."""
+    """Returns the part of the compile time to which a stage's own time belongs; None for listings on request."""
     match stage.name:
         case "list":
             return None
@@ -265,12 +265,12 @@ def samples_text(run: Run) -> str:
 
 
 def sum_text(runs: Sequence[Run]) -> str:
-    """What a total of `runs` is the sum of."""
+    """Describes the total time of `runs`: a sum of medians, or of single cold runs."""
     return "the sum of the medians" if all(run.warm for run in runs) else "the sum of single cold runs"
 
 
 def no_time_text(kernel: KernelInfo) -> str:
-    """What stands in place of a time: "no samples" where `not_run` says why, else "not run"."""
+    """Returns the text for a kernel without times: "no samples" if `not_run` has the reason, else "not run"."""
     return "no samples" if kernel.not_run else "not run"
 
 
@@ -284,8 +284,10 @@ def quartiles_text(run: Run) -> str:
 
 
 def argument_text(trace: TraceTables, kernel: KernelInfo, number: int) -> str:
-    """What lies in the buffer that a kernel knows as data0, data1, …: "x", "result", "result of kernel 2"; "" where
-    nothing is known of it. As `argumentText` in widgets/src/provenance.ts."""
+    """Names the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
+
+    `argumentText` in widgets/src/provenance.ts does the same.
+    """
     if number >= len(kernel.buffers):
         return ""
     buffer = trace.buffers[kernel.buffers[number]]

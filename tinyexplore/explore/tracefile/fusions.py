@@ -132,7 +132,7 @@ class Fusions:
         return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, decision))
 
     def _against(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
-        """What forbids cutting an edge from `src`, and against joining there."""
+        """Returns the reasons why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
             why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
@@ -243,8 +243,10 @@ def name_of(node: Node) -> str:
 
 
 def why_kernels(trace: TraceTables, a: Node | int, b: Node | int) -> WhyKernels:
-    """Why two LazyBuffers are computed by one kernel, or by two: the way from one to the other, edge by edge, each with
-    the scheduler's reason and the numbers that it compared."""
+    """Explains why one kernel computes two LazyBuffers, or two kernels do.
+
+    Returns the path between them. Each edge has the scheduler's reason and the numbers that it compared.
+    """
     ids = [node.id if isinstance(node, Node) else node for node in (a, b)]
     for node in ids:
         if not 0 <= node < len(trace.nodes) or trace.nodes[node].kind != "lazybuffer":

@@ -132,7 +132,10 @@ class _Index:
         return users_of
 
     def closure(self, ids: Iterable[int], links: dict[int, list[Link]], end: str, kernel: int | None) -> set[int]:
-        """What is reached over links recorded before any kernel, or for this one; all links if `kernel` is None."""
+        """Returns `ids` and all nodes that links connect with them.
+
+        kernel: follows only links of this kernel, and links before any kernel; None: all links.
+        """
         closed = set(ids)
         stack = list(closed)
         while stack:

@@ -145,7 +145,7 @@ class StageReplay:
         return None
 
     def _latest(self, node: int, k: int, memo: dict[int, int]) -> int:
-        """What `node` has become after k steps; `memo` shortens the chains."""
+        """Returns the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
         path = []
         end = node
         while True:

@@ -78,7 +78,7 @@ def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
 
 
 def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
-    """Of a kernel that computes only what was requested before the capture: "input x". "" where that has no name."""
+    """Returns the title "input x" of a kernel that computes only tensors from before the capture; "" without a name."""
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
     names = dict.fromkeys(_behind_movements(nodes, nodes[root]).name for root in kernel.roots)
@@ -189,7 +189,7 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
 
 
 def _apart(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
-    """With the name of the largest value that the kernel reads and that has one."""
+    """Adds the name of the largest named value that the kernel reads to its title."""
     named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
     return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"

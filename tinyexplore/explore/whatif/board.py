@@ -120,7 +120,7 @@ class FusionBoard(Hinting):
         return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
 
     def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
-        """One of them."""
+        """Returns the edge from `src` to `dst`."""
         fusions = Fusions(self._trace, None if branch is None else self._variant(branch))
         return fusions.edge(_number(src), _number(dst))
 

@@ -101,7 +101,7 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
 
 
 def compared(variant: KernelVariant | ScheduleVariant) -> str:
-    """What the times say beside those of the base, which were taken interleaved with them, and these."""
+    """Compares the times of a variant with its base, which was sampled alternately. Appends the base's times."""
     ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
     return f"{ratio}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if ratio else ""
 

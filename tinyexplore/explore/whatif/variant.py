@@ -61,8 +61,10 @@ def variant_of(
 
 
 def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
-    """How many UOps of a linear program one run executes, a vector's counted once, or (`lanes`) once for each lane; 0
-    where loops have sizes that only a run knows."""
+    """Counts the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
+
+    Returns 0 if the size of a loop is not constant.
+    """
     times, total = [1], 0
     for node in uops:
         if node.op is Ops.RANGE:

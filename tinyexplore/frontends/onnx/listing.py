@@ -138,7 +138,7 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Of names that are paths, the shortest end that is no other name's."""
+    """Shortens names that are paths to their shortest ending that is unique."""
     left, short, depth = [name for name in dict.fromkeys(names) if name], {}, 1
     while left:
         ends: dict[str, list[str]] = {}

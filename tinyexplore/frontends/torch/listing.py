@@ -143,7 +143,7 @@ class TorchListing:
         return self._places[node]
 
     def line(self, node: Any) -> str:
-        """That line."""
+        """Returns the line of the listing for a node."""
         return self.text.splitlines()[self._places[node].line - 1]
 
 

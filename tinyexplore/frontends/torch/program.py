@@ -332,7 +332,7 @@ class Input:
         self._found: tuple[Any, Tensor | None] | None = None
 
     def known(self, value: Any) -> tuple[Any, Tensor | None] | None:
-        """What was found of this very tensor in an earlier call, if it still lies there."""
+        """Returns the cached result for the same tensor object, if its memory has not moved; else None."""
         if self._last is None:
             self.stays = isinstance(value, torch.nn.Parameter)
         self._is_again = self._last is not None and self._last() is value
@@ -461,7 +461,7 @@ class PartRunner:
         return outputs
 
     def _at(self, node: Any, compute: Callable[[], Any]) -> Any:
-        """What `compute` gives, below a frame at the line of a node where a recorder is attached."""
+        """Calls `compute`. If a recorder is attached, it sees a frame at the line of `node`."""
         recorder = active_recorder()
         if recorder is not None:
             return self.program.lines.call(node, self.program.listing, compute)
@@ -479,7 +479,7 @@ def _in_memory(tensor: Tensor) -> Tensor:
 
 
 def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
-    """How a tensor lies in memory, and its elements as a Tensor; of one without elements, shape and dtype alone."""
+    """Returns the memory layout of a PyTorch tensor, and its elements as a Tensor (None if it has no elements)."""
     plain = value.detach()
     if plain.numel() == 0:
         return (tuple(plain.shape), DTYPES[plain.dtype]), None

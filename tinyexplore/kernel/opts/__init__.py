@@ -50,7 +50,7 @@ KINDS: dict[OptOps, OptKind] = {
 
 
 def law_of(op: OptOps) -> str:
-    """What a kind does: a sentence, and the loop nest before and after."""
+    """Describes the effect of an Opt: a sentence, and the loop nest before and after."""
     return "\n\n".join(law.text for law in KINDS[op].laws)
 
 

@@ -100,7 +100,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
 
 
 def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> str | None:
-    """Why the order of the loops `around` each row and `along` it rules out PIPELINE; None if it does not."""
+    """Returns the legality error of PIPELINE for the loops `around` each row and `along` it, or None."""
     if axis.arg.kind not in OUTER or axis not in around or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size work that fill a row a step"
     if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:

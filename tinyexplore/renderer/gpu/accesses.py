@@ -34,8 +34,10 @@ def whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
 
 
 def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
-    """The same program with an access for each lane, for memory of any alignment and languages without vectors: its
-    nodes in order, and the node that each replaces."""
+    """Rewrites vector accesses as one access per lane, for unaligned memory and languages without vectors.
+
+    Returns the nodes of the program in order, each with the node that it replaces.
+    """
     preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
     whole = whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))

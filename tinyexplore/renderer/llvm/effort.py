@@ -119,7 +119,7 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
 
 
 def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
-    """What stands in each loop that has no other loop in it."""
+    """Returns the UOps in each innermost loop."""
     bodies: list[list[UOp]] = []
     body: list[UOp] | None = None
     for node in uops:

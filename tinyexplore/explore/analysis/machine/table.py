@@ -243,7 +243,7 @@ def improve(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
 
 
 def why_none(device: str) -> str:
-    """Why there are no ceilings for the kernels of a device, "" where there are."""
+    """Returns the reason why a device has no measured ceilings, or "" if it has."""
     kind = device.partition(":")[0]
     if kind in MEASURED:
         target = Device[device].target

@@ -207,7 +207,7 @@ class CacheModel:
         return {number: _sum(traffics[number]) for number in sorted(traffics)}
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
-        """Of each line of the source that accesses memory: which buffers (stored?), its text, its traffic."""
+        """Lists the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
         access_of = {touch.node: access for touch, access in zip(self.stream.accesses, self.accesses, strict=True)}
         rows: list[tuple[Hashable, str, Traffic]] = []
         for number, traffic in self.by_line().items():
@@ -222,8 +222,10 @@ class CacheModel:
         return {name: _sum([access.traffic for access in self.accesses if access.buffer == name]) for name in names}
 
     def lines_of(self, **counters: int) -> dict[str, list[int]]:
-        """Which cache lines of each buffer are accessed while these loops have these counters: `lines_of(g0=0, g1=3)`
-        is the footprint of one tile. Lines count from the beginning of their buffer."""
+        """Finds the cache lines accessed while loops have these counters. Lines count from their buffer's start.
+
+        Example: `lines_of(g0=0, g1=3)` is the footprint of one tile.
+        """
         return lines_touched(self.stream, counters)
 
     def compare(self, after: CacheModel) -> CacheComparison:

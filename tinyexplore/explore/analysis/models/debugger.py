@@ -205,8 +205,10 @@ class Debugger:
         return self
 
     def iteration(self, **counters: int) -> Debugger:
-        """To where these loops have these counters for the first time: `iteration(g0=3, r2=5)`. A number of a
-        work-item's chooses the one that is followed, from its start: `iteration(gidx0=1, r2=5)`."""
+        """Moves to the first step at which loops have these counters: `iteration(g0=3, r2=5)`.
+
+        An index of a work-item selects the work-item to follow, from its start: `iteration(gidx0=1, r2=5)`.
+        """
         if self.item is not None and (chosen := {name: counters.pop(name) for name in self.item if name in counters}):
             self.item = self._whole({**self.item, **chosen})
             self._program = self._made()

@@ -109,8 +109,10 @@ class GPUView(ReadableRow):
         return [(alike[0], len(alike)) for alike in alike_accesses.values()]
 
     def request(self, number: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
-        """What another warp asks at the access in this line of the listing, in other steps of the loops around it
-        (`r2=5`; 0 where a loop is not named)."""
+        """Computes the addresses of any warp at the access in line `number` of the listing.
+
+        counters: the steps of the loops around the access (`r2=5`); loops without a value are at step 0.
+        """
         if self.warps is None:
             raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
         around = {at: (node, loops) for at, node, loops in loops_around(self.warps.uops)}

@@ -133,7 +133,7 @@ class KernelAnalyses:
         return debugger_of(self.captured(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
-        """Which pieces of `unit` bytes each load and store of a kernel accesses, in order: by default elements."""
+        """Lists the accesses of a kernel in order, as numbers of pieces of `unit` bytes (by default, of elements)."""
         from tinyexplore.explore.analysis.models.streams import AddressStream
 
         captured = self.captured_of_one_core(kernel)

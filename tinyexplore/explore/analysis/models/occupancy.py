@@ -59,7 +59,7 @@ class OccupancyData(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class Occupancy(ReadableRow):
-    """How many groups of work-items a multiprocessor holds.
+    """The number of work-groups that a multiprocessor holds at the same time.
 
     registers: of a work-item.
     known: whether the compiler reported the registers; else they are estimated.
@@ -173,8 +173,10 @@ def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | 
 
 
 def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
-    """How many groups of `items` a multiprocessor holds, whose work-items take `registers` each, and each
-    group `shared_bytes` of shared memory."""
+    """Computes the number of groups that a multiprocessor holds at the same time.
+
+    items: work-items of a group; registers: registers of a work-item; shared_bytes: shared memory of a group.
+    """
     warps = -(-items // gpu.warp)
     each = _rounded(max(1, registers), gpu.register_piece)
     shared = _rounded(shared_bytes + gpu.group_overhead_bytes, gpu.shared_piece) if shared_bytes else 0

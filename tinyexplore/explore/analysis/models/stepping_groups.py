@@ -113,7 +113,7 @@ class _WorkGroup:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
-        """Those of the work-item that is followed; where it waits, the others come as far first."""
+        """Yields the events of the followed work-item. When it waits, the others run to the same stop first."""
         own, sent = self.at_work.pop(self.followed), None
         others = {number: self._stops(item) for number, item in self.at_work.items()}
         first = self.followed - self.followed % self.items.size
@@ -202,7 +202,7 @@ class _WorkGroup:
 
 
 def _number(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
-    """Which one of all it is, its first number the fastest."""
+    """Returns the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
     return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 
 

@@ -195,7 +195,7 @@ class AddressStream:
             yield from self._walked(self.tree, self.fixed)
 
     def whole(self) -> tuple[Array, Array]:
-        """All of it: the number of the access, and the piece of memory, of each access."""
+        """Returns the whole stream as two arrays: the number and the piece of memory of each access."""
         import numpy as np
 
         numbers, lines = [np.empty(0, np.int32)], [np.empty(0, np.int64)]

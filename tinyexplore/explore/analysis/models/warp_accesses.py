@@ -102,7 +102,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def advice(self) -> str:
-        """What could be done about it; "" where nothing has to be."""
+        """Suggests how to avoid bank conflicts and uncoalesced segments; "" if there are none."""
         if self.degree > 1:
             return (
                 f"The busiest bank answers {self.degree} times instead of once: rows of the tile that are a few words "

@@ -91,7 +91,7 @@ class WarpRequest(ReadableRow):
 
     @property
     def degree(self) -> int:
-        """How many times the busiest bank has to answer: 1 is no conflict."""
+        """The degree of the bank conflict: the number of accesses of the busiest bank. 1: no conflict."""
         return max(1, *self.banks())
 
     @property

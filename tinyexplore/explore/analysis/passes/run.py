@@ -275,7 +275,7 @@ class _Places:
 
     @classmethod
     def of_module(cls, text: str, is_located: bool) -> _Places:
-        """Of a module: lines lead to its own lines (`is_located`), or to those that its debug information names."""
+        """Locates a module's lines: in its own text (`is_located`), or in the text that its debug information names."""
         places = cls(None, 0, None)
         if is_located:
             for number, line in enumerate(text.splitlines(), 1):

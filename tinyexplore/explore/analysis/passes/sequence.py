@@ -235,7 +235,7 @@ def _spread(median_us: float, low_us: float | None, high_us: float | None, sampl
 
 
 def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
-    """Those that can lead to a UOp, from the last to the first."""
+    """Yields the instructions that may belong to a UOp, from the last to the first."""
     read: set[str] = set()
     for line in reversed(lines):
         copied = _COPIED.match(line.text)

@@ -50,7 +50,7 @@ def cells_of(tracker: ShapeTracker, box: Box) -> Iterator[Cell]:
 
 
 def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
-    """From `window` on as much as can be drawn: columns, rows, and then as many planes as fit."""
+    """Returns the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
     first = [*window, *[0] * (len(shape) - len(window))][: len(shape)]
     left = MOST_CELLS
     box: list[tuple[int, int]] = []
@@ -65,8 +65,10 @@ def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
 
 
 def memory_width(trackers: Sequence[ShapeTracker]) -> int:
-    """How many places to draw in a row: the last axis of what lies in memory (of several views, in order, the first
-    that has rows), where that fits."""
+    """Returns the number of elements to draw in a row of memory: the last axis of the first contiguous view with rows.
+
+    If that is too long, or there is no such view, it is MOST_ROWS.
+    """
     plain = [tracker.shape for tracker in trackers if tracker.contiguous]
     sizes = [size for shape in plain if sum(size > 1 for size in shape) > 1 for size in shape[-1:]]
     return sizes[0] if sizes and 1 < sizes[0] <= MOST_COLUMNS else MOST_ROWS

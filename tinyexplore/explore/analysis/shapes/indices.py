@@ -85,7 +85,7 @@ def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
 
 
 def _coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
-    """Of a row-major position in `shape`."""
+    """Returns the coordinates of a row-major position in `shape`."""
     coords = []
     below = 1
     for axis in reversed(range(len(shape))):

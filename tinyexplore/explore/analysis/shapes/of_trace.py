@@ -27,9 +27,11 @@ class NoShape(ValueError):
 
 
 def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
-    """What a node shows of memory, movement by movement; of a UOp, of what it came from. None: the first movement.
+    """Shows which elements of memory a node selects, movement by movement. Of a UOp, its LazyBuffer is shown.
 
-    `views`: those of the trace, for a caller that asks about many nodes."""
+    node: None for the first movement of the trace.
+    views: the views of the trace, for a caller that inspects many nodes.
+    """
     number = _first(trace) if node is None else node.id if isinstance(node, Node) else node
     if not 0 <= number < len(trace.nodes):
         raise NoShape(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")

@@ -120,7 +120,7 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
 
 
 def _places(tracker: ShapeTracker) -> set[int]:
-    """Where the first elements of a view lie."""
+    """Returns the memory offsets of the elements of a view that are drawn."""
     cells = cells_of(tracker, shown_box(tracker.shape))
     return {cell.offset for cell in cells if cell.offset is not None}
 

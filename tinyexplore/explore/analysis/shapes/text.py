@@ -34,7 +34,7 @@ def step_text(view: ShapeGrid) -> str:
 
 
 def window_text(view: ShapeGrid) -> str:
-    """Which part is shown; "" where it is all."""
+    """Names the part of the tensor that is shown; "" if that is the whole tensor."""
     if view.is_whole:
         return ""
     part = ", ".join(f"{start}:{stop}" for start, stop in view.box)
@@ -54,7 +54,7 @@ def planes_of(view: ShapeGrid) -> list[tuple[tuple[int, ...], list[list[int | No
 
 
 def shape_grid_text(view: ShapeGrid) -> str:
-    """All of it as text."""
+    """Writes a step of a shape view as text: its formula, its views, and the grid of offsets."""
     lines = [step_text(view)]
     if view.formula:
         lines.append(f"{view.formula}  ({view.law})")

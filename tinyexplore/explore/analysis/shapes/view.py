@@ -137,7 +137,7 @@ class ShapeView(ShapeGrid):
     # *** showing ***
 
     def as_data(self) -> ShapeData:
-        """What a view draws. Cells are not in it: a view computes them of the `views`."""
+        """Returns the data for the panel of shapes. It has no cells: the front end computes them from `views`."""
         return ShapeData(
             self.name,
             self.size,

@@ -49,7 +49,7 @@ def _checkout() -> Path:
 
 
 def lacking(folder: Path) -> str:
-    """Why `folder` has no Pyodide for a page with engine; "" if it has one."""
+    """Returns the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
         return f"{folder} has no {', '.join(missing)}"

@@ -135,7 +135,7 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
 
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Without repeated points and without those in the middle of a vertical line."""
+    """Removes repeated points, and points in the middle of a vertical line."""
     corners: list[Point] = []
     for point in points:
         if corners and corners[-1] == point:

@@ -81,7 +81,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
 
 
 def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
-    """How hard each neighbor above and below pulls: the links of a chain and of a long edge hardest."""
+    """Computes the weight of each neighbor above and below. Chains and long edges have the largest weights."""
     count, up, down = layers.count, layers.up, layers.down
     up_pull: dict[int, list[float]] = {}
     down_pull: dict[int, list[float]] = {v: [] for row in rows for v in row}

@@ -194,7 +194,7 @@ def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
 
 
 def _beside() -> Iterator[tuple[float, float]]:
-    """Where a number may stand, from its point: on it, then to the right of it and below, farther and farther."""
+    """Yields positions for a number, relative to its point: the point, then positions around it, nearest first."""
     yield 0.0, 0.0
     for distance in itertools.count(1):
         for angle in (0.0, 0.7, -0.7, 1.57, math.pi):

@@ -265,7 +265,7 @@ class _Kernels:
     def _between(
         self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
-        """From the box that one kernel stores to the boxes of another that stand for it (or from edge to edge)."""
+        """Routes edges from the result of one kernel to its boxes in another kernel (or between the kernels' edges)."""
         points = [(x + dx, y + dy) for x, y in routed.points]
         source = self.trace.kernels[routed.src]
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)

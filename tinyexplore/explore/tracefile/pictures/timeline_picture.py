@@ -136,7 +136,7 @@ def _told(span: TimelineSpan) -> str:
 
 
 def _memory(data: Timeline, x: TimeAxis, top: float) -> list[str]:
-    """What is allocated, as steps."""
+    """Draws the allocated bytes as a step function."""
     most = max((nbytes for _, nbytes in data.memory), default=0)
     label = text(_MARGIN, top + 11, "memory", shade="ink2")
     caption = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")

@@ -15,7 +15,7 @@ MOST = 20
 
 
 def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Of gcc or clang, or of the linker; `lines`: those of the source."""
+    """Parses the messages of gcc, clang or the linker. `lines`: the lines of the source."""
     diagnostics = []
     for text in words.splitlines():
         placed = _PLACED.match(text.strip())
@@ -28,7 +28,7 @@ def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
 
 
 def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Of LLVM's parser, which names a place, or its verifier, which prints instructions, or its linker."""
+    """Parses the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
     for text in words.splitlines():
         at = text.find("<string>:")
         placed = _PLACED.match(text[at:]) if at >= 0 else None

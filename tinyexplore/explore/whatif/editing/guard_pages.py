@@ -103,7 +103,7 @@ class Fenced:
         return ""
 
     def as_place(self) -> list[Any]:
-        """Where it is, as data: see `what_was_touched`."""
+        """Returns the name and the addresses of the buffer and its guard pages as data, for `what_was_touched`."""
         guard = GUARD_BYTES if protect() is not None else 0
         return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
 

@@ -17,8 +17,10 @@ STAGES = ("opts", "uops", "llvm", "c")
 
 
 def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
-    """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler; of a
-    GPU's kernel, neither."""
+    """Lists the stages of a kernel that can be edited.
+
+    LLVM IR is one of them if the device compiles LLVM IR. Of a GPU's kernel, only the first two stages can be edited.
+    """
     device = context.bench.subjects[kernel].device
     interface = context.bench.under_settings(lambda: Device[device])
     if interface.target.has_local:

@@ -404,8 +404,7 @@ def _is_zero(requirement: InputRequirement, value: Any) -> bool:
 
 
 def _carried(world: World, lane: int) -> Carried:
-    """What was chosen, that of `lane` first, and what must go into the parts of it for that to come out, as far as
-    this is easily said."""
+    """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
     for requirement, value in chosen:
@@ -465,7 +464,7 @@ def _given(carried: Carried) -> Choose:
 
 
 def _places(address: Address) -> tuple[Any, ...]:
-    """Which elements an address names; None for lanes that are not valid."""
+    """Lists the elements that an address refers to, one per lane; None for masked lanes."""
     count = max(len(address.idx), len(address.valid or ()))
     idx = address.idx * count if len(address.idx) == 1 else address.idx
     valid = address.valid or (True,)

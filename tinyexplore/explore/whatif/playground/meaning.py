@@ -147,7 +147,7 @@ class World:
         return self.values[key]
 
     def _needed(self, root: UOp, values: Point) -> list[UOp]:
-        """What must be computed for `root` at this point, sources first; what loops alone asks for its own."""
+        """Lists the nodes that `root` needs at this point and that have no value yet, sources first."""
         needed: dict[UOp, None] = {}
         stack = [root]
         while stack:

@@ -175,7 +175,7 @@ def choices(
 
 
 def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
-    """The same odd value for all that has a type and bounds."""
+    """Chooses special value number `number` for each requirement."""
 
     def choose(requirement: InputRequirement) -> Any:
         odd = odd_values(requirement, constants)

@@ -73,7 +73,7 @@ def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> Playg
 
 
 def _pass_failure(failed: Exception, recorder: Recorder) -> str:
-    """Which pass failed. Where a rule's own function raised, or rules fired without an end, also the error."""
+    """Names the pass that failed. Adds the error if a rule's function raised it, or if rules fired without end."""
     stages: list[str] = []
     failing = ""
     for event in recorder.events:
