@@ -114,7 +114,7 @@ class TensorCore:
 
     @property
     def holder(self) -> tuple[str, str]:
-        """The names of an element's holder and of its position there: lane and register, or row of the tile and place."""
+        """The names of an element's holder and position: lane and register, or row of the tile and place."""
         return ("row of the tile", "place") if self.tiles else ("lane", "register")
 
     @property
