@@ -298,7 +298,7 @@ def test_what_sharding_refuses() -> None:
         Tensor.ones(4).shard("LLVM", 0)
     with pytest.raises(RuntimeError, match="can.t shard a multi-device tensor"):
         x.shard(TWO, 1)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="repeated"):
         Tensor.ones(4).shard(("LLVM", "LLVM:0"), 0)
     with pytest.raises(IndexError, match="axis 3"):
         Tensor.ones(4).shard(TWO, 3)
