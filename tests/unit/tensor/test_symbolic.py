@@ -327,7 +327,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a size beyond 64 bits": (
         lambda: Tensor.ones(HUGE, HUGE),
         OverflowError,
-        r"huge\*huge \(huge in 1..1099511627776\) may be more than 64 bits hold",
+        r"huge\*huge \(huge in 1..1099511627776\) may exceed 64 bits",
     ),
     "a size beyond the dtype": (
         lambda: Tensor([1], dtype=dtypes.int32) + HUGE,
