@@ -219,7 +219,7 @@ def without_plans() -> Any:
     from tinyexplore.compile.cache import runners
     from tinyexplore.compile.reuse import ReuseScope
 
-    return in_module("compile.reuse", _of_process=ReuseScope(runners, None))()
+    return in_module("compile.reuse", _process_caches=ReuseScope(runners, None))()
 
 
 def in_python() -> Any:

@@ -301,7 +301,7 @@ def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, mo
     monkeypatch.setattr(precompiled_module.shutil, "which", lambda name: name)
     (tmp_path / "package.json").write_text("{}")
     made: list[Any] = []
-    monkeypatch.setattr(precompiled_module, "_made", lambda *given: made.append(given) or (b"stdlib", b"engine"))
+    monkeypatch.setattr(precompiled_module, "_compile_archives", lambda *given: made.append(given) or (b"stdlib", b"engine"))
     for _ in range(2):
         assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine")
     assert len(made) == 1

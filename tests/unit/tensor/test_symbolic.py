@@ -335,7 +335,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "does not fit in int32",
     ),
     "a range beyond the dtype": (lambda: Tensor.arange(HUGE), OverflowError, "does not fit in int32"),
-    "a divisor that may be 0": (lambda: BIND // (BIND - 3), ZeroDivisionError, "includes 0"),
+    "a divisor that may be 0": (lambda: BIND // (BIND - 3), ZeroDivisionError, "may be 0"),
     "a question without an answer": (
         lambda: bool(BIND.unbind()[0] < 5),
         SymbolicError,
