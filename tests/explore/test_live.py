@@ -200,7 +200,9 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
     assert "default-src 'none'" in page and "'unsafe-eval'" not in page
     assert len(page.encode()) < 10.5e6
-    monkeypatch.setattr(precompiled_module, "_compile_archives", lambda *given: pytest.fail("compiled ahead, and not kept"))
+    monkeypatch.setattr(
+        precompiled_module, "_compile_archives", lambda *given: pytest.fail("compiled ahead, and not kept")
+    )
     assert view.to_html().find("data-carried") == -1
     assert page == view.to_html(live=True)  # the same whenever it is made
 
@@ -301,7 +303,9 @@ def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, mo
     monkeypatch.setattr(precompiled_module.shutil, "which", lambda name: name)
     (tmp_path / "package.json").write_text("{}")
     made: list[Any] = []
-    monkeypatch.setattr(precompiled_module, "_compile_archives", lambda *given: made.append(given) or (b"stdlib", b"engine"))
+    monkeypatch.setattr(
+        precompiled_module, "_compile_archives", lambda *given: made.append(given) or (b"stdlib", b"engine")
+    )
     for _ in range(2):
         assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine")
     assert len(made) == 1
