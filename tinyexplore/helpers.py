@@ -264,7 +264,7 @@ def diskcache(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def diskcache_get(table: str, key: dict[str, Any] | str | int) -> Any:
-    """What was put there by this user, in this process or an earlier one; None if nothing was, or no longer is."""
+    """Returns the value that this user stored, in this process or an earlier one; None if there is none."""
     cached = _found(table, key)
     return None if cached is _MISSING else cached
 

@@ -17,9 +17,9 @@ from tinyexplore.uop import Ops
 
 
 class GradientWalk:
-    """What one call of `gradients` went through: `reached`, as it gave it, from the gradient `seed` of the root.
+    """The record of one call of `gradients`: the tensors `reached`, and the gradient `seed` of the root.
 
-    The values of the first walk are used again where they still are: as long as nothing was computed, all of them.
+    A second walk uses the gradients of the first walk that still exist. If nothing was computed, these are all.
     """
 
     def __init__(self, reached: Sequence[tuple[Taped, LazyBuffer]], seed: TapedBuffer) -> None:
@@ -64,9 +64,9 @@ def _with_buffers(arg: Any) -> Any:
 
 
 class FoundStep(TapeEntry):
-    """What made a gradient: `walk`, of which it is the result for `target`.
+    """The tape step of a gradient, which `walk` computed for `target`.
 
-    For gradients of `inputs`, it repeats the walk.
+    `inputs` repeats the walk on a tape, so that gradients flow through it.
     """
 
     __slots__ = ("walk", "target")

@@ -284,7 +284,7 @@ class Plan:
 
 
 def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
-    """`unit` with the nodes that get its buffers."""
+    """Returns `unit` with the nodes that get its buffers."""
     return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
 
 

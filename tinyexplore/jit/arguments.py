@@ -44,10 +44,10 @@ class Leaf:
         return f"<tensor {self.number}>"
 
 
-def taken_apart(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any:
-    """`value` with a Leaf for each tensor, which is appended to `tensors` under its name. Nested containers are copied.
+def extract_tensors(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any:
+    """Returns a copy of nested containers with a Leaf for each tensor. Appends the tensors, with names, to `tensors`.
 
-    Bound Variables stand there without their values.
+    Bound Variables are replaced by the unbound ones.
     """
     if isinstance(value, Tensor):
         tensors.append((name, value))
@@ -55,57 +55,57 @@ def taken_apart(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any
     if isinstance(value, UOp):
         return simplified(unbound(value))
     if isinstance(value, dict):
-        return {key: taken_apart(part, f"{name}[{key!r}]", tensors) for key, part in value.items()}
+        return {key: extract_tensors(part, f"{name}[{key!r}]", tensors) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [taken_apart(part, f"{name}[{number}]", tensors) for number, part in enumerate(value)]
+        parts = [extract_tensors(part, f"{name}[{number}]", tensors) for number, part in enumerate(value)]
         if isinstance(value, list):
             return parts
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
 
 
-def put_together(structure: Any, tensor_of: Callable[[int], Any], values: Mapping[UOp, int]) -> Any:
-    """The inverse of `taken_apart`; Variables are bound to `values`."""
+def insert_tensors(structure: Any, tensor_of: Callable[[int], Any], values: Mapping[UOp, int]) -> Any:
+    """Replaces each Leaf by its tensor (the inverse of `extract_tensors`), and binds Variables to `values`."""
     if isinstance(structure, Leaf):
         return tensor_of(structure.number)
     if isinstance(structure, UOp):
         return rebound(structure, values)
     if isinstance(structure, dict):
-        return {key: put_together(part, tensor_of, values) for key, part in structure.items()}
+        return {key: insert_tensors(part, tensor_of, values) for key, part in structure.items()}
     if isinstance(structure, list):
-        return [put_together(part, tensor_of, values) for part in structure]
+        return [insert_tensors(part, tensor_of, values) for part in structure]
     if isinstance(structure, tuple):
-        parts = [put_together(part, tensor_of, values) for part in structure]
+        parts = [insert_tensors(part, tensor_of, values) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
     return structure
 
 
 class Arguments:
-    """The arguments of one call. `values`: of the bound Variables among them, and in the shapes of the tensors."""
+    """The arguments of one call. `values`: the values of Variables in them and in the shapes of tensors."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tensors: list[tuple[str, Tensor]] = []
         self.structure: dict[str, Any] = {}
         self.positional = not kwargs
         for number, value in enumerate(args):
-            self.structure[f"argument {number}"] = taken_apart(value, f"argument {number}", self.tensors)
+            self.structure[f"argument {number}"] = extract_tensors(value, f"argument {number}", self.tensors)
         for key in sorted(kwargs):
-            self.structure[f"argument {key}"] = taken_apart(kwargs[key], f"argument {key}", self.tensors)
+            self.structure[f"argument {key}"] = extract_tensors(kwargs[key], f"argument {key}", self.tensors)
         self.values = values_in((args, tuple(kwargs.values())), self.tensors) if Bound.count else {}
 
     def check(self, captured: Arguments) -> None:
         """Raises JitError if these arguments, apart from tensors, differ from the captured ones."""
         if list(self.structure) != list(captured.structure):
             raise JitError(
-                f"captured with {_listed(captured.structure)}, called with {_listed(self.structure)}: "
+                f"captured with {_names_text(captured.structure)}, called with {_names_text(self.structure)}: "
                 "a replay needs the same arguments; use a TinyJit of its own for each form, or reset()"
             )
         for name, structure in self.structure.items():
             before = captured.structure[name]
-            if not _same(structure, before):
+            if not _is_same(structure, before):
                 raise JitError(
-                    f"{name} was captured as {_described(before)}, and is now {_described(structure)}: only tensors "
-                    "may change between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
+                    f"{name} was captured as {_described(before)}, and is now {_described(structure)}: only "
+                    "tensors may change between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
                 )
 
 
@@ -132,15 +132,15 @@ def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp
     return values
 
 
-def _same(now: Any, before: Any) -> bool:
+def _is_same(now: Any, before: Any) -> bool:
     if now is before:
         return True
     if type(now) is not type(before):
         return False
     if isinstance(now, dict):
-        return list(now) == list(before) and all(_same(now[key], before[key]) for key in now)
+        return list(now) == list(before) and all(_is_same(now[key], before[key]) for key in now)
     if isinstance(now, (list, tuple)):
-        return len(now) == len(before) and all(_same(a, b) for a, b in zip(now, before))
+        return len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before))
     try:
         return bool(now == before)
     except Exception:  # values that cannot be compared (arrays, for example) are not known to be equal
@@ -148,7 +148,7 @@ def _same(now: Any, before: Any) -> bool:
 
 
 def _described(structure: Any) -> str:
-    """The structure as source text: a Variable by its name and bounds."""
+    """Writes the structure as source text. Variables have names and bounds."""
     if isinstance(structure, UOp):
         bounds = ", ".join(
             f"{name} from {low} to {high}" for name, low, high in sorted(v.arg for v in variables(structure))
@@ -157,12 +157,12 @@ def _described(structure: Any) -> str:
     return repr(structure)
 
 
-def _listed(structure: dict[str, Any]) -> str:
+def _names_text(structure: dict[str, Any]) -> str:
     return ", ".join(structure) or "no arguments"
 
 
 def settle(tensors: list[Tensor]) -> None:
-    """Realizes each tensor, row-major, in a buffer of exactly its size. None of that is captured."""
+    """Realizes each tensor, row-major, in a buffer of exactly its size. A capture does not record this."""
     lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
     if lazy:
         engine.capturing(None, lambda: _settle(tensors, lazy))

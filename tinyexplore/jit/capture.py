@@ -13,11 +13,11 @@ from tinyexplore.jit.arguments import (
     Arguments,
     JitError,
     buffers_of,
+    extract_tensors,
+    insert_tensors,
     lies_packed,
     own_buffers,
-    put_together,
     settle,
-    taken_apart,
 )
 from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import CallReplay, CapturedCall, Output, State, written_by
@@ -68,7 +68,7 @@ def capture(
     _share_memory(call, executed, prune(call) if is_pruned else set())
     replay = CallReplay(call)
     replay.hand_over(tensors_given, call.values)
-    return replay, put_together(
+    return replay, insert_tensors(
         call.structure, lambda number: call.outputs[number].tensor_of(tensors_given, call.values), call.values
     )
 
@@ -125,7 +125,7 @@ def _capture_call(
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(argument_tensors)))}
     outside = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
     _check_state(outside, written - executed.given, before, notes, result)
-    structure = taken_apart(result, "result", [])
+    structure = extract_tensors(result, "result", [])
     settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
     others = [pair for key, pair in before.items() if key not in settled]
     _check_variables(executed.items, arguments)
@@ -207,7 +207,7 @@ def _call_and_realize(
     """
     result = call()
     names: list[tuple[str, Tensor]] = []
-    taken_apart(result, "result", names)
+    extract_tensors(result, "result", names)
     changed = [
         (tensor, old)
         for tensor, old in notes.changed.values()

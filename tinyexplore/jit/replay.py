@@ -12,7 +12,7 @@ from typing import Any, cast
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
-from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
+from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, insert_tensors, lies_packed, own_buffers
 from tinyexplore.jit.slots import BufferUses, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.runtime.pool import Batch
@@ -250,7 +250,7 @@ class CallReplay:
 
     @property
     def memory(self) -> list[MemoryPlan]:
-        """How the intermediates share memory, one plan for each device that has some."""
+        """The memory plans of the intermediates, one for each device."""
         return self.captured.memory
 
     @property
@@ -413,7 +413,7 @@ class CallReplay:
             return Tensor._wrap(self.single)
         outputs = self.captured.outputs
         values = self.values
-        return put_together(
+        return insert_tensors(
             self.captured.structure, lambda number: outputs[number].tensor_of(arguments, values), values
         )
 

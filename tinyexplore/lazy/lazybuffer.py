@@ -219,7 +219,7 @@ class LazyBuffer:
             recorder.record(Recorded(self, src, frame, self.calls))
 
     def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
-        """The same operation on other sources, without recording it, with the same number, note and calls."""
+        """Returns a copy of the node with other sources and the same number, note and calls. It is not recorded."""
         copy = object.__new__(type(self))
         for name in LazyBuffer.__slots__:
             if name != "__weakref__" and hasattr(self, name):
@@ -360,7 +360,7 @@ class LazyBuffer:
         return LazyBuffer(Ops.CAST, dtype, self.shape, (self,), None, self.device)
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
-        """The same bits read as another dtype of the same size."""
+        """Reinterprets the bits as another dtype of the same size."""
         if dtype is self.dtype:
             return self
         if dtype.itemsize != self.dtype.itemsize:
@@ -443,7 +443,7 @@ class LazyBuffer:
         return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (own, index), arg, self.device)
 
     def contiguous(self) -> LazyBuffer:
-        """The same values, realized in row-major order."""
+        """Returns the same values, which will be realized in row-major order."""
         node = self
         while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (Gathered, Simplified)):
             node = node.src[0]
@@ -460,7 +460,7 @@ class LazyBuffer:
         return UOp not in map(type, sizes) and prod(self.shape) == prod(base.shape) and self.st.contiguous
 
     def packed(self) -> LazyBuffer:
-        """The same values in memory of their own (`contiguous` does not copy a value that is in memory)."""
+        """Returns a copy in separate memory. (`contiguous` does not copy a value that is in memory.)"""
         return self._copied(LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device))
 
     @property
@@ -499,7 +499,7 @@ class LazyBuffer:
         return copy
 
     def detached(self) -> LazyBuffer:
-        """The same value, in the same memory, through which no gradient passes."""
+        """Returns the same value in the same memory. Gradients do not flow through it."""
         if self.buffer is not None:
             view = type(self)(Ops.BUFFER, self.dtype, self.shape, (), None, self.device, self.buffer)
         else:

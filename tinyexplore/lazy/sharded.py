@@ -156,7 +156,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(parts, axis, op, (self,), arg)
 
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
-        """The same value in parts like those of `model`, if it has parts. From whole copies this moves no data."""
+        """Divides the value like `model`, if that has parts. If each device has a whole copy, no data moves."""
         if model.axis is None or self.layout == model.layout:
             return self
         axis, bounds = model.axis, model.bounds

@@ -87,7 +87,7 @@ class StoredBuffer(LazyBuffer):
     # *** what storage does ***
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
-        """The same bytes as another dtype; if the sizes differ, the last axis grows or shrinks."""
+        """Reinterprets the bytes as another dtype. If the sizes differ, the last axis grows or shrinks."""
         if dtype is self.dtype:
             return self
         last, rest = divmod(self.shape[-1] * self.dtype.itemsize, dtype.itemsize) if self.shape else (0, 1)

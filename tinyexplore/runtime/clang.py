@@ -99,7 +99,7 @@ def _places() -> list[str]:
 
 
 def why_unusable(folder: str) -> str:
-    """Why a program of usual size cannot be written to `folder` and run from there; an empty string if it can."""
+    """Returns the reason why programs cannot be written to `folder` and run from there, or "" if they can."""
     probe = Path(folder) / ".probe"
     try:
         if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):

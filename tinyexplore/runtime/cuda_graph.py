@@ -62,7 +62,7 @@ class KernelGraph:
 
 
 def refusal(kernels: Sequence[BoundKernel]) -> str:
-    """Why these kernels, with their arguments, cannot be one graph; an empty string if they can."""
+    """Returns the reason why these kernels, with their arguments, cannot be one graph, or "" if they can."""
     for kernel in kernels:
         name = kernel.program.spec.name
         if 0 in kernel.sizes:

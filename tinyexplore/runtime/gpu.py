@@ -60,7 +60,7 @@ def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
 
 
 def without_vectors(spec: ProgramSpec) -> ProgramSpec:
-    """The same program for buffers of any alignment: views of others, and wrapped arrays."""
+    """Rewrites the program for buffers of any alignment, such as views of buffers and wrapped arrays."""
     return GPURenderer(spec.target, spec.compiler, aligned=False).render(spec.name, spec.uops)
 
 

@@ -650,7 +650,7 @@ def is_padded_with_number(node: LazyBuffer) -> bool:
 
 
 def against_fusing(node: LazyBuffer) -> str:
-    """Why `node` cannot be computed inside any other kernel; an empty string if it can."""
+    """Returns the reason why `node` cannot be computed inside another kernel, or "" if it can."""
     if node.op is Ops.SCAN_AXIS:
         return "a running result: its loop must go in order"
     if node.op is Ops.SCATTER:

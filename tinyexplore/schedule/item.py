@@ -69,7 +69,7 @@ class ScheduleItem:
         return f"ScheduleItem({what}{calls} on {self.device}: {memory})"
 
     def __str__(self) -> str:
-        """With the kernel's ast, as text (`UOp.tree`)."""
+        """Writes the item as text, with the kernel's ast (`UOp.tree`)."""
         return repr(self) if self.ast is None else f"{self!r}\n{self.ast.tree()}"
 
     @property

@@ -22,7 +22,7 @@ class Overrides:
     join: frozenset[LazyBuffer] = frozenset()
 
     def over(self, rebuilt: Callable[[LazyBuffer], LazyBuffer]) -> Overrides:
-        """The same overrides for a rebuilt graph, in which `rebuilt(node)` replaces each node."""
+        """Returns the same overrides for a rebuilt graph, in which `rebuilt(node)` replaces each node."""
         return Overrides(frozenset(map(rebuilt, self.cut)), frozenset(map(rebuilt, self.join)))
 
 

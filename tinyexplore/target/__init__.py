@@ -137,7 +137,7 @@ class Target:
         return self.l3_bytes // 8
 
     def lanes(self, dtype: DType) -> int:
-        """How many values of `dtype` one vector register holds (1: no vectors)."""
+        """Returns the number of values of `dtype` in a vector register (1: no vectors)."""
         fit = max(1, self.vector_bytes // dtype.itemsize)
         return min(fit, self.most_lanes or fit)
 

@@ -46,7 +46,7 @@ class Function:
             value = value.detached()  # a separate node, with its own gradient
 
         def function_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-            """As the program's own `backward` has it."""
+            """Calls the program's own `backward`."""
             doing = context
             if not isinstance(g, LazyBuffer):  # to be differentiated again
                 doing = cls(device, *step.inputs)

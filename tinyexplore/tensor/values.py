@@ -193,7 +193,7 @@ class Values(Base):
         return cls._wrap(exchange.lazydata_from(source, Device.canonicalize(device), copy))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """What a function of NumPy gives for the values: np.sum(tensor) is np.sum(tensor.numpy())."""
+        """Calls a NumPy function with the values: np.sum(tensor) is np.sum(tensor.numpy())."""
         return function(*_with_arrays(args), **{name: _with_arrays(argument) for name, argument in kwargs.items()})
 
     def data(self) -> memoryview:

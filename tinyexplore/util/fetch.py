@@ -72,8 +72,10 @@ def fetch(
 
 
 def kept_folders() -> Iterator[Path]:
-    """Where downloads may lie, which may be run: in the cache folder, unless others can write there or there is none,
-    else in a folder that goes when the process ends."""
+    """Yields the folders for downloads. The first is in the cache folder, if that exists and is private.
+
+    The second is deleted when the process ends. Downloads may be executed, so no other user may write to the folder.
+    """
     try:
         folder = cache_folder() / "downloads"
         make_private(folder.parent)

@@ -281,7 +281,7 @@ class Meanwhile(Generic[T]):
 
     @property
     def before(self) -> T | None:
-        """What it was before the block that was opened first; None where no thread is in one."""
+        """The value before the block that was opened first; None if no thread is in a block."""
         with self._lock:
             return self._before[0] if self._before else None
 

@@ -54,7 +54,7 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     """A SINK, or a BARRIER, whose stores to aligned neighbors are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
-        vector = put_together([store.src[1] for store in stores])
+        vector = vector_of([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
         joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
         record_derived([(store, together) for store in stores], "stored with its neighbors")
@@ -62,7 +62,7 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
 
 
-def put_together(lanes: list[UOp]) -> UOp:
+def vector_of(lanes: list[UOp]) -> UOp:
     """Builds a vector of these scalars. Returns the existing vector if they are all its lanes, in order."""
     dtype, first = lanes[0].dtype, lanes[0]
     assert isinstance(dtype, DType)

@@ -47,7 +47,7 @@ def describe(value: object, printer: Printer | None = None) -> Description:
 
 
 def walk_text(axis: Axis) -> str:
-    """How an axis is walked: "thread", or "thread, 2 ahead" where it looks ahead by two steps."""
+    """Describes the kind of an axis: "thread", or "thread, 2 ahead" if it prefetches two steps ahead."""
     return f"{axis.kind.value}, {axis.ahead} ahead" if axis.ahead else axis.kind.value
 
 

@@ -234,7 +234,7 @@ class StageReplay:
 
 
 class _Shown:
-    """Which nodes stand in the graph, kept up to date replacement by replacement. `users` has a key for each."""
+    """The set of nodes in the graph, updated by each replacement. They are the keys of `users`."""
 
     def __init__(self, sources: Sequence[Sequence[int]], roots: Sequence[int]) -> None:
         self._sources = sources

@@ -131,7 +131,7 @@ def _firings(trace: TraceTables) -> list[Row]:
 
 
 def _passes(trace: TraceTables) -> list[Row]:
-    """How often each rule fired, in which pass, for which kernel."""
+    """Counts how often each rule fired, per pass and kernel."""
     counts: dict[tuple[int | None, str, str], int] = {}
     for row in _firings(trace):
         key = (row["kernel"], row["pass"], row["rule"])

@@ -118,7 +118,7 @@ def read_as(first: UOp, second: UOp) -> DType:
 
 
 def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
-    """Why no core of the target computes this sum `amount` steps at a time, as text."""
+    """Returns the reason why no core of the target computes this sum `amount` steps at a time."""
     factor, accumulator = read_as(*reduce.src[0].src), reduce.dtype
     cores = cores_of(kernel.target)
     alike = [core for core in cores if core.factor is factor and core.accumulator is accumulator]

@@ -85,9 +85,9 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
 
 
 def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection[UOp] = ()) -> float:
-    """How well `axis` suits as lanes: neighbors in memory count for it, strided or scattered accesses against it.
+    """Scores `axis` as the axis of lanes: contiguous accesses add to the score, strided or scattered ones subtract.
 
-    Operands in `packed` are copied into panels with lanes side by side, whatever their strides are.
+    Operands in `packed` are copied into panels with contiguous lanes, so their strides do not matter.
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
     happens once for each result hardly count.
     """

@@ -45,7 +45,7 @@ def unsuited_axis(kernel: Kernel, axis: UOp) -> str | None:
 
 
 def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
-    """Why the steps of a SCAN cannot be lanes: lanes are combined first, which needs an associative operation."""
+    """The legality error of lanes along a SCAN. Lanes are combined first, so the operation must be associative."""
     for node in kernel.find(Ops.SCAN):
         if node.src[-1] is axis:
             if node.arg is Ops.MULACC:

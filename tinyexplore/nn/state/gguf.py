@@ -36,10 +36,10 @@ PLAIN: dict[int, DType] = {
 
 
 def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The keys with their values, and the tensors of a GGUF file (or of a tensor with its bytes).
+    """Loads a GGUF file, or a tensor of its bytes. Returns the keys with their values, and the tensors.
 
-    Tensors of a plain dtype lie on the file's device; quantized ones are lazy float32 on the default device, or the
-    one that `tensor` is on, computed from their blocks. FormatError where the file is damaged or of an unknown kind.
+    Tensors of a plain dtype are on the file's device. Quantized ones are lazy float32, computed from their blocks, on
+    the default device or the device of `tensor`. Raises FormatError if the file is damaged or its kind is unknown.
     """
     reader = _GGUFReader(TensorFile(tensor))
     file = reader.file
@@ -47,13 +47,13 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise file.error(_FORMAT, "it does not begin with GGUF")
     version = reader.number("I")
     if version not in (2, 3):
-        raise file.error(_FORMAT, f"version {version}; known: 2 and 3")
+        raise file.error(_FORMAT, f"it has version {version}; supported: 2 and 3")
     tensor_count, key_count = reader.number("Q"), reader.number("Q")
     values: dict[str, Any] = {}
     for _ in range(reader.count(key_count, 13)):
         key = reader.text()
         if key in values:
-            raise file.error(_FORMAT, f"two values called {key!a:.80}")
+            raise file.error(_FORMAT, f"two values are named {key!a:.80}")
         values[key] = reader.value(reader.number("I"), 0)
     entries = [_entry(reader) for _ in range(reader.count(tensor_count, 25))]
     alignment = values.get("general.alignment", 32)
@@ -63,10 +63,10 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     for name, shape, kind, offset in entries:
         if name in tensors:
-            raise file.error(_FORMAT, f"two tensors called {name:.80}")
+            raise file.error(_FORMAT, f"two tensors are named {name:.80}")
         if offset % alignment:
             raise file.error(
-                _FORMAT, f"tensor {name:.80} at byte {offset} of the data, which is aligned to {alignment}"
+                _FORMAT, f"tensor {name:.80} starts at byte {offset} of the data, not at a multiple of {alignment}"
             )
         tensors[name] = _tensor(file, name, shape, kind, start + offset)
     return values, tensors
@@ -80,7 +80,7 @@ class _GGUFReader:
 
     def take(self, size: int) -> bytes:
         if size > self.file.nbytes - self.at:
-            raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {size} more are expected")
+            raise self.file.error(_FORMAT, f"it is truncated: expected {size} bytes at byte {self.at}")
         if self.at + size > _MAX_HEADER:
             raise self.file.error(_FORMAT, f"its header has more than {_MAX_HEADER} bytes")
         self.at += size
@@ -91,9 +91,9 @@ class _GGUFReader:
         return value
 
     def count(self, count: int, least_bytes: int) -> int:
-        """`count`, if the file has room for that many items of at least this size."""
+        """Returns `count`. Raises FormatError if the rest of the file is too short for that many items of this size."""
         if count * least_bytes > self.file.nbytes - self.at:
-            raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {count} entries are expected")
+            raise self.file.error(_FORMAT, f"it is truncated: expected {count} entries at byte {self.at}")
         self.values += count
         if self.values > _MAX_VALUES:
             raise self.file.error(_FORMAT, f"its header has more than {_MAX_VALUES} values")
@@ -103,13 +103,13 @@ class _GGUFReader:
         return self.take(self.number("Q")).decode("utf-8", errors="replace")
 
     def value(self, kind: int, depth: int) -> Any:
-        """A value of one of the format's types: a number, a bool, text, or a list of values of one type."""
+        """Reads a value of one of the format's types: a number, a bool, text, or a list of values of one type."""
         if kind in _NUMBERS:
             return self.number(_NUMBERS[kind])
         if kind == _TEXT:
             return self.text()
         if kind != _ARRAY or depth == _MAX_DEPTH:
-            raise self.file.error(_FORMAT, f"a value of type {kind}, {depth} arrays deep")
+            raise self.file.error(_FORMAT, f"a value inside {depth} arrays has the unsupported type {kind}")
         inner, length = self.number("I"), self.number("Q")
         if inner in _NUMBERS:
             code = _NUMBERS[inner]
@@ -119,7 +119,7 @@ class _GGUFReader:
 
 
 def _entry(reader: _GGUFReader) -> tuple[str, tuple[int, ...], int, int]:
-    """Name, shape (the file has the innermost axis first), type, and offset in the data."""
+    """Reads the name, shape (the file has the innermost axis first), type and data offset of a tensor."""
     name, rank = reader.text(), reader.number("I")
     if rank > _MAX_RANK:
         raise reader.file.error(_FORMAT, f"tensor {name:.80} has {rank} axes")
@@ -129,7 +129,7 @@ def _entry(reader: _GGUFReader) -> tuple[str, tuple[int, ...], int, int]:
 
 def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, start: int) -> Tensor:
     if any(size >= _MAX_BYTES for size in shape) or not fits(dtypes.float64, shape, _MAX_BYTES):
-        raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape}, more than memory can be")
+        raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape} exceeds 2⁶² bytes")
     count = prod(shape)
     quantized = QUANTIZED.get(kind)
     if quantized is None and kind not in PLAIN:

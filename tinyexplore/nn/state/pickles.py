@@ -1,7 +1,7 @@
-"""A pickle as data: a machine for pickle's opcodes that builds plain values and only calls known builders.
+"""Reads pickles as data: interprets pickle's opcodes, builds plain values, and calls known builders only.
 
-Python's own unpickler calls whatever a file names, which makes loading a file as dangerous as running it. Here a name
-stands for one of `builders` or the file is refused; what an opcode has as an argument is read by `pickletools`.
+Python's own unpickler calls every function that a file names, so loading a file is as dangerous as running it. Here a
+name must be one of `builders`; other files are rejected. `pickletools` reads the arguments of opcodes.
 
 A few bytes can ask for much work: each opcode, and each value handed to a function, is a step of a `PickleBudget`.
 """
@@ -69,7 +69,7 @@ class PickledGlobal:
         except PickleError:
             raise
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, struct.error) as error:
-            raise PickleError(f"{self.name} cannot be made of what the file gives: {error}") from None
+            raise PickleError(f"cannot build {self.name} from the arguments in the file: {error}") from None
 
 
 class _Mark:
@@ -82,10 +82,10 @@ _MARK = _Mark()
 def read_pickle(
     stream: BinaryIO, builders: Mapping[str, Any], budget: PickleBudget, storage: Builder | None = None
 ) -> Any:
-    """The value of one pickle, read from `stream` up to its end.
+    """Reads one pickle from `stream` and returns its value.
 
-    `builders`: what "module.name" stands for: a function is called with the arguments that the pickle gives, anything
-    else is the value itself. `storage` makes a value of a persistent id.
+    `builders`: the function or value for each "module.name". A function is called with the arguments in the pickle.
+    `storage` builds the value of a persistent id.
     """
     machine = _Machine(builders, budget, storage)
     read, spend, step = stream.read, budget.spend, machine.step
@@ -104,7 +104,7 @@ def read_pickle(
 
 
 class _Machine:
-    """The stack and the memo of one pickle."""
+    """Interprets the opcodes of one pickle, with its stack and memo."""
 
     def __init__(self, builders: Mapping[str, Any], budget: PickleBudget, storage: Builder | None) -> None:
         self.builders, self.budget, self.storage = builders, budget, storage
@@ -223,7 +223,7 @@ class _Machine:
 
 
 def plain_key(value: Any) -> Any:
-    """`value`, if it may be a key. Deeply nested tuples would make the interpreter recurse too far."""
+    """Returns `value` if it may be a key. Nested tuples may not: hashing them could overflow the stack."""
     parts = value if isinstance(value, tuple) else (value,)
     if len(parts) > _KEY_PARTS or not all(isinstance(part, _PLAIN_KEYS) for part in parts):
         raise PickleError(f"the pickle has a key of type {type(value).__name__}; need text, numbers or tuples of them")

@@ -101,9 +101,9 @@ def safe_load_metadata(fn: Source) -> tuple[Tensor, int, Any]:
 
 
 def safe_load(fn: Source) -> dict[str, Tensor]:
-    """The named tensors of a safetensors file, on its DISK device: `.to(...)` reads them, `load_state_dict` too.
+    """Returns the named tensors of a safetensors file on its DISK device. `.to(...)` or `load_state_dict` reads them.
 
-    FormatError where the file is damaged or its header says what cannot be.
+    Raises FormatError if the file or its header is damaged.
     """
     file = TensorFile(fn)
     start, header = _header(file)
@@ -112,7 +112,7 @@ def safe_load(fn: Source) -> dict[str, Tensor]:
     end = 0
     for name, _, _, begin, stop in sorted(entries, key=lambda entry: (entry[3], entry[4])):
         if begin != end:
-            raise file.error(_FORMAT, f"{name!a:.80} starts at byte {begin} of the data, where byte {end} comes next")
+            raise file.error(_FORMAT, f"{name!a:.80} starts at byte {begin} of the data; expected byte {end}")
         end = stop
     if start + end != file.nbytes:
         raise file.error(_FORMAT, f"its tensors end at byte {start + end}, the file at byte {file.nbytes}")
@@ -120,7 +120,7 @@ def safe_load(fn: Source) -> dict[str, Tensor]:
 
 
 def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
-    """The offset of the data, and the header."""
+    """Reads the header. Returns the offset of the data, and the header."""
     length = int.from_bytes(file.raw[:8], "little") if file.nbytes >= 8 else -1
     if not 0 <= length <= min(file.nbytes - 8, _MAX_HEADER):
         raise file.error(_FORMAT, f"{file.nbytes} bytes cannot hold a header of {length}")
@@ -147,7 +147,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
-    """dtype, shape, begin and end in the data of a tensor, all checked."""
+    """Checks an entry of the header. Returns the dtype, the shape, and the begin and end in the data."""
     name = f"{name!a:.80}"
     try:
         code, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -162,7 +162,7 @@ def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, 
     if dtype is None:
         raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")
     if not fits(dtype, shape, _MAX_BYTES):
-        raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, takes more bytes than there can be")
+        raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, exceeds 2⁶² bytes")
     if prod(shape) * dtype.itemsize != end - begin:
         raise file.error(
             _FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, cannot fill bytes {begin!a:.30} to {end!a:.30}"

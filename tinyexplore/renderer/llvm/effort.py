@@ -20,7 +20,7 @@ MOST_PUT_TOGETHER = 5  # vectors with an operation for each vector that is built
 
 
 def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
-    """How much LLVM optimizes a program. All efforts but the LEAST allocate tile registers well."""
+    """Chooses how much LLVM optimizes a program. All efforts but LEAST allocate tile registers well."""
     if any([node.op is Ops.WMMA for node in uops]):
         return Effort.LIGHT
     if is_brief(uops):

@@ -232,7 +232,7 @@ class _KernelWriter(FunctionWriter):
         return dtype.itemsize * dtype.count
 
     def alu(self, node: UOp, values: list[str]) -> str:
-        """As for a CPU; functions that the backend lacks are written out."""
+        """Writes an operation as for a CPU. Writes out functions that the backend lacks."""
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count > 1:

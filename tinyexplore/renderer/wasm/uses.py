@@ -24,7 +24,7 @@ Place = tuple[UOp, UOp | None]  # of an address: the buffer, and the variable pa
 
 
 class Uses:
-    """What a linear program uses.
+    """The features that a linear program uses.
 
     live: nodes that contribute to some result.
     inlinable: nodes that are written inside the only expression that uses them.

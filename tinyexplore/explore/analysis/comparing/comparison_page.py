@@ -239,7 +239,7 @@ def _kernels(comparison: ComparedTraces) -> str:
 
 
 def _changes(pair: KernelPair) -> str:
-    """As `change_words`, with the languages as the tabs of a view call them."""
+    """Describes the changes like `change_words`, with languages named as on a view's tabs."""
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 

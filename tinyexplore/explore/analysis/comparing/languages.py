@@ -55,7 +55,7 @@ class LanguageTarget(ReadableRow):
 
     @property
     def name(self) -> str:
-        """As requested: "cuda", "cuda:sm_90"."""
+        """The name as the user requests it: "cuda", "cuda:sm_90"."""
         return f"{self.language}:{self.machine}" if self.machine else self.language
 
 

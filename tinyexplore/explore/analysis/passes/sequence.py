@@ -179,7 +179,7 @@ class Spill(ReadableRow):
 
     @property
     def live_range(self) -> str:
-        """Its live range as text: "from g1.body to r2.done"."""
+        """The live range of the value as text: "from g1.body to r2.done"."""
         if not self.blocks:
             return ""
         return f"in {self.blocks[0]}" if len(self.blocks) == 1 else f"from {self.blocks[0]} to {self.blocks[-1]}"
@@ -284,7 +284,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         self._passes = tuple(passes)
 
     def with_times(self, times: PipelineTimes) -> LLVMPasses:
-        """The same passes, with the kernel's run time."""
+        """Returns the same passes with the run times of the kernel."""
         return LLVMPasses(
             self.kernel,
             self.cpu,

@@ -141,7 +141,7 @@ def printer_of(axes: Sequence[UOp]) -> Printer:
 
 
 def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
-    """Which element of its source an element is: "y[i0, i1] = x[i1, i0]"."""
+    """Writes the movement as a formula of indices: "y[i0, i1] = x[i1, i0]"."""
     result = shape if op != "STRIDE" else source
     names = [f"i{axis}" for axis in range(len(result))]
     condition = ""

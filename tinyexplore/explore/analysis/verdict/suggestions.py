@@ -83,7 +83,7 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
 
 
 def kernel_text(number: int) -> str:
-    """How a reader writes the kernel: "view.kernels[3]"."""
+    """Returns the Python expression for the kernel: "view.kernels[3]"."""
     return f"view.kernels[{number}]"
 
 

@@ -262,7 +262,7 @@ def place_text(path: tuple[int, ...]) -> str:
 
 
 def mismatch_text(mismatch: Mismatch) -> str:
-    """What stopped a rule, as a sentence."""
+    """Describes the mismatch that stopped a rule, as a sentence."""
     match mismatch.kind:
         case "function" | "nothing new" | "error" | "context":
             return f"wants {mismatch.expected}; {mismatch.actual}"

@@ -84,7 +84,7 @@ def _first(pair: tuple[float, int]) -> float:
 
 
 def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
-    """How many pairs of edges cross between neighboring rows."""
+    """Counts the pairs of edges that cross between neighboring rows."""
     total = 0
     down = layers.down
     for row in rows:

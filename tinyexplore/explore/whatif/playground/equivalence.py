@@ -78,9 +78,9 @@ class Verdict:
     """Whether a firing keeps the value of a graph.
 
     status: "proved" for all values, "agrees" on samples, "differs", or "not checked".
-    samples: how many samples were compared.
-    reason: why it was not checked, else "".
-    counterexample: where it differs, None where it does not.
+    samples: the number of samples that were compared.
+    reason: the reason why it was not checked, else "".
+    counterexample: inputs for which the values differ, or None.
     tolerance: the relative error that the rule allows, None for the usual one.
     """
 
@@ -112,7 +112,7 @@ class Verdict:
 def equivalent(
     before: UOp, after: UOp, *, samples: int = SAMPLES, tolerance: float | None = None, prove: bool = True
 ) -> Verdict:
-    """Whether `after` may stand wherever `before` does. `prove`: by z3 where it is installed and the types allow it."""
+    """Checks whether `after` may replace `before`. `prove`: also with z3, if it is installed and supports the types."""
     if before is after:
         return Verdict("proved", reason="it is the same node")
     if reason := _types_differ(before, after) or _order_differs(before, after):
@@ -191,7 +191,7 @@ def _depends_on_barrier(load: UOp) -> bool:
 
 
 def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
-    """Sets of nodes to take as free variables, in order: all common nodes, then loads and reductions, then none."""
+    """Returns the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
     mine, others = set(before.toposort()), set(after.toposort())
     common = mine & others
     if all(node in common or node.op not in _ONLY_READ for node in others):
@@ -203,7 +203,7 @@ def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
 
 
 class _Pair:
-    """Two graphs, and what stands for any value in them."""
+    """Two graphs, and the nodes that are free variables in both."""
 
     def __init__(self, before: UOp, after: UOp, cut: frozenset[UOp], tolerance: float | None) -> None:
         self.before = before
@@ -215,8 +215,10 @@ class _Pair:
         self.lane = 0  # in which the last difference came up
 
     def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
-        """On `samples` samples, or fewer where the time ends. carried: where more stood for any value, these were
-        differences."""
+        """Compares the graphs on `samples` samples, or fewer if the time is over.
+
+        carried: inputs for which the graphs differed with more free variables. They are tried first.
+        """
         first = World(lambda requirement: _zero(requirement.dtype), self.cut)
         self._results(first)
         # loops and parts in the order in which they come up; what lies in memory depends on where is read
