@@ -105,7 +105,7 @@ class Arguments:
             if not _is_same(structure, before):
                 raise JitError(
                     f"{name} was captured as {_described(before)}, and is now {_described(structure)}: only "
-                    "tensors may change between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
+                    "tensors may change between calls; pass a Tensor, use a separate TinyJit for each value, or reset()"
                 )
 
 

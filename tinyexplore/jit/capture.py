@@ -73,12 +73,12 @@ def capture(
     )
 
 
-def _share_memory(call: CapturedCall, executed: ExecutionCapture, stays: set[Buffer]) -> None:
+def _share_memory(call: CapturedCall, executed: ExecutionCapture, read_only: set[Buffer]) -> None:
     """Lets intermediates without references share memory from the first replay on, now that the call is over.
 
-    `stays`: the intermediates that replays only read.
+    `read_only`: the intermediates that replays only read.
     """
-    persistent = {*executed.owned(), *call.keys, *stays}
+    persistent = {*executed.owned(), *call.keys, *read_only}
     for state in call.states:
         persistent.update((*state.before, *state.buffers[0], *state.buffers[1]))
     for values in ([value for _, value in call.assigned], [output.value for output in call.outputs], call.given):
@@ -159,8 +159,8 @@ def _check_state(
     """
     for tensor, old in outside:
         if problem := _why_not_state(tensor, old, written, before):
-            late = [other for other, _ in outside]
-            raise CaptureLater(problem, result, late, [other for other in late if id(other) in notes.in_part])
+            tensors = [other for other, _ in outside]
+            raise CaptureLater(problem, result, tensors, [other for other in tensors if id(other) in notes.in_part])
 
 
 def _assigned_arguments(
@@ -213,21 +213,21 @@ def _call_and_realize(
         for tensor, old in notes.changed.values()
         if id(tensor) in before and tensor.lazydata is not old and isinstance(tensor, Tensor)
     ]
-    fresh = [tensor for _, tensor in names if id(tensor) not in before]
-    engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
+    new_tensors = [tensor for _, tensor in names if id(tensor) not in before]
+    engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *new_tensors)])
     written = written_by(executed.items)
-    taken: set[Buffer] = set()
+    used: set[Buffer] = set()
     for tensor, old in changed:
-        stays = buffers_of(tensor.lazydata) == buffers_of(old)
-        not_mine = taken if stays else taken | executed.given  # memory written in place stays with its tensor
-        if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, not_mine):
+        is_in_place = buffers_of(tensor.lazydata) == buffers_of(old)
+        unavailable = used if is_in_place else used | executed.given  # memory written in place stays with its tensor
+        if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, unavailable):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
-        taken.update(own_buffers(tensor.lazydata))
+        used.update(own_buffers(tensor.lazydata))
     values: dict[int, LazyBuffer] = {}
-    for tensor in fresh:
+    for tensor in new_tensors:
         value = in_memory(tensor.lazydata)
-        if not _is_free(value, written, taken | executed.given) or is_symbolic_view(value):
+        if not _is_free(value, written, used | executed.given) or is_symbolic_view(value):
             value = value.packed()
             engine.realize([value])
         values[id(tensor)] = value
@@ -236,9 +236,9 @@ def _call_and_realize(
     return result, names, changed, values
 
 
-def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> bool:
+def _is_free(value: LazyBuffer, written: set[Buffer], unavailable: set[Buffer]) -> bool:
     """Whether all of the value is in memory that the captured kernels write and that nothing else uses."""
-    return all(buffer is not None and buffer in written and buffer not in taken for buffer in buffers_of(value))
+    return all(buffer is not None and buffer in written and buffer not in unavailable for buffer in buffers_of(value))
 
 
 def _is_baked(value: LazyBuffer, executed: ExecutionCapture, written: set[Buffer]) -> bool:

@@ -74,17 +74,17 @@ class Processing(Convolvable, Loss):
             pairs = named_padding(padding, kernel, steps, gaps)
         else:
             pairs = padding_pairs(padding, axis_count)
-        padded = self.cast(wide)._padded_for_windows(pairs, groups)
+        padded = self.cast(wide)._pad_for_windows(pairs, groups)
         if self._is_winograd(padded, weight, groups, steps, gaps):
             result = minimal_filters(padded, weight.cast(wide), groups)
-            return result._biased(bias, axis_count, result_dtype if acc_dtype is None else wide)
+            return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
         filters = weight.cast(wide)
-        result = padded._value()._convolved(filters._value(), groups, steps, gaps)
+        result = padded._value()._convolve(filters._value(), groups, steps, gaps)
         how = (type(self), groups, steps, gaps)
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
-        return result._biased(bias, axis_count, result_dtype if acc_dtype is None else wide)
+        return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
 
-    def _biased(self, bias: Self | None, axis_count: int, target: DType) -> Self:
+    def _add_bias(self, bias: Self | None, axis_count: int, target: DType) -> Self:
         """Adds `bias`, one number per channel, then rounds to `target`, or to the promoted dtype of it and `bias`."""
         if bias is None:
             return self.cast(target)
@@ -101,7 +101,7 @@ class Processing(Convolvable, Loss):
         is_float = dtypes.is_float(padded.dtype)
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
-    def _padded_for_windows(self, pairs: Pairs, groups: int) -> Self:
+    def _pad_for_windows(self, pairs: Pairs, groups: int) -> Self:
         """Pads (batch, in, *spatial) with zeros. The copy of a single image is stored row by row, with all channels.
 
         Cores share the rows of one image, and each row of results sums over all channels. With this layout a core reads
@@ -113,7 +113,7 @@ class Processing(Convolvable, Loss):
             return self.pad(((0, 0), (0, 0), *pairs))
         return self.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
 
-    def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
+    def _unfold(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
         """Returns the windows that each filter multiplies: (batch, group, 1, *positions, in, *kernel)."""
         axis_count = len(kernel)
         windows = self._windows(kernel, steps, gaps)
@@ -121,11 +121,11 @@ class Processing(Convolvable, Loss):
         spatial, taps = tuple(range(4, 4 + axis_count)), tuple(range(4 + axis_count, 4 + 2 * axis_count))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
-    def _convolved(self, filters: Self, groups: int, steps: Shape, gaps: Shape) -> Self:
+    def _convolve(self, filters: Self, groups: int, steps: Shape, gaps: Shape) -> Self:
         """Computes a convolution without padding and bias, in one dtype."""
         batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
         axis_count = len(kernel)
-        columns = self._unfolded(kernel, groups, steps, gaps)
+        columns = self._unfold(kernel, groups, steps, gaps)
         size = columns.shape[3 : 3 + axis_count]
         each = filters.reshape((1, groups, out // groups, *(1,) * axis_count, per_group, *kernel))
         summed = tuple(range(-1 - axis_count, 0))
@@ -173,7 +173,7 @@ class Processing(Convolvable, Loss):
         """Computes a transposed convolution (the gradient of a convolution); weights are (in, out / groups, *kernel).
 
         Puts elements `stride` apart, with zeros in between, and convolves the result with the flipped kernel. Without
-        dilation, it does not multiply these zeros: see `_spread_and_convolved`.
+        dilation, it does not multiply these zeros: see `_convolve_phases`.
         """
         need_tensor(weight, "transposed convolution: the weight")
         axis_count = weight.ndim - 2
@@ -190,43 +190,45 @@ class Processing(Convolvable, Loss):
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
             dtype = least_upper_dtype(self.dtype, weight.dtype)
             operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, axis_count)
-            result = operands[0]._value()._spread_and_convolved(operands[1]._value(), groups, step)
-            result = result._without_padding(step, pairs, [n + more for n, more in zip(kernel, extra)], self.shape[2:])
+            result = operands[0]._value()._convolve_phases(operands[1]._value(), groups, step)
+            result = result._remove_padding(
+                step, pairs, [n + extra_size for n, extra_size in zip(kernel, extra)], self.shape[2:]
+            )
             how = (type(self), groups, step, pairs)
             result = operands[0]._by_own_rule(result.lazydata, transposed_gradient, operands, how)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * axis_count))
-        spread = self
-        for number, apart in enumerate(step):
-            spread = spread._spread(2 + number, apart)
+        dilated = self
+        for number, stride_of_axis in enumerate(step):
+            dilated = dilated._insert_zeros(2 + number, stride_of_axis)
         amounts = [(0, 0), (0, 0)]
-        for size, dist, (before, after), more in zip(kernel, gap, padding_pairs(padding, axis_count), extra):
-            reach = (size - 1) * dist
-            amounts.append((reach - before, reach - after + more))
-        turned = weight.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
-        turned = turned.flip(tuple(range(2, 2 + axis_count)))
-        return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
+        for size, dist, (before, after), extra_size in zip(kernel, gap, padding_pairs(padding, axis_count), extra):
+            kernel_reach = (size - 1) * dist
+            amounts.append((kernel_reach - before, kernel_reach - after + extra_size))
+        flipped = weight.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
+        flipped = flipped.flip(tuple(range(2, 2 + axis_count)))
+        return dilated.pad(amounts).conv2d(flipped, bias, groups=groups, dilation=gap)
 
-    def _spread_and_convolved(self, weight: Self, groups: int, step: Shape) -> Self:
+    def _convolve_phases(self, weight: Self, groups: int, step: Shape) -> Self:
         """Computes a transposed convolution whose size is a multiple of the step on each axis.
 
         Results at the same distance (phase) after a multiple of `step` use the same part of the kernel, every `step`-th
         weight. Phases with the same number of weights form one convolution, whose filters are those of each phase.
         """
         axis_count = len(step)
-        taps = [-(-size // apart) for size, apart in zip(weight.shape[2:], step)]
-        filled = [(0, count * apart - size) for count, apart, size in zip(taps, step, weight.shape[2:])]
+        taps = [-(-size // stride) for size, stride in zip(weight.shape[2:], step)]
+        fill_amounts = [(0, count * stride - size) for count, stride, size in zip(taps, step, weight.shape[2:])]
         parts = [part for pair in zip(taps, step) for part in pair]
-        split = weight.pad([(0, 0), (0, 0), *filled]).reshape((groups, -1, weight.shape[1], *parts))
-        runs = [_phases(size, apart) for size, apart in zip(weight.shape[2:], step)]
+        split = weight.pad([(0, 0), (0, 0), *fill_amounts]).reshape((groups, -1, weight.shape[1], *parts))
+        runs = [_phases(size, stride) for size, stride in zip(weight.shape[2:], step)]
         size = tuple(have + count - 1 for have, count in zip(self.shape[2:], taps))
-        around = [side for n in reversed(taps) for side in (n - 1, n - 1)]
-        padded = self._padded_for_windows(padding_pairs(around, axis_count), groups)
-        apart = padded._phases_joined(split, groups, runs, size)
+        paddings = [side for n in reversed(taps) for side in (n - 1, n - 1)]
+        padded = self._pad_for_windows(padding_pairs(paddings, axis_count), groups)
+        phases = padded._convolve_runs(split, groups, runs, size)
         order = [axis for number in range(axis_count) for axis in (2 + axis_count + number, 2 + number)]
-        whole = apart.permute((0, 1, *order))
-        return whole.reshape((*whole.shape[:2], *(n * by for n, by in zip(size, step))))
+        interleaved = phases.permute((0, 1, *order))
+        return interleaved.reshape((*interleaved.shape[:2], *(n * by for n, by in zip(size, step))))
 
-    def _without_padding(self, step: Shape, pairs: Pairs, reach: Sequence[int], input_size: Shape) -> Self:
+    def _remove_padding(self, step: Shape, pairs: Pairs, reach: Sequence[int], input_size: Shape) -> Self:
         """Removes the padding `pairs` from the result of a transposed convolution.
 
         The size is first rounded up to a multiple of `step`, because the phases of a position are neighboring lanes of
@@ -243,7 +245,7 @@ class Processing(Convolvable, Loss):
             result = result.contiguous().pad([(0, -count) for count in excess])
         return result
 
-    def _phases_joined(
+    def _convolve_runs(
         self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen: Any
     ) -> Self:
         """Computes one convolution for each run of phases and concatenates them: (batch, channels, *phases, *size).
@@ -253,7 +255,7 @@ class Processing(Convolvable, Loss):
         """
         number = len(chosen)
         if number < len(runs):
-            along = [self._phases_joined(split, groups, runs, size, *chosen, run) for run in runs[number]]
+            along = [self._convolve_runs(split, groups, runs, size, *chosen, run) for run in runs[number]]
             return along[0].cat(*along[1:], dim=2 + number)
         channels, counts = groups * split.shape[2], [count for _, count, _ in chosen]
         if not all([taps for _, _, taps in chosen]):
@@ -270,16 +272,16 @@ class Processing(Convolvable, Loss):
         apart = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
         return apart.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 
-    def _spread(self, axis: int, apart: int) -> Self:
-        """Inserts `apart - 1` zeros between neighbors along `axis`."""
-        if apart == 1:
+    def _insert_zeros(self, axis: int, distance: int) -> Self:
+        """Inserts `distance - 1` zeros between neighbors along `axis`."""
+        if distance == 1:
             return self
         head, size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
         amounts = [(0, 0)] * (self.ndim + 1)
-        amounts[axis + 1] = (0, apart - 1)
-        joined = self.reshape((*head, size, 1, *tail)).pad(amounts).reshape((*head, size * apart, *tail))
+        amounts[axis + 1] = (0, distance - 1)
+        joined = self.reshape((*head, size, 1, *tail)).pad(amounts).reshape((*head, size * distance, *tail))
         bounds: list[tuple[int, int] | None] = [None] * self.ndim
-        bounds[axis] = (0, (size - 1) * apart + 1)
+        bounds[axis] = (0, (size - 1) * distance + 1)
         return joined.shrink(bounds)
 
     # *** attention ***
@@ -303,7 +305,7 @@ class Processing(Convolvable, Loss):
             if operand is not None or name != "attn_mask":
                 need_tensor(operand, f"attention: {name}")
         if enable_gqa:
-            key, value = self._heads_repeated(key), self._heads_repeated(value)
+            key, value = self._repeat_heads(key), self._repeat_heads(value)
         width = self.shape[-1]
         scale = self._const(width, shape=()).rsqrt() if isinstance(width, UOp) else 1.0 / math.sqrt(width)
         scores = self.dot(key.transpose(-2, -1)) * scale
@@ -320,7 +322,7 @@ class Processing(Convolvable, Loss):
             weights = weights.cast(dtypes.bfloat16)
         return weights.dot(value, acc_dtype=scores.dtype)
 
-    def _heads_repeated(self, x: Self) -> Self:
+    def _repeat_heads(self, x: Self) -> Self:
         if self.ndim < 3 or x.ndim < 3 or self.shape[-3] % max(x.shape[-3], 1):
             raise ShapeError(
                 f"attention with enable_gqa: the heads (third axis from the end) of the query, {self.shape}, "
@@ -439,14 +441,14 @@ def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Proce
     out, kernel, size = w.shape[0], w.shape[2:], g.shape[2:]
     dx = dw = None
     if step.needs(0):
-        reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
-        left = [have - least for have, least in zip(x.shape[2:], reach)]
-        dx = g.conv_transpose2d(w, None, groups, steps, gaps, 0, left)
+        least_sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
+        output_padding = [have - least for have, least in zip(x.shape[2:], least_sizes)]
+        dx = g.conv_transpose2d(w, None, groups, steps, gaps, 0, output_padding)
     if step.needs(1):
-        columns = x._unfolded(kernel, groups, steps, gaps)
-        each = g.reshape((g.shape[0], groups, out // groups, *size, *(1,) * (1 + len(kernel))))
+        columns = x._unfold(kernel, groups, steps, gaps)
+        factors = g.reshape((g.shape[0], groups, out // groups, *size, *(1,) * (1 + len(kernel))))
         summed = (0, *range(3, 3 + len(size)))
-        dw = (columns * each).sum(summed, acc_dtype=x.dtype).reshape(w.shape)
+        dw = (columns * factors).sum(summed, acc_dtype=x.dtype).reshape(w.shape)
     return dx, dw
 
 
@@ -456,15 +458,15 @@ def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Proces
     _, groups, steps, pairs = step.arg
     x, w = values
     size, kernel = x.shape[2:], w.shape[2:]
-    reach = [(n - 1) * apart + taps for n, apart, taps in zip(size, steps, kernel)]
-    around = [(before, least - have - before) for least, have, (before, _) in zip(reach, g.shape[2:], pairs)]
-    padded = g.pad(((0, 0), (0, 0), *around))
+    least_sizes = [(n - 1) * stride + taps for n, stride, taps in zip(size, steps, kernel)]
+    paddings = [(before, least - have - before) for least, have, (before, _) in zip(least_sizes, g.shape[2:], pairs)]
+    padded = g.pad(((0, 0), (0, 0), *paddings))
     dx = padded.conv2d(w, None, groups, steps) if step.needs(0) else None
     if not step.needs(1):
         return dx, None
-    columns = padded._unfolded(kernel, groups, steps, (1,) * len(steps))
-    each = x.reshape((x.shape[0], groups, x.shape[1] // groups, *size, *(1,) * (1 + len(kernel))))
-    dw = (columns * each).sum((0, *range(3, 3 + len(size))), acc_dtype=x.dtype).reshape(w.shape)
+    columns = padded._unfold(kernel, groups, steps, (1,) * len(steps))
+    factors = x.reshape((x.shape[0], groups, x.shape[1] // groups, *size, *(1,) * (1 + len(kernel))))
+    dw = (columns * factors).sum((0, *range(3, 3 + len(size))), acc_dtype=x.dtype).reshape(w.shape)
     return dx, dw
 
 

@@ -53,7 +53,7 @@ def _far(x: T) -> T:
 
 @gradient_by_tensors
 def resampled_gradient(step: TapeEntry, values: Sequence[Resampling], g: Resampling) -> tuple[Resampling]:
-    """Returns the gradient of the input of `_resampled`, along its one axis."""
+    """Returns the gradient of the input of `_resample`, along its one axis."""
     _, axis, mode, align_corners = step.arg
     return (g._input_gradient(axis, values[0].shape[axis], mode, align_corners),)
 
@@ -88,29 +88,29 @@ class Resampling(Indexing):
             axis = self.ndim - len(output_size) + number
             if result.shape[axis] == 0:
                 raise ShapeError(f"interpolate {self.shape} to {output_size}: axis {axis} has nothing to sample")
-            result = result._resampled(axis, count, mode, align_corners)
+            result = result._resample(axis, count, mode, align_corners)
         if self.dtype is result.dtype or self.is_floating_point():
             return result.cast(self.dtype)
         return result._rounded_to(self.dtype)
 
-    def _resampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
+    def _resample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         have = self.shape[axis]
         if mode.startswith("nearest") and count % have == 0:
             return self.repeat_interleave(count // have, axis)
-        result = self._value()._sampled(axis, count, mode, align_corners)
+        result = self._value()._sample(axis, count, mode, align_corners)
         if result.lazydata is self.lazydata:
             return self
         how = (type(self), axis, mode, align_corners)
         return self._by_own_rule(result.lazydata, resampled_gradient, (self,), how)
 
-    def _sampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
-        """Samples one axis like `_resampled`, but records no gradient."""
+    def _sample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
+        """Samples one axis like `_resample`, but records no gradient."""
         have = self.shape[axis]
-        position = self._counted(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
+        position = self._iota(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
         if mode == "nearest":
-            return self._taken(axis, position * have // count)
+            return self._take(axis, position * have // count)
         if mode == "nearest-exact":
-            return self._taken(axis, (2 * position + 1) * have // (2 * count))
+            return self._take(axis, (2 * position + 1) * have // (2 * count))
         if mode == "area":
             return self._area_mean(axis, position, count)
         times, plus, divisor = _line(have, count, align_corners)
@@ -118,10 +118,10 @@ class Resampling(Indexing):
         low = numerator // divisor
         share = (numerator - low * divisor).cast(self.dtype) / divisor
         if mode == "bicubic":
-            return self._cubic(axis, low, share)
-        share = self._along(axis, (low < 0).where(0.0, share))
-        before = self._taken(axis, low.maximum(0))
-        after = self._taken(axis, (low + 1).minimum(have - 1))
+            return self._sample_cubic(axis, low, share)
+        share = self._broadcast_along(axis, (low < 0).where(0.0, share))
+        before = self._take(axis, low.maximum(0))
+        after = self._take(axis, (low + 1).minimum(have - 1))
         return share.eq(0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
 
     def _input_gradient(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
@@ -132,7 +132,7 @@ class Resampling(Indexing):
         """
         count = self.shape[axis]
         dtype = dtypes.default_int if 4 * (count + 2) * (have + 2) <= LARGEST_INT else dtypes.int64
-        element = self._counted(have, dtype).unsqueeze(1)
+        element = self._iota(have, dtype).unsqueeze(1)
         times, plus, divisor = _line(have, count, align_corners)
         if mode == "area":
             first_sample, max_samples = element * count // have, -(-count // have) + 1
@@ -144,7 +144,7 @@ class Resampling(Indexing):
             radius = 2 if mode == "bicubic" else 1
             max_samples = -(-2 * radius * divisor // times) if times else count
             first_sample = ((element - radius) * divisor - plus) // times + 1 if times else 0 * element
-        samples = first_sample.maximum(0) + self._counted(min(max_samples, count), dtype).unsqueeze(0)
+        samples = first_sample.maximum(0) + self._iota(min(max_samples, count), dtype).unsqueeze(0)
         if mode.startswith("nearest"):
             half_steps = 2 * samples + 1 if mode == "nearest-exact" else 2 * samples
             weight = (half_steps * have // (2 * count)).eq(element).where(1.0, self._const(0.0, shape=()))
@@ -167,7 +167,7 @@ class Resampling(Indexing):
         gathered = samples_last.unsqueeze(-2).unsqueeze(-2)._picked(indices)
         return weight.eq(0).where(0.0, gathered * weight).sum(-1).transpose(axis, -1)
 
-    def _cubic(self, axis: int, first: Self, rest: Self) -> Self:
+    def _sample_cubic(self, axis: int, first: Self, rest: Self) -> Self:
         """Samples between elements `first` and `first` + 1, `rest` after `first`: four neighbors by Keys' kernel.
 
         Elements beyond the edge equal the edge.
@@ -176,8 +176,8 @@ class Resampling(Indexing):
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
             weight = _near(x) if step in (0, 1) else _far(x)
-            taken = self._taken(axis, (first + step).clip(0, self.shape[axis] - 1))
-            along = self._along(axis, weight)
+            taken = self._take(axis, (first + step).clip(0, self.shape[axis] - 1))
+            along = self._broadcast_along(axis, weight)
             part = along.eq(0).where(0.0, taken * along)  # an element of weight 0 may be infinite
             result = part if result is None else result + part
         assert result is not None
@@ -189,22 +189,22 @@ class Resampling(Indexing):
         start, stop = position * have // count, ((position + 1) * have + count - 1) // count
         total: Self | None = None
         for step in range(-(-have // count) + 1):
-            inside = self._along(axis, start + step < stop)
-            part = inside.where(self._taken(axis, (start + step).minimum(have - 1)), 0.0)
+            inside = self._broadcast_along(axis, start + step < stop)
+            part = inside.where(self._take(axis, (start + step).minimum(have - 1)), 0.0)
             total = part if total is None else total + part
         assert total is not None
-        return total / self._along(axis, (stop - start).cast(self.dtype))
+        return total / self._broadcast_along(axis, (stop - start).cast(self.dtype))
 
-    def _counted(self, count: int, dtype: DType) -> Self:
+    def _iota(self, count: int, dtype: DType) -> Self:
         """Returns 0 … count - 1 as integers, so that `position * have // count` is exact."""
         return self._wrap(LazyBuffer.iota(count, dtype, self.device))
 
-    def _taken(self, axis: int, indices: Self) -> Self:
+    def _take(self, axis: int, indices: Self) -> Self:
         """Gathers the elements of `axis` at `indices`, a vector of ints in range."""
         moved = self.transpose(axis, -1)
         picked = moved.unsqueeze(-2)._picked(indices.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
-    def _along(self, axis: int, line: Self) -> Self:
+    def _broadcast_along(self, axis: int, line: Self) -> Self:
         """Reshapes a vector so that it broadcasts along `axis`."""
         return line.reshape(tuple(line.shape[0] if i == axis else 1 for i in range(self.ndim)))
