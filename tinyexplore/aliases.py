@@ -113,7 +113,7 @@ def register_aliases() -> None:
 
 
 def create_schedule(outputs: Sequence[Any], seen: Any = None) -> list[Any]:
-    """The ScheduleItems that computing these LazyBuffers (`tensor.lazydata`) takes, in order; nothing runs."""
+    """Returns the ScheduleItems that compute these LazyBuffers (`tensor.lazydata`), in order. Runs nothing."""
     from tinyexplore import engine
 
     if seen:

@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Commands that run something: notebooks, a script."""
+    """Adds the commands that run notebooks or a script."""
     lab = commands.add_parser("lab", help="open the course in JupyterLab")
     lab.add_argument(
         "folder",
@@ -202,7 +202,7 @@ def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Commands that write another file, or compare two."""
+    """Adds the commands that convert or compare files."""
     export = commands.add_parser(
         "export",
         help="write a trace file in another program's format",

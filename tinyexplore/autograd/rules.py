@@ -414,7 +414,7 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
 
 
 def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
-    """`x`, which is 0 there, with ones at the places from `start` to `end` of `axis`."""
+    """Adds 1 to the positions from `start` to `end` of `axis`, where `x` is 0."""
     size = x.shape[axis]
     ones = constant(1.0, x, tuple(end - start if at == axis else n for at, n in enumerate(x.shape)))
     return x.alu(Ops.ADD, ones.pad([(start, size - end) if at == axis else (0, 0) for at in range(len(x.shape))]))

@@ -166,7 +166,7 @@ class Storage:
 
 
 class DeviceRegistry:
-    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`; one opens for each TARGET that is requested."""
+    """The devices by name: `Device["LLVM"]`, `Device.DEFAULT`. A device is opened once for each TARGET."""
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}

@@ -131,7 +131,7 @@ def _bytes(count: int) -> str:
 
 
 def outputs_of(item: ExecItem | ScheduleItem) -> int:
-    """The number of the first buffers of `item` that it writes."""
+    """Returns the number of buffers that `item` writes. They are its first ones."""
     if isinstance(item, ScheduleItem):
         return len(item.outputs)
     return 1 if item.runner is None else len(item.runner.spec.writes)

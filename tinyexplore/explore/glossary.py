@@ -559,7 +559,7 @@ TERMS: tuple[Term, ...] = (
 
 
 def as_markdown() -> str:
-    """docs/glossary.md."""
+    """Writes the text of docs/glossary.md."""
     parts = [
         "# Glossary",
         "This page answers: what does a term mean, and where in the code does it happen?\n\n"

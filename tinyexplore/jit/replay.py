@@ -173,7 +173,7 @@ class CallReplay:
         self._classify_call()
 
     def _bind_kernels(self) -> None:
-        """Build the list of kernels for each turn, its launch steps and its costs."""
+        """Builds the list of kernels for each turn, its launch steps and its costs."""
         self.at = [0]  # the number of the next turn
         self.moves = any(not state.stays for state in self.states)
         self.turns = [_exchanged(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]

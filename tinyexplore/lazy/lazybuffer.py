@@ -432,8 +432,11 @@ class LazyBuffer:
         return LazyBuffer(Ops.SCATTER, self.dtype, self.shape, (self, index, values), (op, axis), self.device)
 
     def fetch_add(self, index: LazyBuffer) -> LazyBuffer:
-        """For each of `index`, the counter that it selects in the last axis of this, which is then increased by one:
-        the number of earlier steps with the same index, plus the initial value. 0 if the index is out of range."""
+        """Reads the counter that each of `index` selects in the last axis, then increases the counter by one.
+
+        The result is the initial value plus the number of earlier elements with the same index, or 0 if the index is
+        out of range.
+        """
         if not self.shape or self.shape[:-1] != index.shape[:-1]:
             raise ShapeError(f"fetch from {self.shape} and add, by an index of {index.shape}: need {self.shape[:-1]}")
         if not dtypes.is_int(index.dtype) or not dtypes.is_int(self.dtype) or index.device != self.device:
@@ -617,7 +620,7 @@ class LazyBuffer:
         return self._view(Ops.DIAGONAL, shape, (first, second))
 
     def requirements(self) -> list[UOp]:
-        """Conditions that this movement needs and that some values of its Variables do not meet."""
+        """Returns the conditions of this movement that hold only for some values of its Variables."""
         conditions: list[Any] = []
         if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
             conditions = [product(self.shape) <= self.buffer.size]
@@ -703,7 +706,7 @@ def need_dtype_for(size: Any, dtype: DType) -> None:
 
 
 def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
-    """The conditions on the bounds of a shrink, one comparison each."""
+    """Returns the conditions on the bounds of a shrink, as single comparisons."""
     conditions: list[Any] = []
     for (start, stop), size in zip(bounds, shape):
         if type(start) is int and type(stop) is int and type(size) is int:

@@ -455,7 +455,7 @@ def _even_sizes(size: int, count: int) -> list[int]:
 
 
 def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
-    """`value`, which is on the devices of `model`, in parts like those of `model`, or whole on each device."""
+    """Divides `value` like `model`, which is on the same devices: in parts, or whole on each device."""
     if not isinstance(value, ShardedBuffer) or not isinstance(model, ShardedBuffer):
         return value
     return value.whole() if model.axis is None else value.divided_like(model)
@@ -471,7 +471,7 @@ def forget_sources(values: Sequence[LazyBuffer]) -> None:
 
 
 def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
-    """The part on each device; for a value on one device, the value itself."""
+    """Returns the part on each device. For a value on one device, that is the value itself."""
     return value.parts if isinstance(value, ShardedBuffer) else (value,)
 
 

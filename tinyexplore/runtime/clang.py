@@ -235,7 +235,7 @@ class CCompiler:
         return NativeProgram(spec, entry, library, nbytes, code_bytes=function_bytes(code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """The assembly that the compiler makes of `spec`, each line with the UOps of the C line it came from."""
+        """Returns the assembly of `spec`. Each line has the UOps of its line of C."""
         syntax = ["-masm=intel"] if machine() == "x86_64" else []
         result = self._run(["-S", "-g1", *syntax, "-x", "c", "-", "-o", "-"], spec.source)
         roots = program_roots(spec.uops)

@@ -13,8 +13,10 @@ from tinyexplore.target import WASM32, chosen
 
 
 def open_llvm() -> DeviceInterface:
-    """The LLVM device for the TARGET in force (for a GPU's, and for wasm32: the device that writes its texts).
-    DeviceUnavailable if llvmlite is not installed."""
+    """Opens the LLVM device for the current TARGET. For a GPU or wasm32, it only writes the program's texts.
+
+    Raises DeviceUnavailable if llvmlite is not installed.
+    """
     choice = chosen()
     if choice.gpu is not None:
         return text_device("LLVM", choice)

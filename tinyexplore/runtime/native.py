@@ -109,7 +109,7 @@ class BoundProgram:
             self.pointers[slot] = value
 
     def divide(self, extent: int, parts: int) -> None:
-        """Sets the extent of the THREAD axis, in the lists of calls that contain this one."""
+        """Sets the extent of the THREAD axis and the number of parts in all lists that contain this call."""
         for record, offset in self.records:
             record[offset] = extent
             record[offset + 1] = max(1, min(parts, extent))

@@ -113,7 +113,7 @@ class View:
         return _create(self.shape, tuple(strides), offset, None if mask is None else tuple(mask))
 
     def window(self, axis: int, size: int, stride: int, dilation: int) -> View | None:
-        """None where the axis is padded: a place in a window is then valid by the sum of two coordinates."""
+        """Returns the sliding windows along `axis`. None if padding makes validity depend on two coordinates."""
         count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
         step = self.strides[axis]

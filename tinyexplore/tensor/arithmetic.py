@@ -74,7 +74,7 @@ class Arithmetic(Base):
         return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
     def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
-        """Both operands with one shape and dtype, in the order of the operation."""
+        """Brings both operands to one shape and dtype. Returns them in the order of the operation."""
         x = self
         kind = type(other)
         if kind is type(self):

@@ -23,7 +23,7 @@ def to_opt(text: str) -> Opt:
 
 
 def to_opts(text: str) -> tuple[Opt, ...]:
-    """The Opts in "UPCAST(0, 4), VECTOR(1, 16)"."""
+    """Parses Opts: "UPCAST(0, 4), VECTOR(1, 16)"."""
     parts = re.findall(r"[^(),\s]+\s*\([^)]*\)|[^\s,]+", text)
     return tuple(to_opt(part) for part in parts)
 

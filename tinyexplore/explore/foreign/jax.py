@@ -183,7 +183,7 @@ def _read_kernels(building: Building, module: str) -> None:
 
 
 def _roots(building: Building, kernel: str) -> tuple[int, ...]:
-    """The results of the computation that a kernel's instruction calls; none where it calls none or is unknown."""
+    """Returns the results of the computation that a kernel's instruction calls, if any."""
     regions = [set(region.nodes) for region in building.regions]
     roots: dict[int, None] = {}
     for node in building.nodes_of((f"hlo:{kernel}",)):

@@ -77,7 +77,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         return rows.get(int(number), ("", {})) if number.isdigit() else ("", {})
 
     def file_of(scope: str) -> tuple[str, str]:
-        """File and function of a scope."""
+        """Returns the file and the function of a scope."""
         file = function = ""
         for _ in range(_MOST_INLINED):
             kind, fields = row(scope)

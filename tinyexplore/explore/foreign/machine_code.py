@@ -14,7 +14,7 @@ _SYMBOL = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 
 
 def disassembled(objects: Path) -> str:
-    """The instructions of an object file, by `llvm-objdump` or `objdump`; "" where neither is installed."""
+    """Disassembles an object file with `llvm-objdump` or `objdump`. Returns "" if neither is installed."""
     program = shutil.which("llvm-objdump") or shutil.which("objdump")
     if program is None:
         return ""

@@ -82,7 +82,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """The trace of a dump: each pass that changes something, then the later languages."""
+    """Builds the trace of a dump: each pass that changes something, then the later languages."""
     levels = (Level("op", "operation", "operations", "program"),)
     compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _compiler(dump)
     building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
@@ -177,7 +177,7 @@ def _header(line: str) -> Section:
 
 
 def operations(text: str, budget: Budget) -> list[Operation]:
-    """The lines of a module, locations taken out. An operation with regions has the location behind its last brace."""
+    """Parses the operations of a module. The location of an operation with regions is after its last brace."""
     locations = Locations(text)
     operations_read: list[Operation] = []
     opened: list[int] = []  # lines whose brace is open

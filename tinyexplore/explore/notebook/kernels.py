@@ -47,7 +47,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
         return row
 
     def table(self) -> Table:
-        """One row per kind and axis, with all its legal amounts."""
+        """Returns a table with a row per kind and axis, with all its legal amounts."""
         rows = []
         for offer in self.offers:
             if offer.legality_error:
@@ -314,7 +314,7 @@ class KernelView(Readable):
     # *** display ***
 
     def table(self) -> Table:
-        """The kernel's description and time."""
+        """Returns a table with the kernel's description, opts and time."""
         info, run = self.info, self.run
         rows = [
             ("computes", info.title or ", ".join(map(call_text, info.calls))),
@@ -382,7 +382,7 @@ class Kernels(Readable, Sequence[KernelView]):
         return (KernelView(self._view, number) for number in range(len(self)))
 
     def table(self) -> Table:
-        """One row per kernel: number, what it computes, name, opts, time."""
+        """Returns a table with a row per kernel: number, title, name, opts, time."""
         rows = tuple(
             (
                 str(kernel.number),

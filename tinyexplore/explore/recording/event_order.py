@@ -8,12 +8,10 @@ TimedEvent = tuple[Event, float, int]
 
 
 def ordered_events(recorder: Recorder) -> list[TimedEvent]:
-    """Each event with its time, in seconds, and the number of its thread, 0 for the one that asked.
+    """Sorts the recorded events. Each has its time in seconds and the number of its thread (0: the user's).
 
-    The order is that in which they came, but for the stages of other threads: such a stage names its kernel, and stands
-    at the end of that kernel's own.
-
-    Times leave out what passed while kernels ran again, only to be timed (`Retimed`).
+    Events stay in the order of recording, except stages of other threads. Such a stage has the number of its kernel and
+    follows the kernel's own stages. Times exclude repeated runs of kernels that are only timed (`Retimed`).
     """
     main = recorder.log[0].thread if recorder.log else 0
     aside: dict[int, list[TimedEvent]] = {}  # events of compiling threads, by kernel

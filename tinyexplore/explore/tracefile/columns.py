@@ -307,7 +307,7 @@ def _codes(kind: type) -> dict[str, str]:
 
 
 def _differences(values: Sequence[int | None]) -> list[int | None]:
-    """None stays None, and is passed over."""
+    """Returns the difference of each value from the last one that is not None. None stays None."""
     differences: list[int | None] = []
     last = 0
     for value in values:

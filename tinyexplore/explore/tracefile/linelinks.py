@@ -19,7 +19,7 @@ def origins(
     places_before: Sequence[Hashable] | None = None,
     places_after: Sequence[Hashable] | None = None,
 ) -> list[int | None]:
-    """For each line of `after` the line of `before`, from 0, that it came from; None for a new one.
+    """Finds for each line of `after` its origin in `before` (from 0), or None for a new line.
 
     Equal lines are aligned first. Between them a line follows the name that it defines (`%x = …`, `x:`), else its
     location, else its place in a block of as many lines that were replaced.

@@ -41,7 +41,7 @@ class Background:
             drop()
 
     def join(self) -> None:
-        """Waits until all is done."""
+        """Waits until the background work is done."""
         thread = self._thread
         if thread is not None:
             thread.join()

@@ -364,7 +364,7 @@ class WhatIf(Readable):
         return stage_text(self._place(bench, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
-        """The commands of `branches` (of another capture of the same program, say) carried out here, in their order."""
+        """Runs the commands of `branches`, in order. They may be from another capture of the same program."""
         replayed: dict[int, Branch] = {}
         for branch in branches:
             parent = None if branch.parent is None else replayed.get(branch.parent)

@@ -45,7 +45,7 @@ class Product:
         return [load for load in self.loads if axis in load.node.ranges]
 
     def rows_of(self, vectors: list[IndexStrides]) -> list[UOp]:
-        """The output loops along which the operands `vectors` do not change: each step uses the same vectors again."""
+        """Returns the output loops along which the operands `vectors` do not change. Their steps reuse the vectors."""
         return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
 
 

@@ -352,7 +352,7 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
 
 
 def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) -> int:
-    """The bytes of an operand that all tiles read in one step of the other loops."""
+    """Returns the bytes of an operand that all tiles read in one step of the other loops."""
     others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
     return buffer_bytes(load) // others
 

@@ -176,7 +176,7 @@ def _nibbles(packed: Tensor) -> Tensor:
 
 
 def _fifth_bits(blocks: Tensor, at: int) -> Tensor:
-    """32 bits in four bytes from `at` on, one for each element: 0 or 16."""
+    """Reads the fifth bit of 32 elements from the four bytes at `at`. Each result is 0 or 16."""
     return ((blocks[:, at : at + 4].unsqueeze(-1) >> _eight(blocks)) & 1).reshape(-1, 32) * 16
 
 

@@ -225,7 +225,7 @@ class InstructionWriter:
         return values
 
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        """16 words multiplied part by part, and the products added, by one instruction.
+        """Writes one instruction that multiplies the parts of 16 words and adds the products.
 
         Those of bytes take the first factor as unsigned (DOT_U8). For signed ones 128 is added to it, and 128 times the
         other taken away again; sums do so at their end (`codegen/rewrites/dot_products.py`).

@@ -360,7 +360,7 @@ class FunctionWriter(InstructionWriter):
         return self.from_memory(merged, dtype)
 
     def alignment(self, dtype: DType) -> int:
-        """The alignment of a load or store of this dtype: vectors may start at any element."""
+        """Returns the alignment of a load or store of this dtype, in bytes. Vectors may start at any element."""
         return dtype.itemsize
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:

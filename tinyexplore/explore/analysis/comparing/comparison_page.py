@@ -316,7 +316,7 @@ def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
 
 
 def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
-    """The graph after `stage`; if a trace has no such stage, the graph with which its kernel begins."""
+    """Returns the graph after `stage`. If the trace has no such stage, returns the kernel's first graph."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
         roots = () if stage is None else stage.before

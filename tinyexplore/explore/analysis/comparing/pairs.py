@@ -112,5 +112,5 @@ def counts_text(comparison: Counted) -> str:
 
 
 def change_words(pair: KernelPair) -> str:
-    """ "changed: opts, uops, c", "only in a"."""
+    """Writes the change of a pair: "changed: opts, uops, c", "only in a"."""
     return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change

@@ -196,7 +196,7 @@ class CacheModel:
         return by_axis
 
     def by_line(self) -> dict[int, Traffic]:
-        """The traffic of each line of the source (from 1): of an access that takes several, the last, which does it."""
+        """Returns the traffic of each source line (from 1). An access on several lines counts at the last one."""
         traffic_of = {
             touch.node: access.traffic for touch, access in zip(self.stream.accesses, self.accesses, strict=True)
         }

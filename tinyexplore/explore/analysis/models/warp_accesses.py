@@ -97,7 +97,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def says(self) -> str:
-        """The judgment as text."""
+        """The verdict on the access as text, or the reason why there is none."""
         return self.shown.says if self.shown is not None else self.note
 
     @property

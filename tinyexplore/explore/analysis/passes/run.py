@@ -250,7 +250,7 @@ def _places_of(spec: ProgramSpec) -> dict[Any, int]:
 
 
 class _Places:
-    """Leads lines to UOps, nodes of the trace and lines of Python."""
+    """Maps lines of LLVM's text to UOps, nodes of the trace and lines of Python."""
 
     def __init__(self, trace: Trace | None, kernel: int, spec: ProgramSpec | None) -> None:
         self.nodes: dict[int, tuple[int, ...]] = {}

@@ -78,7 +78,7 @@ class LLVMPass(Readable):
     seconds: float | None
     """Its CPU time, measured in a run that prints nothing; None where LLVM does not measure it: in code generation."""
     lines: tuple[PassLine, ...]
-    """The text after it."""
+    """The text after this pass."""
     before: tuple[PassLine, ...] = field(default=(), compare=False)
     """The text before it."""
     begins: bool = False
@@ -88,7 +88,7 @@ class LLVMPass(Readable):
 
     @property
     def text(self) -> str:
-        """The text after it."""
+        """The text after this pass."""
         return "\n".join(line.text for line in self.lines)
 
     @property
@@ -328,7 +328,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     @property
     def assembly(self) -> str:
-        """The assembly, the last text."""
+        """The assembly, which is the text after the last pass."""
         return self._passes[-1].text
 
     def find(self, name: str) -> tuple[LLVMPass, ...]:

@@ -120,7 +120,7 @@ class AccessPattern:
         return sum(touched.values())
 
     def traffic(self, cache: CacheShape) -> tuple[dict[int, int], tuple[int, int] | None]:
-        """Bytes of each buffer that the cache must fetch, and (buffer, pitch) of a conflict of its sets, or None.
+        """Returns the bytes of each buffer that the cache fetches, and (buffer, pitch) of a set conflict or None.
 
         A loop whose single step fits into the cache reads each byte once; the loops outside read it again.
         """

@@ -424,7 +424,7 @@ def _carried(world: World, lane: int) -> Carried:
 
 
 def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
-    """Sources of `node` with values of which `value` may come: what does come of them is computed."""
+    """Proposes values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
     if not node.src or not is_value(node.src[0]) or type(value) is bool:
         return []
     source, *others = node.src

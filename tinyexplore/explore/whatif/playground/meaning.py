@@ -441,7 +441,7 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 
 
 def _open_registers(root: UOp) -> set[UOp]:
-    """The registers that a value reads, but for those of loops in it."""
+    """Returns the registers that a value reads, except those of loops inside it."""
     registers, stack, seen = set[UOp](), [root], set[UOp]()
     while stack:
         node = stack.pop()

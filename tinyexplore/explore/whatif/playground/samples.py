@@ -207,7 +207,7 @@ def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]
 def _combined(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
 ) -> Iterator[Choose]:
-    """Every combination of odd values, in the lanes of those that have most a different one each."""
+    """Yields every combination of special values. The lanes of the widest vectors get a different one each."""
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
     single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
     for alone in product(*[odd[number] for number in single]):
