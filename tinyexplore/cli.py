@@ -470,7 +470,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_modules(options: argparse.Namespace) -> int:
-    """Time and memory by module."""
+    """Prints the time and the memory of each module."""
     tree = _loaded(options.trace).modules()
     _say(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
     return OK

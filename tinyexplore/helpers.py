@@ -235,7 +235,7 @@ def from_mv(view: memoryview, to_type: Any = ctypes.c_char) -> Any:
 
 
 def to_mv(address: Any, size: int) -> memoryview:
-    """`size` bytes at `address`, which must stay theirs for as long as the view is used."""
+    """Returns a view of `size` bytes at `address`. The memory must stay allocated while the view is used."""
     array = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size)).contents
     return memoryview(array).cast("B")
 

@@ -307,7 +307,7 @@ class LazyBuffer:
 
     @property
     def st(self) -> ShapeTracker:
-        """The positions of the elements in `base`; symbolic sizes have their values of this call."""
+        """The offsets of the elements in `base`. Symbolic sizes have their current values."""
         moves: list[LazyBuffer] = []
         node = self
         while node.op in OpGroups.MOVEMENT and node.buffer is None:

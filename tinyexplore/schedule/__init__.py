@@ -95,7 +95,7 @@ def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
 
 
 def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:
-    """`items` in dependency order: writers before readers, and readers of an old value before its overwriter."""
+    """Sorts `items` by dependence: writers before readers, and readers of an old value before its overwriter."""
     writer = {node: item for item in items for node in item.outputs}
     readers: dict[LazyBuffer, list[ScheduleItem]] = {}
     for item in items:

@@ -617,7 +617,7 @@ export interface Counterexample {
   after: string;
 }
 
-/** Whether a firing keeps the value of a graph. status: "proved" for all values, "agrees" on samples, "differs", or "not checked". samples: how many samples were compared. reason: why it was not checked, else "". counterexample: where it differs, None where it does not. tolerance: the relative error that the rule allows, None for the usual one. */
+/** Whether a firing keeps the value of a graph. status: "proved" for all values, "agrees" on samples, "differs", or "not checked". samples: the number of samples that were compared. reason: the reason why it was not checked, else "". counterexample: inputs for which the values differ, or None. tolerance: the relative error that the rule allows, None for the usual one. */
 export interface Verdict {
   status: "proved" | "agrees" | "differs" | "not checked";
   samples: number;

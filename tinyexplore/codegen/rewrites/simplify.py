@@ -37,7 +37,7 @@ ALWAYS = PatternMatcher(
 
 
 def simplified(node: UOp) -> UOp:
-    """`node`, simplified by the laws of this pass."""
+    """Simplifies `node` by the laws of this pass."""
     return settled_by(node, ALWAYS)
 
 

@@ -136,7 +136,7 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
 
 
 def chained(parts: list[UOp]) -> UOp:
-    """Products of a tensor core, each added to the one before: the core adds, so one set of registers is enough."""
+    """Chains products of a tensor core: each becomes the addend of the next, so one set of registers is enough."""
     first, *others = parts
     for part in others:
         first = part.replace(src=(*part.src[:2], first))

@@ -27,8 +27,7 @@ def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, 
 
 
 def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) -> tuple[UOp, ...]:
-    """The program whose `loop` loads the next step's part of each tile into registers, after it has stored the present
-    part."""
+    """Rewrites `loop`: it stores the current part of each tile, then loads the next step's part into registers."""
     start = program.index(loop)
     filled = start + last_barrier(program[start:])
     filling, computing = program[start + 1 : filled + 1], program[filled + 1 :]

@@ -49,7 +49,8 @@ def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
 
 
 def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
-    """The loops of a reduction, the innermost loop around it (-1: none), and the loops of other reductions around it.
+    """Returns the loops of a reduction, the innermost loop around it (-1: none), and loops of reductions around it.
+
     The remainder of an outer reduction has other loops, inside the same output loops."""
     around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around

@@ -157,7 +157,7 @@ def _of_llvm(module: str, symbol: str) -> dict[str, str]:
 
 
 def _one_function(text: str, symbol: str) -> str:
-    """The assembly of one function, with the names of files."""
+    """Extracts the assembly of one function and the `.file` directives."""
     files = [line for line in text.splitlines() if line.lstrip().startswith(".file")]
     body = text.partition(f"\n{symbol}:\n")[2].partition("\n.Lfunc_end")[0]
     return "\n".join([*files, f"{symbol}:", body])

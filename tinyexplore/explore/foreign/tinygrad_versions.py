@@ -66,7 +66,7 @@ class Tracking:
 
     @property
     def count(self) -> int:
-        """Groups until now."""
+        """The number of groups that tinygrad has recorded so far."""
         return len(self._ops.tracked_keys)
 
     def groups(self, first: int) -> Iterator[tuple[str, list[TrackedRewrite]]]:

@@ -141,7 +141,7 @@ def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
 
 
 def _kernel_text(item: ScheduleItem, level: int) -> str:
-    """The buffers of a kernel that is about to be compiled; from 5 on also its ast."""
+    """Lists the buffers of a kernel before it is compiled. From level 5 on, adds its ast."""
     buffers = [f"    data{number}: {buffer!r}" for number, buffer in enumerate(item.buffers)]
     if level >= 5 and item.ast is not None:
         buffers.append(_joined("uops", uops_listing(item.ast.toposort())))

@@ -259,7 +259,7 @@ class _Shown:
                 self.users[source].add(user)
 
     def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
-        """All readers of `before` read `after` from now on; nodes without readers are removed."""
+        """Makes all readers of `before` read `after`. Removes nodes without readers."""
         if before not in self.users or before == after:
             return
         self._add(after, latest)

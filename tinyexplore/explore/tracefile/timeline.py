@@ -102,7 +102,7 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
 
 
 def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
-    """The buffers by the time of their allocation; those allocated in the trace each in the first lane that is free."""
+    """Lists the buffers by time of allocation. A buffer allocated in the trace gets the first free lane."""
     free_from: list[float] = []
     lives = []
     for buffer in sorted(trace.buffers, key=lambda buffer: buffer.allocated_us or 0.0):

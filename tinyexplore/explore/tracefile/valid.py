@@ -192,7 +192,7 @@ def _check_present(arguments: tuple[Any, ...]) -> Check | None:
 
 
 def _check_items(arguments: tuple[Any, ...]) -> Check | None:
-    """Rows of a table have their place as `row`; what is in a row has the place of that."""
+    """Returns the check of a tuple. A row of a table is checked with its index as `row`; other items inherit `row`."""
     many = arguments[-1] is Ellipsis
     checks = [_check_of(argument) for argument in arguments if argument is not Ellipsis]
     if not any(checks):

@@ -136,7 +136,7 @@ class FusionBoard(Hinting):
         return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
-        """The schedule of a branch (by default where the reader is) beside another (by default as captured)."""
+        """Compares the schedule of a branch (default: the selected one) with another (default: the captured one)."""
         mine = self._variant(self.branch() if after is None else after)
         if before is not None:
             return change(self._variant(before), mine)

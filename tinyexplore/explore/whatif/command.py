@@ -74,7 +74,7 @@ class Command(Protocol):
 
     @property
     def about(self) -> int | None:
-        """The kernel that it is about, if it is about one."""
+        """The kernel that the command changes, or None."""
         ...
 
     def carry_out(self, context: CommandContext) -> CommandResult:

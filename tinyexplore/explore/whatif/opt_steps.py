@@ -75,7 +75,7 @@ class OptSteps(Readable):
 
 
 def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
-    """Kernel `number` after each of the opts that it was captured with.
+    """Compiles kernel `number` after each of its captured opts.
 
     Args:
         bench: compiles and times kernels.

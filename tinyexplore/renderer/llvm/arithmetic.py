@@ -417,7 +417,7 @@ class InstructionWriter:
         return self.value(f"{instruction} {before} {value} to {after}", "cast")
 
     def cast(self, value: str, source: DType, target: DType) -> str:
-        """The conversion of `uop/semantics.py`, also for values outside an integer dtype's range."""
+        """Writes the conversion that `uop/semantics.py` defines, also for values outside an integer dtype's range."""
         if source is target:
             return value
         count = source.count

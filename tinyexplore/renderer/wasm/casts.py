@@ -206,7 +206,7 @@ class Casts(ABC):
         return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
 
     def in_pairs(self, halves: list[str]) -> tuple[str, ...]:
-        """Pairs of registers, of which only the first half counts, merged into one register each."""
+        """Merges the lower halves of each pair of registers into one register."""
         if len(halves) == 1:
             return tuple(halves)
         return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))

@@ -258,8 +258,10 @@ def runs(lines: Sequence[RosettaLine]) -> list[Run]:
 
 
 def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
-    """Places of `a` and `b` in pairs, None where one has no partner: a common subsequence that has as many nodes of the
-    ast as can be, and then as much of the text without a UOp."""
+    """Aligns `a` and `b` by a common subsequence. Returns pairs of positions, None for a line without a partner.
+
+    The subsequence has as many nodes of the ast as possible, and then as many lines without a UOp as possible.
+    """
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         row, below = best[i], best[i + 1]

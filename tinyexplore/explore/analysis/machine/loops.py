@@ -427,7 +427,7 @@ end:
 
 
 def _private_map(nbytes: int) -> mmap.mmap | bytearray:
-    """Memory of this process alone: shared memory, Python's default, gets no huge pages."""
+    """Maps private memory. Shared memory, which is Python's default, gets no huge pages."""
     if mmap is None:
         return bytearray(nbytes)
     if hasattr(mmap, "MAP_PRIVATE"):
@@ -515,7 +515,7 @@ class Loops:
         return turns * (TILE_CHAINS if rate.factor == TILE else CHAINS) * rate.operations
 
     def fma(self, at: int, turns: int) -> int:
-        """`compute` of float32 multiply-adds."""
+        """Runs `compute` with float32 multiply-adds."""
         return self.compute("float32", at, turns)
 
     def factors(self, name: str) -> HugePageMemory:
@@ -555,7 +555,7 @@ class Team:
         self.threads = threads
 
     def seconds(self, work: Callable[[int], Any], times: int) -> list[float]:
-        """`work(number)` on every thread at once, `times` times: each from the first start to the last end."""
+        """Runs `work(number)` on all threads at once, `times` times. Returns each time from first start to last end."""
         counter = ctypes.c_int64(0)
         address = ctypes.addressof(counter)
         spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]

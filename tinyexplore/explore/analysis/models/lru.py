@@ -71,7 +71,7 @@ class LRU(Protocol):
 
 
 class PlainSimulator:
-    """The definition, a line at a time."""
+    """The reference simulator, which handles one cache line at a time."""
 
     def __init__(self, caches: Sequence[Cache], accesses: int, lines: int) -> None:
         self.caches = caches

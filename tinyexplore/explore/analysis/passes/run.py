@@ -285,7 +285,7 @@ class _Places:
         return places
 
     def subject(self, line: int) -> tuple[int | None, str]:
-        """The UOp of a remark's line, and its IR."""
+        """Returns the UOp and the IR of a remark's line."""
         return (line - 1 if line in self.nodes else None), self.subjects.get(line, "")
 
     def lines(self, texts: Iterable[tuple[str, int]], line_of: dict[str, int]) -> tuple[PassLine, ...]:

@@ -181,7 +181,7 @@ def _slow(facts: KernelFacts) -> str:
 
 
 def _of_limit(facts: KernelFacts) -> str:
-    """ "76 % of its limit"; of a kernel that passes it, that it does."""
+    """Writes the share of the limit: "76 % of its limit", or "faster than its measured limit"."""
     if facts.share > BEATS:
         return "faster than its measured limit"
     return f"{_percent(min(1.0, facts.share))} of its limit"

@@ -95,7 +95,7 @@ class MatchAttempt(ReadableRow):
 
 
 class NoContext:
-    """Stands for the context that a pass would give its rules, if it is unknown."""
+    """A placeholder for the unknown context that a pass passes to its rules."""
 
 
 NO_CONTEXT = NoContext()

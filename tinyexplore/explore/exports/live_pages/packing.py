@@ -103,8 +103,10 @@ def _is_of_use(name: str) -> bool:
 
 
 def block(name: str, data: bytes) -> str:
-    """`data` in a page, under `name`: compressed, each four bytes as five characters, of which none ends a script.
-    widgets/src/live/worker.ts reads it."""
+    """Embeds compressed `data` in a page under `name`, in base 85 with characters that cannot end a script.
+
+    widgets/src/live/worker.ts reads it.
+    """
     text = b85encode(gzip.compress(data, compresslevel=9, mtime=0)).translate(_NO_TAG).decode()
     return f'<script type="application/octet-stream+base85" data-carried="{name}">{text}</script>'
 

@@ -16,7 +16,7 @@ from tinyexplore.uop.pattern import Candidates
 
 
 class NoSuchPass(ValueError):
-    """There is no such pass, or no such rule in it."""
+    """Raised for a pass that does not exist, or a rule that the pass does not have."""
 
 
 @dataclass(frozen=True, slots=True)

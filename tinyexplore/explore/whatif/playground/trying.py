@@ -166,7 +166,7 @@ class PipelineTrial:
 def try_kernel(
     bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
 ) -> PipelineTrial:
-    """The captured kernel through `passes`. is_asked: the firings that are recorded."""
+    """Lowers the captured kernel with `passes`. is_asked: whether to record a firing."""
     lowered = lowered_by(bench, number, passes)
     firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_asked(firing)][:MOST_FIRINGS])
     if lowered.program is None:
@@ -232,7 +232,7 @@ def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
 
 
 def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
-    """The kernels that did not compile, those that failed alike together."""
+    """Lists the kernels that did not compile. Kernels with the same failure share a sentence."""
     alike: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.failure:

@@ -11,7 +11,7 @@ TRAINING = "ai.onnx.preview.training"
 
 
 def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
-    """The learning rate, the step, and for each parameter its tensors of each kind."""
+    """Reads the inputs: the learning rate, the step, and for each parameter its tensors of each kind."""
     rate, step, *rest = node.tensors()
     if not rest or len(rest) % kinds:
         raise OnnxError(
