@@ -264,7 +264,7 @@ def _cores_of(launch: TimedItem) -> int:
 
 
 def seconds_waited() -> float | None:
-    """Returns the seconds that this process's threads have waited for a core, or None if the system does not tell."""
+    """Returns the seconds that this process's threads waited for a core, or None if the system does not report it."""
     total = 0
     try:
         for thread in os.listdir("/proc/self/task"):

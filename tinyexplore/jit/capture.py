@@ -277,7 +277,7 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
 
 
 def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
-    """Copies each tensor that shares memory with another one, so that a replay can tell reads of the two apart.
+    """Copies each tensor that shares memory with another one, so that a replay can distinguish reads of the two.
 
     tensors: those that the call assigns to, and the arguments.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from tinyexplore.explore.analysis.machine.roofs import BEATS
@@ -418,9 +418,33 @@ def program_verdict(
     """
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    times = [
+    found = _verdict_on_kernels(title, parts, counts, unknown)
+    if not outside:
+        return found
+    kernels_us, outside_us = sum(_times(parts, counts)), sum(operation.time_us for operation in outside)
+    is_longer = outside_us >= kernels_us
+    return replace(
+        found,
+        kind="unexplained" if is_longer else found.kind,
+        level="" if is_longer else found.level,
+        share_of_limit=None,
+        text=_with_outside(found.text, outside, kernels_us),
+        evidence=(*found.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
+        reason="",
+        facts=None,
+    )
+
+
+def _times(parts: Sequence[SpeedVerdict], counts: Sequence[int]) -> list[float]:
+    """The time of all launches of each kernel, in microseconds."""
+    return [
         (verdict.facts.time_us if verdict.facts is not None else 0.0) * count for verdict, count in zip(parts, counts)
     ]
+
+
+def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int) -> SpeedVerdict:
+    """The verdict on a program without the operations of other libraries."""
+    times = _times(parts, counts)
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda number: -times[number])
     first = parts[order[0]]
@@ -440,19 +464,12 @@ def program_verdict(
             f"{count_text(sum(counts), 'launch', 'launches')} cost {duration_text(launches)} of {duration_text(total)}"
         )
         text = f"Launch overhead. {cost}."
-    outside_us = sum(operation.time_us for operation in outside)
-    if outside_us:
-        text, share = _with_outside(text, outside, total), None
-    if outside_us and outside_us >= total:
-        kind, level = "unexplained", ""
     evidence = [
         Evidence("kernels", str(len(parts) + unknown), "kernels"),
         Evidence("sum of the medians", duration_text(total), "timing"),
     ]
     if len(parts) == 1:
         evidence = list(first.evidence)
-    if outside_us:
-        evidence.append(Evidence("outside of the kernels", duration_text(outside_us), ""))
     missing = [f"verdicts of {count_text(unknown, 'kernel')} without samples"] if unknown else []
     return SpeedVerdict(
         kind=kind,
@@ -464,9 +481,9 @@ def program_verdict(
         kernel=first.kernel,
         name=title,
         likely=first.likely,
-        reason=first.reason if len(parts) == 1 and not outside_us else "",
+        reason=first.reason if len(parts) == 1 else "",
         missing=tuple(dict.fromkeys((*(fact for verdict in parts for fact in verdict.missing), *missing))),
-        facts=first.facts if len(parts) == 1 and not outside_us else None,
+        facts=first.facts if len(parts) == 1 else None,
         parts=tuple(parts[number] for number in order) if len(parts) > 1 else (),
     )
 
