@@ -93,7 +93,7 @@ class Figure:
 
 
 def chain(nodes: int) -> Trace:
-    """About `nodes` LazyBuffers that nobody realizes: an exception stops it, else the page would be one line."""
+    """Builds about `nodes` LazyBuffers, then raises before they are realized, so that the trace has the whole graph."""
     session = capture(title=f"{nodes} LazyBuffers")
     with suppress(InterruptedError), session:
         x = Tensor.ones(8, 8).contiguous()

@@ -192,7 +192,7 @@ def main() -> None:
 
 
 def _all(options: argparse.Namespace) -> None:
-    """Measures the programs that were asked for."""
+    """Measures the programs named on the command line."""
     import torch
 
     from bench.torch_programs import PROGRAMS

@@ -86,7 +86,7 @@ def failures(part: dict[str, Any]) -> int:
 
 
 def one_part(name: str, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> dict[str, Any]:
-    """What a part wrote until it ended, or was stopped.
+    """Returns the output of a part, up to its end or the time limit.
 
     A part gets seven eighths of its time to end by itself; a kernel that never ends takes the rest, and is stopped.
     """

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Rows:
-    """Where a part writes. `ends`: when it should come to an end."""
+    """The output of a part. `ends`: the time by which it should end."""
 
     def __init__(self, file: Path, seconds: float, *, small: bool, stand_in: bool) -> None:
         self.file, self.ends, self.small, self.stand_in = file, time.monotonic() + seconds, small, stand_in
@@ -74,7 +74,7 @@ def machine(rows: Rows) -> None:
 
 
 def said(command: list[str]) -> str:
-    """What a program prints, or why it does not."""
+    """Returns the output of a program, or the reason of its failure."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip() or "no answer"
     except (OSError, subprocess.TimeoutExpired) as error:

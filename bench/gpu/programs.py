@@ -1,4 +1,4 @@
-"""What is timed on a GPU, beside PyTorch on the same one."""
+"""Programs that are timed on a GPU beside PyTorch."""
 
 from __future__ import annotations
 

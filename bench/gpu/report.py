@@ -45,12 +45,12 @@ def rate(row: dict[str, Any]) -> str:
 
 
 def graphs(rows: list[dict[str, Any]]) -> list[str]:
-    """What a replay costs."""
+    """Returns a line for each row with the time of a replay."""
     return [f"- {row['name']}: {row['us']:,.1f} µs" for row in rows if "us" in row]
 
 
 def counted(rows: list[dict[str, Any]]) -> list[str]:
-    """What has been tried, by result."""
+    """Returns a line for each row: how many programs had which result."""
     lines = []
     for row in rows:
         if "counts" in row:

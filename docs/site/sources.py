@@ -55,7 +55,7 @@ def notebooks() -> list[Path]:
 
 
 def place_of(file: Path) -> Path | None:
-    """Where the site has a file of the repository, or None."""
+    """Returns the place of a file of the repository in the site, or None."""
     if file.suffix == ".ipynb" and file.parent == NOTEBOOKS:
         return COURSE / f"{file.stem}.md"
     if file == ROOT / "README.md":
