@@ -1,4 +1,4 @@
-"""The devices of this package, by name; nothing is imported before a device is first opened."""
+"""Registers the devices of this package by name. A device's modules are imported when it is first opened."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _open_numpy(_: str) -> Storage:
 
 
 def register_devices() -> None:
-    """Makes LLVM, CLANG, PYTHON, GPU, CUDA, WASM and WEBGPU known to `Device`, and as storage DISK (files) and NPY
-    (NumPy arrays)."""
+    """Registers the devices LLVM, CLANG, PYTHON, GPU, CUDA, WASM and WEBGPU, and as storage DISK (files) and NPY (NumPy
+    arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)

@@ -1,4 +1,4 @@
-"""Memory on devices, and the devices themselves: what they can do, how they render, compile and run."""
+"""Buffers in device memory, and the devices: their renderers, compilers, allocators and programs."""
 
 from tinyexplore.device.allocator import Allocator, HostAllocator, Memory
 from tinyexplore.device.buffer import Buffer, BufferKey

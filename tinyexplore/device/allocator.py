@@ -20,26 +20,27 @@ from tinyexplore.util.interpreter import memory_address
 
 try:
     import mmap
-except ImportError:  # a Python without it, as in some browsers
+except ImportError:  # this Python has no mmap, as in some browsers
     mmap = None  # type: ignore[assignment]
 
 LINES_IN_A_PAGE = 64
-ALIGNMENT = 64  # a cache line, and the widest vector register
+ALIGNMENT = 64  # bytes of a cache line, and of the widest vector register
 HUGE_PAGE = 2 << 20
 MAPPED_FROM = 1 << 20
 DEFAULT_CACHE_BYTES = 1 << 30
-# Buffers walked together do not all start at the same place in a page, nor 1 to 4 lines apart: a load waits for a store
-# not long before it if only the pages differ in their addresses; of rows of a page each that is every one (layernorm
-# of 4 KiB rows in a cache takes 1.5 times as long at 2 lines, 1.1 at 4, and from 8 on no longer than at none).
+# Page offsets of blocks differ, because kernels walk several buffers together. A load waits for an earlier store if
+# their page offsets are equal or differ by only 1 to 4 cache lines. Example: layernorm of 4 KiB rows in a cache takes
+# 1.5 times as long at a distance of 2 lines, 1.1 times as long at 4, and is not slower from 8 on.
 STAGGER_LINES, STAGGERS = 24, 8
 
 
 class Memory:
-    """`nbytes` of host memory at `address`; `owner` is what keeps it there. It lives until this object and every view
-    made of it are gone.
+    """`nbytes` bytes of host memory at `address`. The memory lives until this object and all views of it are gone.
 
-    It has no finalizer: an interrupt that arrived in one would be lost. Who wants to know when it is gone asks by weak
-    references, whose callbacks are built-in functions.
+    owner: the object that keeps the memory alive.
+
+    There is no finalizer, because an interrupt that arrived in it would be lost. To learn when the memory is gone, use
+    a weak reference with a built-in function as callback.
     """
 
     __slots__ = ("address", "nbytes", "readonly", "owner", "back", "__weakref__")
@@ -52,7 +53,7 @@ class Memory:
         self.readonly = readonly
 
     def view(self) -> memoryview:
-        """The bytes, not copied, once no device works on them; as long as the view lives, so does the memory."""
+        """Returns the bytes, not copied, after all kernels that use them are done. The view keeps the memory alive."""
         self.settle()
         if self.nbytes == 0:
             return memoryview(b"") if self.readonly else memoryview(bytearray())
@@ -63,38 +64,38 @@ class Memory:
 
     @property
     def is_own(self) -> bool:
-        """True for a block of an allocator, which nothing else has an address in."""
+        """Whether this is a block of an allocator, so that no foreign object has its address."""
         return isinstance(self.owner, Block) and not self.readonly
 
     @property
     def root(self) -> Memory:
-        """The outermost memory that this is a part of."""
+        """Returns the outermost memory that this is a part of."""
         outermost = self
         while isinstance(outermost.owner, Memory):
             outermost = outermost.owner
         return outermost
 
     def settle(self) -> None:
-        """Returns when no kernel that was launched, and not waited for, works here: before a host reads or writes."""
+        """Waits until no launched kernel uses this memory, so that the host can read or write it."""
         block = self.root.owner
         if isinstance(block, Block) and block.wait is not None:
             block.wait()
 
     def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
-        """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
+        """Returns `nbytes` of this memory from `start` on. The part keeps the whole memory alive."""
         if not 0 <= start <= start + nbytes <= self.nbytes:
             raise ValueError(f"bytes {start} to {start + nbytes} are outside a memory of {self.nbytes} bytes")
         return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
 
     def check_backed(self) -> None:
-        """OSError where this is part of a mapped file that has become shorter: reading there would end the process."""
+        """Raises OSError if this is part of a mapped file that has become shorter. Reading it would end the process."""
         root = self.root
         mapped = root.owner.obj if isinstance(root.owner, memoryview) else None
         if mmap is None or not isinstance(mapped, mmap.mmap):
             return
         try:
             backed = mapped.size()
-        except (OSError, ValueError):  # no file
+        except (OSError, ValueError):  # the memory is not a file
             return
         needed = self.address - root.address + self.nbytes
         if backed < needed:
@@ -105,7 +106,7 @@ class Memory:
 
     @staticmethod
     def of(exporter: Any) -> Memory:
-        """The memory of an object with the buffer protocol; it stays the object's, and the object stays alive."""
+        """Returns the memory of an object with the buffer protocol. The memory keeps the object alive."""
         view = memoryview(exporter)
         if not view.c_contiguous:
             raise ValueError(
@@ -115,7 +116,7 @@ class Memory:
 
 
 class _KeptBytes(ctypes.c_ubyte):
-    """A byte of an array that carries the `Memory` it looks at (ctypes arrays take attributes)."""
+    """A byte array with a reference to its `Memory` (ctypes arrays accept attributes)."""
 
 
 @lru_cache(maxsize=1024)
@@ -127,17 +128,23 @@ class Allocator(Protocol):
     """Allocates and frees memory."""
 
     def allocate(self, nbytes: int) -> Memory:
-        """At least `nbytes`, aligned to a cache line, its content undefined; MemoryError where there is none."""
+        """Allocates at least `nbytes` bytes, aligned to a cache line, with undefined content. Raises MemoryError if
+        there are none."""
         ...
 
     def empty_cache(self) -> int:
-        """Gives blocks kept for reuse back to the system; returns how many bytes."""
+        """Returns the cached blocks to the system. Returns their number of bytes."""
         ...
 
 
 class Block:
-    """Raw memory of one size class. `wait` returns when the last kernel that got it is done, wherever it is now;
-    None: no device runs kernels there without waiting."""
+    """Raw memory of one size class.
+
+    address: its address.
+    size: its size in bytes.
+    owner: the object that keeps it alive.
+    wait: waits until the last kernel that uses it is done; None: no device runs kernels there asynchronously.
+    """
 
     __slots__ = ("address", "size", "owner", "wait")
 
@@ -150,7 +157,8 @@ class Block:
 
 @lru_cache(maxsize=1024)
 def size_class(nbytes: int) -> int:
-    """`nbytes` rounded up so that freed blocks fit again: at most an eighth is wasted (a huge page for mapped ones)."""
+    """Rounds `nbytes` up to a size class, so that freed blocks can be reused. At most an eighth is wasted (a huge page
+    for mapped blocks)."""
     step = max(ALIGNMENT, (1 << max(nbytes - 1, 1).bit_length()) >> 4)
     if nbytes >= MAPPED_FROM:
         step = max(step, HUGE_PAGE)
@@ -158,7 +166,7 @@ def size_class(nbytes: int) -> int:
 
 
 class _Given(ref[Memory]):
-    """Memory allocated, as the allocator counts it: `size` is that of its class."""
+    """Reference to allocated memory, from which the allocator counts it. `size`: bytes of its size class."""
 
     __slots__ = ("size", "nbytes")
     size: int
@@ -166,27 +174,27 @@ class _Given(ref[Memory]):
 
 
 class _Back(ref[Memory]):
-    """The memory's own way back: when it is gone, its block lies among those to be given again."""
+    """Callback that returns a block to the cache when its memory is gone."""
 
     __slots__ = ("block",)
     block: Block
 
 
 class HostAllocator:
-    """Host memory for every device that computes on the CPU; safe to use from several threads.
+    """Allocates host memory for all devices that compute on the CPU. Several threads can use it.
 
-    `cache_bytes`: how much freed memory is kept for reuse; of each size class no more at any time, of all together
-    when the next memory is taken.
+    cache_bytes: how many freed bytes to cache. The limit holds for each size class at any time, and for all classes
+    together at the next allocation.
     """
 
     def __init__(self, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.cache_bytes = cache_bytes
         self._used_bytes = 0
         self._lock = threading.RLock()
-        self._kept: OrderedDict[int, deque[_Back]] = OrderedDict()  # by size class, least recently used first
+        self._kept: OrderedDict[int, deque[_Back]] = OrderedDict()  # blocks by size class, least recently used first
         self._kept_at_most = 0  # bytes
         self._given: set[_Given] = set()
-        self._gone: deque[_Given] = deque()  # what is no more, and was not counted yet
+        self._gone: deque[_Given] = deque()  # freed memory that is not counted yet
         self._mapped_count = 0
         GlobalCounters.allocators.add(self)
 
@@ -198,12 +206,13 @@ class HostAllocator:
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of freed blocks kept for reuse."""
+        """Bytes of freed blocks that are cached."""
         self.count_gone()
         return self._cached()
 
     def allocate(self, nbytes: int) -> Memory:
-        """`nbytes` (at least) at a 64-byte boundary, not cleared. MemoryError says how much was requested."""
+        """Allocates at least `nbytes` bytes at a 64-byte boundary, not cleared. A MemoryError states the requested
+        size."""
         if nbytes < 0:
             raise ValueError(f"cannot allocate {nbytes} bytes")
         size = size_class(nbytes)
@@ -224,7 +233,7 @@ class HostAllocator:
             reference = _Given(memory, self._gone.append)
             reference.size, reference.nbytes = size, nbytes
             count, keep = GlobalCounters, self._given.add
-            self._used_bytes += size  # from here to the end of the last call Python looks for no interrupts
+            self._used_bytes += size  # Python handles no interrupt from here to the end of the last call
             count.used_now += nbytes
             keep(reference)
         if count.used_now > count.mem_peak:
@@ -232,14 +241,14 @@ class HostAllocator:
         return memory
 
     def count_gone(self) -> None:
-        """Counts what is no more, and gives back to the system what is too much to be kept."""
+        """Updates the counts for freed memory. Returns cached blocks beyond the limit to the system."""
         with self._lock:
             while self._gone:
                 reference = self._gone[0]
                 self._given.discard(reference)
                 if reference.size:
                     self._kept.move_to_end(reference.size)
-                self._used_bytes -= reference.size  # as above: all of it, or nothing
+                self._used_bytes -= reference.size  # as above: interrupts cannot separate these calls
                 GlobalCounters.used_now -= reference.nbytes
                 self._kept_at_most += reference.size
                 reference.size = reference.nbytes = 0
@@ -258,7 +267,7 @@ class HostAllocator:
                 self._kept_at_most -= size
 
     def empty_cache(self) -> int:
-        """Gives every block kept for reuse back to the system; returns how many bytes that was."""
+        """Returns all cached blocks to the system. Returns their number of bytes."""
         with self._lock:
             freed = self.cached_bytes
             for blocks in self._kept.values():
@@ -283,8 +292,8 @@ class HostAllocator:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
             return Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)
-        span = size + 2 * HUGE_PAGE  # address space only: pages never accessed take no memory
-        if hasattr(mmap, "MAP_PRIVATE"):  # shared memory, the default, gets no huge pages
+        span = size + 2 * HUGE_PAGE  # reserves addresses only: pages never accessed take no memory
+        if hasattr(mmap, "MAP_PRIVATE"):  # private, because shared memory, the default, gets no huge pages
             mapped = mmap.mmap(-1, span, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:
             mapped = mmap.mmap(-1, span)
@@ -292,7 +301,7 @@ class HostAllocator:
             try:
                 mapped.madvise(mmap.MADV_HUGEPAGE)
             except OSError:
-                pass  # a kernel built without huge pages: small ones serve as well, only slower
+                pass  # a kernel without huge pages: small pages work, but are slower
         return Block(self._begin(memory_address(memoryview(mapped))), size, mapped)
 
     def _begin(self, address: int) -> int:

@@ -1,4 +1,4 @@
-"""Buffer: typed memory on a device, allocated on first use and freed when nothing refers to it."""
+"""Buffer: typed memory on a device, allocated on first use and freed when its last reference is gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILLED_AT_ONCE = 1 << 12  # elements
 
 
 class Devices(Protocol):
-    """The interface of the devices that a Buffer uses."""
+    """The interface to the registry of devices that a Buffer uses."""
 
     def is_storage(self, name: str) -> bool: ...
 
@@ -29,9 +29,9 @@ class BufferKey:
     """The description of a buffer in events. It does not keep the memory alive.
 
     id: the number of the buffer in this process.
-    device: the device that it is on.
-    dtype: dtype of the elements.
-    size: number of elements.
+    device: the name of its device.
+    dtype: the dtype of its elements.
+    size: the number of elements.
     """
 
     id: int
@@ -51,7 +51,7 @@ class Buffer:
     """
 
     __slots__ = ("id", "device", "size", "dtype", "_memory", "__weakref__")
-    devices: ClassVar[Devices]  # the registry sets itself
+    devices: ClassVar[Devices]  # the registry assigns itself here
 
     def __init__(self, device: str, size: int, dtype: DType, memory: Memory | None = None) -> None:
         if size < 0:
@@ -64,10 +64,10 @@ class Buffer:
 
     @classmethod
     def from_memory(cls, device: str, dtype: DType, memory: Any) -> Buffer:
-        """The elements of an object with the buffer protocol (bytes, array, NumPy array, mmap), not copied.
+        """Wraps the elements of an object with the buffer protocol (bytes, array, NumPy array, mmap), not copied.
 
-        It must be C-contiguous, aligned to its elements and a whole number of them; it is kept alive. Memory that
-        may only be read makes a buffer that kernels may only read.
+        The object must be C-contiguous, aligned to its elements and a whole number of them. The buffer keeps it alive.
+        Kernels may not write to read-only memory.
         """
         storage = Memory.of(memory)
         size, rest = divmod(storage.nbytes, dtype.itemsize)
@@ -88,7 +88,7 @@ class Buffer:
 
     @property
     def key(self) -> BufferKey:
-        """This buffer's description, as `Allocated` and `Freed` events carry it."""
+        """The description of this buffer for the events `Allocated` and `Freed`."""
         return BufferKey(self.id, self.device, self.dtype, self.size)
 
     @property
@@ -106,17 +106,17 @@ class Buffer:
 
     @property
     def is_own(self) -> bool:
-        """True for memory that the device's allocator gave: it is no foreign array's."""
+        """Whether the device's allocator allocated the memory. Otherwise, it belongs to a foreign array."""
         return self._memory is not None and self._memory.is_own
 
     @property
     def is_unshared(self) -> bool:
-        """True where, besides, nothing else refers to the memory: no view, no program that is bound to it."""
+        """Whether `is_own`, and nothing else refers to the memory: no view, no program bound to it."""
         return self.is_own and references((self._memory,))[0] == ASKING + 1
 
     @property
     def memory(self) -> Memory:
-        """The memory itself; holding it keeps it from being reused."""
+        """The memory. A reference to it prevents its reuse."""
         if self._memory is None:
             raise ValueError(f"{self!r} has no memory yet: call allocate() first")
         return self._memory
@@ -128,7 +128,7 @@ class Buffer:
         return self.memory.address if memory is None else memory.address
 
     def allocate(self) -> Buffer:
-        """Takes memory, unless there is some already; its content is undefined. Returns self."""
+        """Allocates memory if there is none; its content is undefined. Returns self."""
         if self._memory is not None:
             return self
         memory = Buffer.devices.allocator(self.device).allocate(self.nbytes)
@@ -141,8 +141,11 @@ class Buffer:
         return self
 
     def memoryview(self) -> memoryview:
-        """The bytes, not copied, once no device works on them; the memory lives as long as the view. OSError for a file
-        that has become shorter."""
+        """Returns the bytes, not copied, after all kernels that use them are done. The view keeps the memory alive.
+
+        Raises:
+            OSError: the memory is a file that has become shorter.
+        """
         memory = self.memory
         memory.check_backed()
         return memory.view()
@@ -157,20 +160,19 @@ class Buffer:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
         storage = Memory.of(source if source.c_contiguous else source.tobytes())
         self.memory.settle()
-        ctypes.memmove(
-            self.address, storage.address, self.nbytes
-        )  # whatever the format: memoryviews ask for equal ones
+        # not by memoryviews, which are copied only between equal formats
+        ctypes.memmove(self.address, storage.address, self.nbytes)
         return self
 
     def fill(self, element: bytes) -> Buffer:
-        """Every element is these bytes. Returns self."""
+        """Fills the buffer with copies of the bytes of one element. Returns self."""
         memory = self.allocate().memoryview()
         if len(set(element)) == 1:
             ctypes.memset(self.address, element[0], self.nbytes)
             return self
         done = min(self.nbytes, len(element) * _FILLED_AT_ONCE)
         memory[:done] = element * (done // len(element))
-        while done < self.nbytes:  # twice as much each time
+        while done < self.nbytes:  # doubles the filled part
             more = min(done, self.nbytes - done)
             ctypes.memmove(self.address + done, self.address, more)
             done += more

@@ -1,4 +1,5 @@
-"""The devices by name. Runtimes register themselves from the package root; one opens when it is first requested."""
+"""The registry of devices, by name. Runtimes register themselves from the package root. A device opens when it is first
+requested."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from tinyexplore.util import Context, config
 from tinyexplore.util.config import FOREIGN_DEVICES
 from tinyexplore.util.locks import new_in_children
 
-_GROUP = "|"  # between the names of devices that hold a value together
+_GROUP = "|"  # separates the names of devices that hold a value together
 
 
 class UnknownDevice(ValueError):
-    """An unregistered device name; the message lists the known ones."""
+    """Raised for an unregistered device name. The message lists the known ones."""
 
 
 class DeviceUnavailable(RuntimeError):
-    """Raised for a known device that cannot open here (no compiler, no package). The message says what would help."""
+    """Raised for a known device that cannot open here (no compiler, no package). The message says what to install."""
 
 
 class ProgramLike(Protocol):
@@ -39,20 +40,24 @@ class ProgramLike(Protocol):
 
 
 class Renderer(Protocol):
-    """Writes the linear program as source."""
+    """Writes the source of a linear program."""
 
     language: str
-    compiler: str  # what compiles the source, and its version
+    compiler: str  # the compiler of the source, and its version
 
     def render(self, name: str, uops: Sequence[UOp]) -> Any:
-        """The `ProgramSpec` of a kernel called `name`."""
+        """Returns the `ProgramSpec` of a kernel called `name`."""
         ...
 
 
 class CompiledProgram(Protocol):
-    """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none. `nbytes`:
-    about what it takes of the process's memory; `code_bytes`: its instructions, 0 where unknown. `refusal`: why
-    this machine cannot execute it, which `bind` raises; "" where it can."""
+    """A program that is ready to run.
+
+    entry_address: address of the machine code of `name_entry`; None if there is none.
+    nbytes: approximate bytes of process memory that it takes.
+    code_bytes: bytes of its instructions; 0 if unknown.
+    refusal: why this machine cannot execute it, which is the error of `bind`; "" if it can.
+    """
 
     @property
     def entry_address(self) -> int | None: ...
@@ -67,11 +72,12 @@ class CompiledProgram(Protocol):
     def refusal(self) -> str: ...
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """Returns a function of (start, stop) that runs the program on `buffers`, with `values` for its Variables.
+        """Binds the program to `buffers`, with `values` for its Variables. Returns a function of (start, stop) that
+        runs it.
 
-        It allocates the buffers if necessary, and keeps them alive. start and stop: the steps of the THREAD axis to
-        run, (0, its size) for all; without a THREAD axis they are ignored. Machine code runs without the GIL. A device
-        may return after the launch, if it runs launches in order: each reader or writer of memory then waits
+        It allocates the buffers if necessary, and keeps them alive. start and stop: the range of the THREAD axis to
+        run, (0, its size) for all. Programs without a THREAD axis ignore them. Machine code runs without the GIL. A
+        device that runs launches in order may return after the launch. Each reader or writer of memory then waits
         (`Memory.settle`). If the device has its own clock, the function has an attribute `timed`: it runs the program,
         waits, and returns the seconds by that clock, or 0.0 if the clock gave none.
         """
@@ -79,10 +85,10 @@ class CompiledProgram(Protocol):
 
 
 class DeviceGraph(Protocol):
-    """Kernels with arguments that a device launches by one call."""
+    """Several kernels with arguments, which a device launches by one call."""
 
     def launch(self, kernels: Sequence[Any]) -> None:
-        """The kernels that it was made of, with the arguments that they have by now."""
+        """Launches the kernels that the graph was built from, with their current arguments."""
         ...
 
 
@@ -91,7 +97,7 @@ class Graphs:
     """How a device builds a graph of bound programs.
 
     make: builds the graph.
-    refusal: returns why it cannot, or "".
+    refusal: returns why the device cannot build it, or "".
     """
 
     make: Callable[[Sequence[Any]], DeviceGraph]
@@ -135,12 +141,12 @@ class DeviceInterface:
     compile: Callable[[Any], CompiledProgram]
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
     refusal: str = ""
-    wait: Callable[[], None] = lambda: None  # for all that was launched
-    graphs: Graphs | None = None  # None: it launches each kernel alone
+    wait: Callable[[], None] = lambda: None  # waits for all launched kernels
+    graphs: Graphs | None = None  # None: the device launches each kernel alone
 
     @property
     def dname(self) -> str:
-        """`name`, under the name that tinygrad programs use."""
+        """`name`. tinygrad programs use this spelling."""
         return self.name
 
     @property
@@ -149,13 +155,13 @@ class DeviceInterface:
         return Compiler(self.renderer.compiler, self.compile)
 
     def synchronize(self) -> None:
-        """Waits until all launched kernels are done; returns immediately where realizing waits for its kernels."""
+        """Waits until all launched kernels are done. Returns immediately if the device has no asynchronous launches."""
         self.wait()
 
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """An open device that holds values and computes nothing: a file, the memory of NumPy arrays.
+    """An open device that holds values but computes nothing: a file, or the memory of NumPy arrays.
 
     name: its canonical name.
     allocator: allocates its memory.
@@ -170,11 +176,13 @@ class DeviceRegistry:
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}
-        self._further: dict[str, Callable[[int], DeviceInterface]] = {}  # of machines with several
+        self._further: dict[str, Callable[[int], DeviceInterface]] = {}  # devices of which a machine may have several
         self._storages: dict[str, Callable[[str], Storage]] = {}
-        self._open: dict[tuple[str, str], DeviceInterface] = {}  # by name, and the TARGET that it generates code for
+        # open devices, by name and by the TARGET that they generate code for
+        self._open: dict[tuple[str, str], DeviceInterface] = {}
         self._lock = threading.RLock()
-        self._chosen: tuple[str, str] | None = None  # the default set manually, and config().DEVICE at that time
+        # the default device if set manually, and config().DEVICE at that time
+        self._chosen: tuple[str, str] | None = None
 
     def register(
         self,
@@ -182,9 +190,14 @@ class DeviceRegistry:
         factory: Callable[[], DeviceInterface],
         further: Callable[[int], DeviceInterface] | None = None,
     ) -> None:
-        """Registers a device. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot; `further`
-        opens the one that NAME:1 is, where a machine may have several. Without it, NAME:1 is NAME with memory of its
-        own."""
+        """Registers a device.
+
+        Args:
+            name: its name.
+            factory: opens it, once. Raises `DeviceUnavailable` if that fails.
+            further: opens NAME:n, for a machine that may have several such devices. Without it, NAME:n is NAME with
+            separate memory.
+        """
         with self._lock:
             self.forget(name)
             self._factories[name.upper()] = factory
@@ -192,7 +205,7 @@ class DeviceRegistry:
                 self._further[name.upper()] = further
 
     def forget(self, name: str) -> None:
-        """Undoes `register`."""
+        """Removes a device that `register` registered."""
         with self._lock:
             self._factories.pop(name.upper(), None)
             self._further.pop(name.upper(), None)
@@ -200,11 +213,12 @@ class DeviceRegistry:
                 del self._open[opened]
 
     def register_storage(self, name: str, opens: Callable[[str], Storage]) -> None:
-        """Makes storage known: `NAME` or `NAME:what`; `opens` gets what stands after the colon, in its own spelling."""
+        """Registers storage called `NAME` or `NAME:what`. `opens` gets the text after the colon, in its original
+        spelling."""
         self._storages[name.upper()] = opens
 
     def is_storage(self, name: str) -> bool:
-        """True for devices that hold values and compute nothing."""
+        """Whether `name` is a device that holds values but computes nothing."""
         return name.partition(":")[0] in self._storages
 
     def group(self, devices: Sequence[str]) -> str:
@@ -214,19 +228,19 @@ class DeviceRegistry:
         return _GROUP.join(devices)
 
     def is_group(self, name: str) -> bool:
-        """True for a name that `group` made of more than one."""
+        """Whether `group` joined `name` from more than one device."""
         return _GROUP in name and not self.is_storage(name)
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The devices of a group, in order; of a single device, itself."""
+        """Returns the devices of a group, in order. For a single device, returns that device."""
         return tuple(name.split(_GROUP)) if self.is_group(name) else (name,)
 
     def names(self) -> tuple[str, ...]:
-        """The known devices, whether they can open here or not."""
+        """Returns the known devices, whether they can open here or not."""
         return tuple(self._factories)
 
     def available(self) -> tuple[str, ...]:
-        """The devices that open here (this opens them)."""
+        """Returns the devices that open here. This opens them."""
         devices = []
         for name in self.names():
             try:
@@ -237,9 +251,10 @@ class DeviceRegistry:
         return tuple(devices)
 
     def canonicalize(self, name: str | Sequence[str] | None = None) -> str:
-        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default.
+        """Returns the canonical spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B". None:
+        the default.
 
-        Of several names: that of their group. "LLVM:1" is a further instance of LLVM, with memory of its own. "CPU" is
+        Several names give the name of their group. "LLVM:1" is another instance of LLVM, with separate memory. "CPU" is
         the best device that computes on this machine's processor.
         """
         if name is None:
@@ -270,7 +285,7 @@ class DeviceRegistry:
         return head if int(number or 0) == 0 else f"{head}:{int(number)}"
 
     def allocator(self, name: str) -> Allocator:
-        """The allocator of a device, which may compute or only store."""
+        """Returns the allocator of a computing device or of a storage device."""
         head, _, rest = name.partition(":")
         if head in self._storages:
             return self._storages[head](rest).allocator
@@ -295,7 +310,8 @@ class DeviceRegistry:
             return self._open[opened]
 
     def made_for(self, target: Target) -> DeviceInterface:
-        """The device that `target` is of, open for the TARGET that it was chosen by, whatever is in force here."""
+        """Returns the device of `target`, open for the TARGET that `target` was chosen by, whatever the current TARGET
+        is."""
         with Context(TARGET=target.chosen):
             return self[target.name]
 
@@ -310,8 +326,11 @@ class DeviceRegistry:
 
     @property
     def DEFAULT(self) -> str:
-        """The device of tensors that name none: set manually, else by `Context(DEVICE=...)` or the environment,
-        else LLVM, or PYTHON where llvmlite is not installed."""
+        """The device of tensors without a given device.
+
+        In this order: set manually, by `Context(DEVICE=...)` or the environment, LLVM, PYTHON if llvmlite is not
+        installed.
+        """
         configured = config().DEVICE
         if self._chosen is not None and self._chosen[1] == configured:
             return self._chosen[0]

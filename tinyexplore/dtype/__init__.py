@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from tinyexplore.util import config
 
 ConstType = bool | int | float
-LANES_BIT = 1 << 31  # in `DType.bit`: more than one lane
+LANES_BIT = 1 << 31  # flag in `DType.bit`: more than one lane
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class DType:
     priority: the order of promotion.
     itemsize: bytes of an element, all lanes included.
     name: its name.
-    fmt: the `struct` code of one lane; None where Python has none (bfloat16).
+    fmt: the `struct` code of one lane; None if Python has none (bfloat16).
     count: number of lanes.
     """
 
@@ -33,8 +33,8 @@ class DType:
     name: str
     fmt: str | None
     count: int = 1
-    scalar: DType = field(init=False, repr=False)  # one lane of it
-    bit: int = field(init=False, repr=False)  # one for each scalar type, and LANES_BIT: sets of types are ints
+    scalar: DType = field(init=False, repr=False)  # the type of one lane
+    bit: int = field(init=False, repr=False)  # one bit per scalar type, and LANES_BIT: a set of types is an int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scalar", self if self.count == 1 else _vector(self, 1))
@@ -55,7 +55,7 @@ class DType:
         return self
 
     def __lt__(self, other: DType) -> bool:
-        """Whether this type comes before `other` in the order of promotion; of vectors, fewer lanes come first."""
+        """Whether this type precedes `other` in the order of promotion. For vectors, fewer lanes come first."""
         if not isinstance(other, DType):
             return NotImplemented
         return (self.priority, self.itemsize, self.name, self.count) < (
@@ -78,7 +78,7 @@ class DType:
 
     @property
     def base(self) -> DType:
-        """The type of a value that is loaded from memory of this type: the type itself, or float32 for a texture."""
+        """The type of a value loaded from memory of this type: the type itself, or float32 for a texture."""
         return self
 
 
@@ -100,7 +100,7 @@ class ImageDType(DType):
 
     @property
     def base(self) -> DType:
-        """The type of a value that is loaded from a texture: float32."""
+        """The type of a value loaded from a texture: float32."""
         return dtypes.float32
 
     def fits(self, shape: Sequence[Any]) -> bool:
@@ -127,12 +127,12 @@ class _Referable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PtrDType(_Referable):
-    """The address of elements. Equal content is the same object.
+    """The address of elements. Equal types are the same object.
 
     base: the dtype of an element.
-    size: number of elements.
+    size: the number of elements.
     space: "global", "local", "shared" or "reg".
-    count: number of lanes.
+    count: the number of lanes.
     bit: the bit of this dtype in a set of dtypes.
     """
 
@@ -199,7 +199,7 @@ class _Defaults(type):
 
 
 class dtypes(metaclass=_Defaults):
-    """The element types, and functions of them."""
+    """The element types, and functions on them."""
 
     void = DType(-1, 0, "void", None)
     bool = DType(0, 1, "bool", "?")
@@ -211,8 +211,8 @@ class dtypes(metaclass=_Defaults):
     uint32 = DType(6, 4, "uint32", "I")
     int64 = DType(7, 8, "int64", "q")
     uint64 = DType(8, 8, "uint64", "Q")
-    fp8e4m3 = DType(9, 1, "fp8e4m3", None)  # 3 bits after the point, up to 448, no infinity
-    fp8e5m2 = DType(10, 1, "fp8e5m2", None)  # 2 bits after the point, up to 57344
+    fp8e4m3 = DType(9, 1, "fp8e4m3", None)  # 3 bits of mantissa, up to 448, no infinity
+    fp8e5m2 = DType(10, 1, "fp8e5m2", None)  # 2 bits of mantissa, up to 57344
     float16 = DType(11, 2, "float16", "e")
     bfloat16 = DType(12, 2, "bfloat16", None)
     float32 = DType(13, 4, "float32", "f")
@@ -221,16 +221,16 @@ class dtypes(metaclass=_Defaults):
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
-    pyint = int64  # a Python int in a program
-    index = int64  # the type of index arithmetic inside kernels: right for tensors past 4 GiB
+    pyint = int64  # the type of Python ints in tensors
+    index = int64  # the type of index arithmetic inside kernels: large enough for tensors past 4 GiB
 
-    fp8s = (fp8e4m3, fp8e5m2)  # "FP8 formats for deep learning" (Micikevicius et al., 2022)
+    fp8s = (fp8e4m3, fp8e5m2)  # Source: "FP8 formats for deep learning" (Micikevicius et al., 2022)
     floats = (float16, bfloat16, float32, float64)
     unsigned = (uint8, uint16, uint32, uint64)
     signed = (int8, int16, int32, int64)
     uints, sints = unsigned, signed
     ints = unsigned + signed
-    all = (bool,) + ints + floats  # what programs compute with; fp8s are bytes there (`codegen/rewrites/fp8.py`)
+    all = (bool,) + ints + floats  # types that programs compute with; fp8s are bytes there (`codegen/rewrites/fp8.py`)
 
     default_int = int32
 
@@ -266,10 +266,10 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def as_const(value: ConstType, dtype: DType) -> ConstType:
-        """Converts `value` to the Python type of `dtype`; to an infinity if an IEEE float would round to it."""
+        """Converts `value` to the Python type of `dtype`. Returns infinity if an IEEE float would round to it."""
         if dtypes.is_float(dtype):
             number = builtins.float(value)
-            if -65e3 < number < 65e3:  # most are
+            if -65e3 < number < 65e3:  # true of most values
                 return number
             return (
                 math.copysign(math.inf, number) if abs(number) >= _INFINITE_FROM.get(dtype.scalar, math.inf) else number
@@ -316,7 +316,7 @@ _INTERNED: dict[tuple[str, builtins.int], DType] = {
     (dtype.name, 1): dtype for dtype in (*dtypes.fields().values(), dtypes.void)
 }
 
-# A type's direct successors in the promotion lattice; the least upper bound is the least common successor.
+# The direct successors of each type in the promotion lattice. The least upper bound is the least common successor.
 _PROMOTES_TO = {
     "bool": ("int8", "uint8", "fp8e4m3", "fp8e5m2"),
     "int8": ("int16",),
@@ -335,7 +335,7 @@ _PROMOTES_TO = {
     "float64": (),
 }
 
-# half a step above the greatest finite number, as IEEE 754 rounds: from here on a number becomes infinite
+# half a step above the greatest finite number: by IEEE 754, numbers from here on round to infinity
 _INFINITE_FROM = {
     dtypes.float16: (2 - 2.0**-11) * 2.0**15,
     dtypes.bfloat16: (2 - 2.0**-8) * 2.0**127,
@@ -367,7 +367,7 @@ def least_upper_float(dtype: DType) -> DType:
 
 
 def to_dtype(x: DType | str) -> DType:
-    """Returns a DType, given as a DType or by name ("float32", "half", "HALF", …). A texture becomes its `base`."""
+    """Returns the DType for a DType or a name ("float32", "half", "HALF", …). A texture becomes its `base`."""
     if isinstance(x, DType):
         if x.count > 1:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""LazyBuffer: the immutable tensor-level node, which describes the value of a Tensor before it is computed."""
+"""LazyBuffer: the immutable node of the tensor graph. It describes the value of a Tensor before it is computed."""
 
 from tinyexplore.lazy.collective import as_bits
 from tinyexplore.lazy.folding import Simplified, sources_of, written_from

@@ -8,22 +8,22 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import LazyBuffer
 from tinyexplore.uop import OpGroups, Ops
 
-RING_FROM = 1 << 18  # elements: with fewer, every device adds up everything itself
+RING_FROM = 1 << 18  # elements: with fewer, each device reduces the whole value itself
 
 
 def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """The (start, stop) of each of several consecutive parts."""
+    """Returns the (start, stop) of each of several consecutive parts of the given sizes."""
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     return [(end - size, end) for end, size in zip(ends, sizes)]
 
 
 def along(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
-    """The bounds of a shrink of one axis."""
+    """Returns the bounds of a shrink of one axis."""
     return [bounds if number == axis else (0, size) for number, size in enumerate(shape)]
 
 
 def as_bits(value: LazyBuffer) -> LazyBuffer:
-    """Floats as unsigned ints, so that minus zero and NaN are unchanged when zeros are added."""
+    """Reinterprets floats as unsigned ints, so that adding zeros does not change minus zero and NaN."""
     if not dtypes.is_float(value.dtype):
         return value
     bits = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[value.dtype.itemsize]
@@ -31,7 +31,7 @@ def as_bits(value: LazyBuffer) -> LazyBuffer:
 
 
 def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
-    """Values on one device, concatenated along `axis`."""
+    """Concatenates values on one device along `axis`."""
     if len(parts) == 1:
         return parts[0]
     bounds = bounds_of([part.shape[axis] for part in parts])
@@ -44,7 +44,7 @@ def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
 
 
 def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """`op` over equally shaped values, one on each device: the same result, to the bit, on all of them."""
+    """Reduces equally shaped values, one on each device, by `op`. All devices get the same result, bit by bit."""
     assert op in OpGroups.ALU
     if len(parts) < 3 or parts[0].size < RING_FROM:
         return [
@@ -61,14 +61,14 @@ def _combined(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
 
 
 def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """Ring all-reduce. Each device combines one piece, which passes round the ring; a second round copies the results.
+    """Ring all-reduce. Each device combines one piece, which passes around the ring; a second round copies the results.
 
-    Each link carries 2 · (n - 1) / n of the value, for any number of devices (Patarasuk and Yuan, 2009).
+    Each link carries 2 · (n - 1) / n of the value, for any number of devices n (Patarasuk and Yuan, 2009).
     """
     count, size = len(parts), parts[0].size
     step = -(-size // count)
     flat = [part.contiguous().reshape((size,)) for part in parts]
-    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # for each device, in the order of the value
+    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # the pieces for each device, in the order of the value
     for start in range(0, size, step):
         bounds = [(start, min(start + step, size))]
         owner = start // step

@@ -1,7 +1,7 @@
-"""Operations whose result is an operand or a constant, known when the graph is built. They need no kernel.
+"""Folds operations whose result is an operand or a constant when the graph is built. They need no kernel.
 
 The laws of `uop/folding.py` decide this for one element. The result is still a separate node: a view of the operand, or
-a constant. So the graph shows what the user wrote, also for gradients (`Simplified`).
+a constant. So the graph shows what the user wrote, also to gradients (`Simplified`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
 
 class GraphNode(Protocol):
-    """The part of a LazyBuffer that the laws read."""
+    """The attributes of a LazyBuffer that the laws read."""
 
     @property
     def op(self) -> Ops: ...
@@ -49,8 +49,10 @@ N = TypeVar("N", bound=GraphNode)
 
 
 class Simplified:
-    """A note: this is `op` of `src`, which by `law` is a constant or a view of a source. Gradients continue to the
-    sources, and a captured call depends on them."""
+    """A note on a folded node: it is `op` of `src`, which by `law` is a constant or a view of a source.
+
+    Gradients flow to the sources, and a captured call depends on them.
+    """
 
     __slots__ = ("law", "op", "src", "arg")
 
@@ -62,13 +64,13 @@ class Simplified:
 
 
 def sources_of(node: N) -> tuple[N, ...]:
-    """The sources of `node` as the user wrote it, before simplification."""
+    """Returns the sources of `node` as the user wrote it, before simplification."""
     note = getattr(node, "note", None)
     return note.src if type(note) is Simplified else node.src
 
 
 def written_from(node: N) -> set[N]:
-    """All nodes from which `node` was computed as the user wrote it, down to realized nodes."""
+    """Returns all nodes that `node` was computed from as the user wrote it, down to realized nodes."""
     written: set[N] = set()
     stack = list(sources_of(node))
     while stack:
@@ -80,7 +82,7 @@ def written_from(node: N) -> set[N]:
 
 
 def constant_in(node: GraphNode) -> ConstType | None:
-    """The value that all elements of `node` share; None if it is unknown."""
+    """Returns the value that all elements of `node` share; None if it is unknown."""
     is_padded = False
     while node.op in _MOVEMENT and node.buffer is None:
         is_padded = is_padded or node.op is _PAD
@@ -92,7 +94,7 @@ def constant_in(node: GraphNode) -> ConstType | None:
 
 
 def _converted(op: Ops, dtype: DType, src: tuple[N, ...], value: Any) -> N | None:
-    """A conversion of the constant `value`; None if the value is unknown."""
+    """Converts the constant `value`; returns None if the value is unknown."""
     if value is None:
         return None
     result = evaluate(op, dtype, value, src_dtypes=(src[0].dtype,))
@@ -100,9 +102,9 @@ def _converted(op: Ops, dtype: DType, src: tuple[N, ...], value: Any) -> N | Non
 
 
 def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
-    """The known result of elementwise `op` on `src`; None if it must be computed."""
+    """Returns the known result of elementwise `op` on `src`; None if it must be computed."""
     form = None
-    if len(src) == 2:  # a fast path for the usual case, a constant on one side for which no law applies
+    if len(src) == 2:  # fast path for the usual case: a constant on one side for which no law applies
         number = 1 if src[1].op is _CONST else 0
         value, other = src[number], src[1 - number]
         is_number = value.op is _CONST and value.buffer is None and type(value.arg) is not UOp
@@ -129,7 +131,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
 
 
 def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]) -> N | None:
-    """The known result of the reduction `op` over `axes` of `x`; None if it must be computed."""
+    """Returns the known result of the reduction `op` over `axes` of `x`; None if it must be computed."""
     value = None
     for axis in axes:
         if x.shape[axis] != 1:
@@ -146,7 +148,7 @@ def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]
 
 
 def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
-    """`node` in the format that `outcome` takes."""
+    """Returns `node` in the format that `outcome` takes."""
     if value is not None:
         return node.dtype, None, str(value), value
     if is_outer and node.op in _ARITHMETIC and node.buffer is None and type(node.shape) is tuple:

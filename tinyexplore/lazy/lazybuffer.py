@@ -40,30 +40,34 @@ from tinyexplore.util.tree import tree_text
 
 Shape = tuple[Any, ...]  # ints, and UOps for symbolic sizes
 
-MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
+MOST_WRITES = 8  # each write is a kernel of its own; if its position is a constant, it must be compiled
 
-_recorder = recorder_variable().get  # called for every node, so without a Python function around it
+_recorder = recorder_variable().get  # called for every node, so not through a Python function
 _MOVEMENT, _CONST, _NEG = OpGroups.MOVEMENT, Ops.CONST, Ops.NEG
 _TELLING = OpGroups.MOVEMENT | {Ops.CONST}
 _COMPARE, _WHERE, _BOOL = OpGroups.COMPARE, Ops.WHERE, dtypes.bool
 
 
-numbers = count(1)  # no two threads get the same
+numbers = count(1)  # no two threads get the same number
 
 
 class Origin(Enum):
-    """Information about a node that its sources do not show. Only gradients of the graph itself read it."""
+    """A note on where the value of a node comes from, which its sources do not show. Only gradients of the graph read
+    it."""
 
     DATA = "given from outside, or drawn at random: computed from nothing that may need a gradient"
     DETACHED = "no gradient goes through it"
     UNKNOWN = "in memory that may have got other values since, or copied with its values"
 
 
-_DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # faster than a lookup through the class
+_DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # faster than a lookup in the class
 
 
 class Copied:
-    """A note: this is a copy of data (`Origin.DATA`). The nodes with these numbers are the data, or views of it."""
+    """A note: this node is a copy of data (`Origin.DATA`).
+
+    numbers: the numbers of the nodes that are the data, or views of it.
+    """
 
     __slots__ = ("numbers",)
 
@@ -72,7 +76,7 @@ class Copied:
 
     @staticmethod
     def of(values: Sequence[LazyBuffer]) -> Copied | None:
-        """The note on copies of `values`; None if they are not data."""
+        """Returns the note on copies of `values`; None if they are not data."""
         numbers: set[int] = set()
         for value in values:
             numbers.add(value.number)
@@ -88,12 +92,12 @@ class Copied:
 
 
 class Outside(NamedTuple):
-    """The `arg` of memory that something outside this package filled.
+    """The `arg` of a node whose memory an operation outside this package filled.
 
-    name: what filled it.
-    seconds: how long that took.
-    shape: the shape of the value, if the memory is seen as one axis.
-    is_first: whether this is the first result of that operation; its time counts once.
+    name: the name of the operation.
+    seconds: how long it took.
+    shape: the shape of the value, if the memory is flat.
+    is_first: whether this is the first result of the operation; its time counts once.
     """
 
     name: str
@@ -103,7 +107,7 @@ class Outside(NamedTuple):
 
 
 class Since:
-    """A note: no source of this value was made before the node of this number."""
+    """A note: all sources of this value have at least this node number."""
 
     __slots__ = ("number",)
 
@@ -112,7 +116,7 @@ class Since:
 
 
 def first_number(node: LazyBuffer) -> int:
-    """The smallest number among the sources of `node`, which is in memory, and the node itself; 0 if unknown."""
+    """Returns the smallest number of `node`, which is in memory, and its sources; 0 if unknown."""
     try:
         note = node.note
     except AttributeError:
@@ -125,7 +129,7 @@ def first_number(node: LazyBuffer) -> int:
 
 
 def first_made(nodes: Sequence[LazyBuffer]) -> int:
-    """The smallest number in the graph behind `nodes`; 0 if unknown."""
+    """Returns the smallest number in the graph behind `nodes`; 0 if unknown."""
     stack, seen = list(nodes), set(nodes)
     first = stack[0].number
     while stack:
@@ -138,14 +142,14 @@ def first_made(nodes: Sequence[LazyBuffer]) -> int:
 
 
 def note_since(node: LazyBuffer, since: Since) -> None:
-    """Notes on `node` that its sources are no older than `since`, unless it has a better note."""
+    """Notes on `node` the smallest number of its sources, unless it has a more exact note."""
     kind = type(getattr(node, "note", None))
     if kind is not Origin and kind is not Copied and kind is not Gathered:
         node.note = since
 
 
 class Gathered:
-    """A note: this value was gathered from several devices, from the parts of `source`."""
+    """A note: this value was gathered from the parts of `source` on several devices."""
 
     __slots__ = ("source",)
 
@@ -157,7 +161,7 @@ class ShapeError(ValueError, RuntimeError):
     """Raised for shapes that do not fit the operation. The message states the operation, the shapes, and the expected
     shapes.
 
-    It is both a ValueError, as in NumPy, and a RuntimeError, as in PyTorch.
+    It is a ValueError, as in NumPy, and a RuntimeError, as in PyTorch.
     """
 
 
@@ -173,11 +177,12 @@ def _rest(node: LazyBuffer) -> str:
 
 
 class LazyBuffer:
-    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/reference.md`).
+    """An operation `op` on the LazyBuffers `src`. Compare nodes with `is`. `arg` depends on `op` (see
+    `docs/reference.md`).
 
-    `number`: nodes are numbered as they are made, so none depends on one with a larger number. `note`, which few have:
-    what is to be known for a gradient, an `Origin` or a rule. `calls`, which those have that were made in a recording:
-    the public functions that made it (`Recorded.calls`).
+    number: nodes are numbered in the order of their creation, so a node depends only on smaller numbers.
+    note: information for gradients, an `Origin` or a rule. Few nodes have one.
+    calls: the public functions that made the node, if a recorder was attached (`Recorded.calls`).
     """
 
     __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "number", "note", "calls", "__weakref__")
@@ -192,7 +197,8 @@ class LazyBuffer:
     note: Any
     calls: tuple[str, ...]
 
-    sharded: ClassVar[type[Any]]  # the class of values on several devices, and of those in storage: each sets it
+    # the classes of values on several devices, and of values in storage; each module sets its class here
+    sharded: ClassVar[type[Any]]
     stored: ClassVar[type[Any]]
 
     def __init__(
@@ -232,27 +238,27 @@ class LazyBuffer:
         return f"LazyBuffer({self.op.name}, {self.shape}, {self.dtype.name}, {self.device}{state})"
 
     def __str__(self) -> str:
-        """The whole graph, as an expression that makes an equal one, with new memory for realized nodes.
+        """Writes the whole graph as an expression that builds an equal graph, with new memory for realized nodes.
 
-        It needs `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and the names of
-        `UOp.tree`.
+        The expression needs `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and the
+        names of `UOp.tree`.
         """
         return tree_text(self, lambda node: node.src, _head, _rest)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """Restores a copy, which is a separate node. Its sources are unknown, unless it is data."""
+        """Restores a copied or unpickled node, which is a separate node. Its sources are unknown unless it is data."""
         for name, value in state[1].items():
             setattr(self, name, value)
         self.number = next(numbers)
         if self.buffer is not None and self.noted is not Origin.DATA:
             self.note = Origin.UNKNOWN
 
-    # *** making ***
+    # *** creation ***
 
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
-        """`value` (a size may be symbolic) in every element of `shape`. It takes no memory until something needs it
-        there."""
+        """Returns `value` in every element of `shape`. A size may be symbolic. The node gets memory only if a kernel
+        needs it there."""
         if "|" in device:
             return cast(LazyBuffer, LazyBuffer.sharded.const(value, dtype, device, shape))
         if isinstance(value, UOp):
@@ -264,7 +270,7 @@ class LazyBuffer:
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
-        """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
+        """Returns 0, 1, 2, ..., length - 1. If it is fused, it takes no memory."""
         device = Device.canonicalize(device)  # for a sharded tensor, a tuple of devices
         if Device.is_group(device):
             return cast(LazyBuffer, LazyBuffer.sharded.iota(length, dtype, device))
@@ -272,14 +278,14 @@ class LazyBuffer:
 
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
-        """The value in `buffer`, row-major; a symbolic shape starts at the beginning of the buffer."""
+        """Returns the value in `buffer`, row-major. A symbolic shape starts at the beginning of the buffer."""
         shape = normal(shape)
         fits = value_of(product(shape)) <= buffer.size if is_symbolic(shape) else prod(shape) == buffer.size
         if not fits:
             raise ShapeError(f"a buffer of {buffer.size} elements cannot have shape {shape}")
         return kind_on(buffer.device)(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
-    # *** asking ***
+    # *** properties ***
 
     @property
     def size(self) -> int:
@@ -289,7 +295,7 @@ class LazyBuffer:
 
     @property
     def base(self) -> LazyBuffer:
-        """The computed node under the movement ops."""
+        """The computed node below the movement ops."""
         node = self
         while node.op in OpGroups.MOVEMENT and node.buffer is None:
             node = node.src[0]
@@ -307,7 +313,7 @@ class LazyBuffer:
 
     @property
     def st(self) -> ShapeTracker:
-        """The offsets of the elements in `base`. Symbolic sizes have their current values."""
+        """The ShapeTracker from this node to `base`. Symbolic sizes have their current values."""
         moves: list[LazyBuffer] = []
         node = self
         while node.op in OpGroups.MOVEMENT and node.buffer is None:
@@ -318,10 +324,10 @@ class LazyBuffer:
             tracker = moved_like(tracker, move)
         return tracker
 
-    # *** computing ***
+    # *** computation ***
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
-        """`op` element by element. All operands have one shape, device and dtype (except WHERE's condition)."""
+        """Applies `op` element by element. All operands have one shape, device and dtype (except WHERE's condition)."""
         src = (self, *others)
         shape, device = self.shape, self.device
         dtype = others[0].dtype if op is _WHERE else self.dtype
@@ -352,7 +358,7 @@ class LazyBuffer:
         return LazyBuffer(op, dtype, shape, src, None, device)
 
     def cast(self, dtype: DType) -> LazyBuffer:
-        """The values converted to `dtype` (floats to ints truncate)."""
+        """Converts the elements to `dtype`. Floats are truncated to ints."""
         if dtype is self.dtype:
             return self
         if self.op in _TELLING and (constant := known_result(Ops.CAST, dtype, (self,))) is not None:
@@ -370,7 +376,7 @@ class LazyBuffer:
         return LazyBuffer(Ops.BITCAST, dtype, self.shape, (self,), None, self.device)
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
-        """`op` (ADD, MUL, MAX or MIN) over `axes`, which remain with size 1."""
+        """Reduces by `op` (ADD, MUL, MAX or MIN) over `axes`, which remain with size 1."""
         reduced_axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in reduced_axes if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}: these axes do not exist")
@@ -381,15 +387,13 @@ class LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, reduced_axes), self.device)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
-        """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: over each element and all elements before
-        it."""
+        """Returns the running result of `op` (ADD, MUL, MAX or MIN) along `axis`, each element included."""
         if not 0 <= axis < len(self.shape):
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}: this axis does not exist")
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
-        """The recurrence y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where x is this value; y is 0 before the
-        first step."""
+        """Computes y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where x is this value and y starts at 0."""
         if not 0 <= axis < len(self.shape) or factor.shape != self.shape:
             raise ShapeError(f"recurrence along axis {axis} of shape {self.shape} with factors of {factor.shape}")
         if factor.dtype is not self.dtype or not dtypes.is_float(self.dtype):
@@ -401,8 +405,7 @@ class LazyBuffer:
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self, factor), (Ops.MULACC, axis), self.device)
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        """Element (...) is element (..., index[...]) of this: `index` selects along the last axis. Out of range gives
-        0."""
+        """Returns self[..., index[...]]: `index` selects along the last axis. An index out of range gives 0."""
         if not self.shape or index.shape != self.shape[:-1]:
             raise ShapeError(f"gather from {self.shape} by an index of {index.shape}: need {self.shape[:-1]}")
         if not dtypes.is_int(index.dtype):
@@ -412,10 +415,9 @@ class LazyBuffer:
         return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
-        """This, with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the position of `axis` that `index`
-        gives.
+        """Combines each of `values` by `op` (ADD, MUL, MAX or MIN) into the position of `axis` that `index` gives.
 
-        Values are combined in the order of `axis`, so that the bits are always the same. Without an `op` the last value
+        The values are combined in the order of `axis`, so the bits are always the same. Without `op`, the last value
         stays. Indices out of range are ignored.
         """
         shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
@@ -432,9 +434,9 @@ class LazyBuffer:
         return LazyBuffer(Ops.SCATTER, self.dtype, self.shape, (self, index, values), (op, axis), self.device)
 
     def fetch_add(self, index: LazyBuffer) -> LazyBuffer:
-        """Reads the counter that each of `index` selects in the last axis, then increases the counter by one.
+        """Reads the counter in the last axis that each element of `index` selects, then increases the counter by one.
 
-        The result is the initial value plus the number of earlier elements with the same index, or 0 if the index is
+        Each result is the initial value plus the number of earlier elements with the same index, or 0 if the index is
         out of range.
         """
         if not self.shape or self.shape[:-1] != index.shape[:-1]:
@@ -480,14 +482,16 @@ class LazyBuffer:
         return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
     def written_at(self, indices: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-        """This with `value` at the row-major `indices` (distinct ints). These are movements of a counter, or loaded
-        values, of which those out of range are ignored."""
+        """Writes `value` at the row-major `indices` (distinct ints): movements of a counter, or loaded ints.
+
+        Loaded indices out of range are ignored.
+        """
         if indices.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
             raise ShapeError(f"write {value!r} at {indices!r} of {self!r}: shapes, dtypes and devices must be equal")
         return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, indices, value), None, self.device)
 
     def copy_to_device(self, device: str) -> LazyBuffer:
-        """A copy of the values in the memory of another device."""
+        """Copies the values to the memory of another device."""
         if device == self.device:
             return self
         if Device.is_group(device):
@@ -495,7 +499,7 @@ class LazyBuffer:
         return self._copied(kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
 
     def _copied(self, copy: LazyBuffer) -> LazyBuffer:
-        """`copy`, a copy of this, with a note if this is data."""
+        """Adds a note to `copy`, a copy of this node, if this node is data. Returns it."""
         note = Copied.of((self,))
         if note is not None:
             copy.note = note
@@ -510,7 +514,7 @@ class LazyBuffer:
         view.note = Origin.DETACHED
         return view
 
-    # *** moving ***
+    # *** movements ***
 
     def _view(self, op: Ops, shape: Shape, arg: Any) -> LazyBuffer:
         return type(self)(op, self.dtype, shape, (self,), arg, self.device)
@@ -527,7 +531,8 @@ class LazyBuffer:
         return self._view(Ops.RESHAPE, shape, shape)
 
     def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
-        """Reshapes to as many elements for every value of the Variables, or at least for the values of this call."""
+        """Reshapes to a shape that has as many elements for every value of the Variables, or at least for the values of
+        this call."""
         if shape == self.shape:
             return self
         have, new_size = product(self.shape), product(shape)
@@ -538,7 +543,7 @@ class LazyBuffer:
         return self._view(Ops.RESHAPE, shape, shape)
 
     def expand(self, shape: Shape) -> LazyBuffer:
-        """Axes of size 1 repeated to the size in `shape` (same rank)."""
+        """Repeats axes of size 1 to the size in `shape` (of the same rank)."""
         shape = sized(shape)
         if shape == self.shape:
             return self
@@ -556,7 +561,7 @@ class LazyBuffer:
         return self._view(Ops.PERMUTE, shape, order)
 
     def pad(self, amounts: Sequence[tuple[Any, Any]]) -> LazyBuffer:
-        """Zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
+        """Adds zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
         amounts = tuple([normal((before, after)) for before, after in amounts])
         if len(amounts) != len(self.shape) or not all([holds(a >= 0) and holds(b >= 0) for a, b in amounts]):
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
@@ -566,7 +571,7 @@ class LazyBuffer:
         return self._view(Ops.PAD, shape, amounts)
 
     def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> LazyBuffer:
-        """The part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
+        """Keeps the part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
         bounds = tuple([(start, stop) for start, stop in bounds])
         fits = len(bounds) == len(self.shape)
         for (start, stop), size in zip(bounds, self.shape):
@@ -584,7 +589,7 @@ class LazyBuffer:
         return self._view(Ops.SHRINK, shape, bounds)
 
     def flip(self, axes: Sequence[int]) -> LazyBuffer:
-        """The order of `axes` reversed."""
+        """Reverses the order of `axes`."""
         axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in axes if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"flip axes {bad} of shape {self.shape}: these axes do not exist")
@@ -593,8 +598,8 @@ class LazyBuffer:
         return self._view(Ops.FLIP, self.shape, axes)
 
     def window(self, axis: int, size: Any, stride: int = 1, dilation: int = 1) -> LazyBuffer:
-        """Sliding windows along `axis`, which then counts the windows; a new last axis has the `size` positions of a
-        window.
+        """Returns sliding windows along `axis`, which then counts the windows. A new last axis has the `size` elements
+        of a window.
 
         Element (..., o, ..., k) is element o * stride + k * dilation of `axis`.
         """
@@ -610,7 +615,7 @@ class LazyBuffer:
         return self._view(Ops.WINDOW, shape, (axis, simplified(size), stride, dilation))
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
-        """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, and `first` indexes both."""
+        """Returns the elements with equal index in two axes: removes axis `second`; `first` then indexes both."""
         rank = len(self.shape)
         if not (0 <= first < second < rank) or self.shape[first] != self.shape[second]:
             raise ShapeError(
@@ -629,7 +634,7 @@ class LazyBuffer:
         if not self.src:
             return [
                 part for part in conditions if type(part) is UOp and is_undecided(part)
-            ]  # it moves nothing any more
+            ]  # this movement changes nothing any more
         shape = self.src[0].shape
         if self.op is Ops.RESHAPE:
             have, own_size = product(shape), product(self.shape)
@@ -671,17 +676,17 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
 
 
 def kind_on(device: str) -> type[LazyBuffer]:
-    """The class of nodes on `device`: values in a file or a NumPy array are only viewed and copied."""
+    """Returns the class of nodes on `device`. Values in a file or a NumPy array can only be viewed and copied."""
     return LazyBuffer.stored if Device.is_storage(device) else LazyBuffer
 
 
 def normal(sizes: Shape) -> Shape:
-    """The sizes in normal form; plain ints already are."""
+    """Returns the sizes in normal form. Plain ints already are."""
     return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
 
 
 def sized(shape: Shape) -> Shape:
-    """The sizes in normal form. ShapeError for a negative size, and for more elements than 64 bits can count."""
+    """Returns the sizes in normal form. Raises ShapeError for a negative size, or if 64 bits cannot count the elements."""
     total: Any = prod(shape)
     if type(total) is int:
         if total >> 63 or min(shape, default=0) < 0:
@@ -690,7 +695,7 @@ def sized(shape: Shape) -> Shape:
     shape = normal(shape)
     if bad := [size for size in shape if not holds(size >= 0)]:
         raise ShapeError(f"shape {shape}: sizes cannot be negative, which {bad[0]} is")
-    product(shape)  # raises if it exceeds 64 bits
+    product(shape)  # raises if the product exceeds 64 bits
     return shape
 
 
@@ -720,8 +725,7 @@ _PACKAGE = __name__.split(".")[0]
 
 
 def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
-    """The first frame outside the package, which is the user's line that made this call; and the public calls inside
-    the package."""
+    """Returns the user's stack frame that made this call, and the public functions called inside the package."""
     calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (module := _module_of(frame)).split(".")[0] == _PACKAGE:
@@ -741,13 +745,13 @@ _CALLED = (["tensor"], ["nn"], ["autograd"])
 
 
 def _module_of(frame: FrameType) -> str:
-    """The `__name__` of a frame's globals; an empty string if the user's program stores something else there."""
+    """Returns the `__name__` of a frame's globals; an empty string if the user's program stores something else there."""
     name = frame.f_globals.get("__name__")
     return name if type(name) is str else ""
 
 
 def _call_name(frame: FrameType) -> str:
-    """The name of a public function; for a constructor or the call of a layer, its class; an empty string for internal
+    """Returns the name of a public function, or of the class for a constructor or the call of a layer; "" for internal
     code."""
     name = frame.f_code.co_name
     if name in ("__init__", "__call__") and "self" in frame.f_locals:

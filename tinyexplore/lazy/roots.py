@@ -1,5 +1,8 @@
-"""The roots of liveness: the values that the program holds. The engine reads them before it overwrites a value in
-place. Higher layers register functions that list them."""
+"""The roots of liveness: the values that the program references. The engine reads them before it overwrites a value in
+place.
+
+Higher layers register functions that list these values.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,6 @@ def add_roots(find: Callable[[], Iterable[LazyBuffer]]) -> None:
 
 
 def root_values() -> Iterator[LazyBuffer]:
-    """All values that may be requested."""
+    """Yields all values that may be requested."""
     for find in _finders:
         yield from find()

@@ -1,18 +1,19 @@
-"""ShardedBuffer: one value on several devices, in parts along an axis, or whole on each of them.
+"""ShardedBuffer: one value on several devices, in parts along an axis, or whole on each device.
 
-The operations of a LazyBuffer run part by part. Only these move data between devices, and no more than they need:
+The operations of a LazyBuffer run part by part. Only the following operations move data between devices, as little as
+possible:
 
 - a reduction over the divided axis (all-reduce): the result is whole on each device;
-- a running result along it: the totals of the earlier parts;
+- a scan along it: the totals of the earlier parts;
 - a flip of it: each part goes to the device at the other end;
-- windows along it: the few elements after each part that its last windows reach over to;
-- a slice of it of which some part has nothing: the slice is copied whole to all devices;
+- windows along it: the few elements after each part that its last windows read;
+- a slice of it, if some part has no element of the slice: all devices get the whole slice;
 - a gather along it: the gathered elements, or the table, whichever is smaller;
-- a scatter along it: the scattered values; if those are divided, the result of each device;
-- a reshape that breaks up parts, and the diagonal of the divided axis: all parts are gathered on each device.
+- a scatter along it: the scattered values; if these are divided, the result of each device;
+- a reshape that breaks up parts, and the diagonal of the divided axis: each device gets all parts.
 
-Values that stay divided keep their elements on their devices. Parts may become uneven (`x[1:]`), and padding enlarges
-the first and the last part.
+Values that stay divided stay on their devices. Parts may become uneven (`x[1:]`), and padding enlarges the first and
+the last part.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from tinyexplore.uop.identity import reduce_identity
 
 
 class ShardedBuffer(LazyBuffer):
-    """`parts`, one on each device, are consecutive along `axis`; if `axis` is None, each part is the whole value.
+    """A value whose `parts`, one on each device, are consecutive along `axis`. If `axis` is None, each part is the
+    whole value.
 
-    `op`, `src` and `arg` describe the operation that made it, as for any LazyBuffer. Gradients and writes to views read
-    them. The parts are computed, and each part has its own graph.
+    `op`, `src` and `arg` describe the operation that made the value, as for any LazyBuffer. Gradients and writes to
+    views read them. The parts are computed, and each part has its own graph.
     """
 
     __slots__ = ("parts", "axis")
@@ -70,7 +72,7 @@ class ShardedBuffer(LazyBuffer):
     def __str__(self) -> str:
         return repr(self)
 
-    # *** making ***
+    # *** creation ***
 
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
@@ -85,7 +87,8 @@ class ShardedBuffer(LazyBuffer):
 
     @staticmethod
     def of(whole: LazyBuffer, device: str, axis: int | None, splits: Sequence[int] | None = None) -> ShardedBuffer:
-        """`whole` in parts on the devices of the group `device`: of the sizes `splits`, or as equal as possible."""
+        """Divides `whole` among the devices of the group `device`: in parts of the sizes `splits`, or as equal as
+        possible."""
         devices = Device.members(device)
         if axis is None:
             return ShardedBuffer([whole.copy_to_device(target) for target in devices], None, Ops.COPY, (whole,))
@@ -115,7 +118,7 @@ class ShardedBuffer(LazyBuffer):
                 node.src = ()
             return
 
-    # *** asking ***
+    # *** properties ***
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -152,11 +155,11 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([function(part) for part in self.parts], self.axis, op, (self,), arg)
 
     def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
-        """The result of the movement `op` on this value."""
+        """Returns the result of the movement `op` on this value."""
         return ShardedBuffer(parts, axis, op, (self,), arg)
 
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
-        """Divides the value like `model`, if that has parts. If each device has a whole copy, no data moves."""
+        """Divides the value like `model`, if `model` has parts. If each device has a whole copy, no data moves."""
         if model.axis is None or self.layout == model.layout:
             return self
         axis, bounds = model.axis, model.bounds
@@ -168,14 +171,15 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(cuts, axis, Ops.COPY, (self,))
 
     def whole(self) -> ShardedBuffer:
-        """The whole value on each device."""
+        """Returns the whole value on each device."""
         if self.axis is None:
             return self
         everything = (0, self.shape[self.axis])
         return ShardedBuffer([self._range_on(device, everything) for device in self.devices], None, Ops.COPY, (self,))
 
     def _range_on(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
-        """The elements start ≤ i < stop of the divided axis on one device. Elements already there are not copied."""
+        """Returns the elements start ≤ i < stop of the divided axis on one device. Elements already there are not
+        copied."""
         assert self.axis is not None
         pieces = []
         for part, (start, stop) in zip(self.parts, self.bounds):
@@ -201,7 +205,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
     def _with(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
-        """This and the others, which are on the same devices."""
+        """Returns this value and `others`. Raises unless all are on the same devices."""
         src: list[ShardedBuffer] = [self]
         for other in others:
             if not isinstance(other, ShardedBuffer) or other.devices != self.devices:
@@ -270,7 +274,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([part.gather(index_part) for part, index_part in pairs], model.axis)
 
     def _gathered_in_parts(self, indices: ShardedBuffer) -> ShardedBuffer:
-        """Gathers on each device from its part (zeros elsewhere) and adds the results; or copies the table."""
+        """Gathers on each device from its part (zeros elsewhere) and adds the results, or copies the table."""
         if sum(part.base.size for part in self.parts) <= indices.size * len(self.parts):
             return self.whole()._gathered_part_by_part(indices)
         wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
@@ -281,9 +285,11 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, parts)], None)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
-        """Scatters part by part if an axis other than `axis` is divided. If `axis` is divided, each device scatters the
-        values for its part. If the values are divided, each device scatters its own values, and the results are
-        combined."""
+        """Scatters `values` along `axis`, with the least movement of data.
+
+        If another axis is divided, scatters part by part. If `axis` is divided, each device scatters the values for its
+        part. If the values are divided, each device scatters its own values, and the results are combined.
+        """
         _, indices, updates = self._with("scatter", (index, values))
         parts = self._scattered(op, axis, indices, updates)
         return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
@@ -309,7 +315,7 @@ class ShardedBuffer(LazyBuffer):
         parts = zip(*(operand.divided_like(model).parts for operand in operands))
         return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
 
-    # *** moving ***
+    # *** movements ***
 
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
@@ -326,7 +332,7 @@ class ShardedBuffer(LazyBuffer):
         return self._moved(Ops.RESHAPE, shape, parts, axis)
 
     def _axis_in(self, shape: Shape) -> int | None:
-        """The axis of `shape` along which the parts are still consecutive."""
+        """Returns the axis of `shape` along which the parts are still consecutive."""
         if self.axis is None or self.size == 0:
             return None
         before, size = prod(self.shape[: self.axis]), self.shape[self.axis]
@@ -384,7 +390,7 @@ class ShardedBuffer(LazyBuffer):
         return self._moved(Ops.SHRINK, bounds, parts, None)
 
     def _checked(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """The bounds of the divided axis, all checked to fit."""
+        """Checks that all bounds fit. Returns the bounds of the divided axis."""
         assert self.axis is not None
         if len(bounds) != len(self.shape) or not all(
             0 <= start <= stop <= size for (start, stop), size in zip(bounds, self.shape)
@@ -407,7 +413,7 @@ class ShardedBuffer(LazyBuffer):
             return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.parts], self.axis)
         count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
         begins = [(-(-start // stride), min(-(-stop // stride), count)) for start, stop in self.bounds]
-        if any(first >= last for first, last in begins):  # a part in which no window begins
+        if any(first >= last for first, last in begins):  # no window begins in this part
             return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.whole().parts], None)
         parts = []
         for device, (first, last) in zip(self.devices, begins):
@@ -438,7 +444,7 @@ class ShardedBuffer(LazyBuffer):
             copy = self._range_on(device, (0, self.shape[self.axis]))
         if copy.is_realized:
             return copy
-        copy = copy.detached()  # a view, so that the note is not on a part
+        copy = copy.detached()  # a view, so that the note is not added to a part
         copy.note = Gathered(self)
         return copy
 
@@ -462,7 +468,7 @@ def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
 
 
 def forget_sources(values: Sequence[LazyBuffer]) -> None:
-    """Drops the sources of computed `values` on several devices, as all other values do."""
+    """Drops the sources of computed `values` on several devices, as other computed values do."""
     for value in values:
         if type(value) is ShardedBuffer:
             value.forget()

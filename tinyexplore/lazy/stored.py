@@ -1,7 +1,7 @@
-"""StoredBuffer: values in storage (a file, a NumPy array). They are viewed and copied, not computed with.
+"""StoredBuffer: values in storage (a file, a NumPy array). They can be viewed and copied, but not computed with.
 
-A copy of a view reads only the elements of the view. One contiguous run of bytes is copied directly. A kernel of the
-destination device copies any other view and reads the storage in place.
+A copy of a view reads only the elements of the view. Contiguous bytes are copied directly. A kernel of the destination
+device copies any other view and reads the storage in place.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from tinyexplore.uop import OpGroups, Ops
 
 
 class StorageError(TypeError):
-    """Raised for an operation that storage cannot do. The message states the operation and where to move the tensor."""
+    """Raised for an operation that storage does not support. The message says where to move the tensor."""
 
 
 class StoredBuffer(LazyBuffer):
-    """A LazyBuffer on a device that only stores. Its movements are StoredBuffers too."""
+    """A LazyBuffer in storage. Its movements are StoredBuffers, too."""
 
     __slots__ = ()
 
     @staticmethod
     def of(buffer: Buffer, shape: Shape) -> StoredBuffer:
-        """The row-major content of `buffer`."""
+        """Returns the row-major content of `buffer`."""
         return StoredBuffer(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
-    # *** what storage does not do ***
+    # *** unsupported operations ***
 
     def refuse(self, what: str) -> NoReturn:
-        """Raises StorageError: every computation ends here."""
+        """Raises StorageError. Every computation ends here."""
         raise StorageError(f'{what} on {self.device}: storage is only viewed and copied; move it first: .to("LLVM")')
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
@@ -57,7 +57,7 @@ class StoredBuffer(LazyBuffer):
     # *** memory ***
 
     def run(self) -> Buffer | None:
-        """The stored elements themselves, if they are contiguous in row-major order; else None."""
+        """Returns the buffer of the stored elements if they are contiguous in row-major order; else None."""
         buffer = self.base.buffer
         if buffer is None:
             return None
@@ -73,7 +73,7 @@ class StoredBuffer(LazyBuffer):
         return Buffer(self.device, self.size, self.dtype, buffer.memory.part(view.offset * size, self.size * size))
 
     def write(self, content: memoryview) -> None:
-        """Writes bytes over the stored elements, immediately."""
+        """Overwrites the stored elements with bytes, immediately."""
         run = self.run()
         if run is None:
             raise StorageError(
@@ -84,7 +84,7 @@ class StoredBuffer(LazyBuffer):
             raise StorageError(f"assign to {self.device}: this memory is read-only")
         run.copyin(content)
 
-    # *** what storage does ***
+    # *** supported operations ***
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
         """Reinterprets the bytes as another dtype. If the sizes differ, the last axis grows or shrinks."""
@@ -106,7 +106,7 @@ class StoredBuffer(LazyBuffer):
         return StoredBuffer.of(Buffer(self.device, count, dtype, run.memory), shape)
 
     def copy_to_device(self, device: str) -> LazyBuffer:
-        """The values in the memory of `device`, read when they are computed."""
+        """Returns the values in the memory of `device`. They are read when they are computed."""
         if device == self.device:
             return self
         copy = self._copied_to(device)

@@ -1,7 +1,7 @@
-"""Image datasets: training images, training labels, test images and test labels, all of them uint8.
+"""Image datasets: training images, training labels, test images and test labels, all uint8.
 
-They are read from their files when they are first needed, and downloaded once where no `folder` has them. `device`:
-where they go, None is the default device.
+Files are read when a value is first needed. If no `folder` has them, they are downloaded once. `device`: the device of
+the tensors; None is the default device.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ _FASHION_MD5 = (
     "bb300cfdad3c16e7a12a480ee83cd310",
 )
 _CIFAR_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
-_CIFAR_RECORD = 1 + 3 * 32 * 32  # the label, then red, green and blue
+_CIFAR_RECORD = 1 + 3 * 32 * 32  # the bytes of a record: the label, then the red, green and blue pixels
 _DIGITS_TEST = 360
-_MOST_UNPACKED = 96_000_000  # bytes in memory: the largest file of MNIST has 47 million
+_MOST_UNPACKED = 96_000_000  # most bytes in memory; the largest file of MNIST has 47 million
 
 
 def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLike[str] | None = None) -> Dataset:
-    """Handwritten digits (or, `fashion`, pieces of clothing) of 28 × 28 pixels: 60 000 to learn from, 10 000 to test.
+    """Returns MNIST: handwritten digits of 28 × 28 pixels, 60 000 for training and 10 000 for testing. `fashion`:
+    clothing instead.
 
-    Pictures have shape (count, 1, 28, 28), values 0 … 255. `folder` holds the four idx files, packed by gzip or not.
+    Images have shape (count, 1, 28, 28), values 0 … 255. `folder` holds the four idx files, compressed by gzip or not.
     """
     base, sums = (_FASHION, _FASHION_MD5) if fashion else (_MNIST, _MNIST_MD5)
     arrays = []
@@ -58,9 +59,9 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
 
 
 def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) -> Dataset:
-    """CIFAR-10: photographs of 32 × 32 pixels in ten classes: 50 000 to learn from, 10 000 to test.
+    """Returns CIFAR-10: photographs of 32 × 32 pixels in ten classes, 50 000 for training and 10 000 for testing.
 
-    Pictures have shape (count, 3, 32, 32), values 0 … 255. `folder` holds the files of the "binary version".
+    Images have shape (count, 3, 32, 32), values 0 … 255. `folder` holds the files of the "binary version".
     """
     names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
     if folder is None:
@@ -82,9 +83,10 @@ def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) 
 
 
 def digits(device: str | None = None) -> Dataset:
-    """Handwritten digits of 8 × 8 pixels that come with scikit-learn: 1437 to learn from, the last 360 to test.
+    """Returns the handwritten digits of 8 × 8 pixels that come with scikit-learn: 1437 for training, the last 360 for
+    testing.
 
-    Pictures have shape (count, 1, 8, 8), values 0 … 16.
+    Images have shape (count, 1, 8, 8), values 0 … 16.
     """
     from sklearn.datasets import load_digits
 
@@ -95,7 +97,7 @@ def digits(device: str | None = None) -> Dataset:
 
 
 def _local(folder: Path, name: str) -> Tensor:
-    """The bytes of the file `name` in `folder`; of its packed form in memory, if only that is there."""
+    """Returns the bytes of the file `name` in `folder`. If only its gzip file exists, decompresses that in memory."""
     path, packed = folder / name, folder / f"{name}.gz"
     if path.is_file():
         return Tensor(path)
@@ -110,7 +112,8 @@ def _local(folder: Path, name: str) -> Tensor:
 
 
 def _idx(whole: Tensor, name: str) -> Tensor:
-    """The numbers of an idx file: two zeros, type 8 (uint8), the number of axes, their sizes (big-endian), the data."""
+    """Returns the numbers of an idx file: two zeros, type 8 (uint8), the number of axes, their sizes (big-endian), the
+    data."""
     head = bytes(whole[:4].tolist())
     if len(head) < 4 or head[:3] != b"\0\0\x08" or not 1 <= head[3] <= 4:
         raise FormatError(f"{name} is not an idx file of uint8: it begins with {head.hex(' ') or 'nothing'}")

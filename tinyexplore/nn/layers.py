@@ -15,7 +15,7 @@ Sizes = int | Sequence[int]
 
 
 class Linear:
-    """x · weightᵀ + bias, for x of shape (…, in_features)."""
+    """Linear layer: x · weightᵀ + bias, for x of shape (…, in_features)."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         need_int(in_features, "Linear: in_features", 0)
@@ -30,9 +30,10 @@ class Linear:
 
 
 class _Convolution:
-    """Base of all convolutions: geometry, and weights uniform in ±1 / √fan in.
+    """Base of all convolutions: their geometry, and weights uniform in ±1 / √fan in.
 
-    `places`: the spatial axes where one int is the kernel's size; with `any_places` several may be for as many axes.
+    places: the number of spatial axes if the kernel's size is one int.
+    any_places: whether a sequence of kernel sizes may have another number of axes.
     """
 
     places = 2
@@ -63,7 +64,8 @@ class _Convolution:
             raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
         if isinstance(padding, str):
             steps = (stride,) * len(kernel) if isinstance(stride, int) else tuple(stride)
-            named_padding(padding, kernel, steps, (1,) * len(kernel))  # raises here instead of in the first call
+            # checks the padding now instead of in the first call
+            named_padding(padding, kernel, steps, (1,) * len(kernel))
         self.kernel_size, self.stride, self.padding = kernel, stride, padding
         self.dilation, self.groups = dilation, groups
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
@@ -74,8 +76,10 @@ class _Convolution:
 
 
 class Conv2d(_Convolution):
-    """Cross-correlation of (batch, in_channels, height, width) with a learned kernel; of more axes, or fewer, where
-    `kernel_size` has one size for each."""
+    """Cross-correlates (batch, in_channels, height, width) with a learned kernel.
+
+    If `kernel_size` has one size per axis, the number of axes can differ from two.
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         need_tensor(x, f"{type(self).__name__}: x")
@@ -83,15 +87,17 @@ class Conv2d(_Convolution):
 
 
 class Conv1d(Conv2d):
-    """Cross-correlation of (batch, in_channels, length) with a learned kernel."""
+    """Cross-correlates (batch, in_channels, length) with a learned kernel."""
 
     places = 1
     any_places = False
 
 
 class ConvTranspose2d(_Convolution):
-    """The transposed convolution of (batch, in_channels, height, width); of more axes, or fewer, where `kernel_size`
-    has one size for each."""
+    """Transposed convolution of (batch, in_channels, height, width) with a learned kernel.
+
+    If `kernel_size` has one size per axis, the number of axes can differ from two.
+    """
 
     transposed = True
 
@@ -119,14 +125,17 @@ class ConvTranspose2d(_Convolution):
 
 
 class ConvTranspose1d(ConvTranspose2d):
-    """The transposed convolution of (batch, in_channels, length)."""
+    """Transposed convolution of (batch, in_channels, length) with a learned kernel."""
 
     places = 1
     any_places = False
 
 
 class Embedding:
-    """A learned vector of `embed_size` for each of `vocab_size` ints (whole floats will do; for others it is 0)."""
+    """A learned vector of `embed_size` numbers for each of `vocab_size` ints.
+
+    Floats must be whole numbers; others give zeros.
+    """
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
         need_int(vocab_size, "Embedding: vocab_size", 0)
@@ -142,7 +151,8 @@ class Embedding:
 
 
 class LSTMCell:
-    """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997); gates: in, forget, cell, out."""
+    """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997). Order of the gates: in, forget, cell,
+    out."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         need_int(input_size, "LSTMCell: input_size", 0)
@@ -154,7 +164,7 @@ class LSTMCell:
         self.bias_hh = Tensor.uniform(hidden_size * 4, low=-bound, high=bound) if bias else None
 
     def __call__(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """(hidden, cell) after seeing `x`, starting from `hc` (zeros)."""
+        """Returns (hidden, cell) after the input `x`. `hc` is the state before it (default: zeros)."""
         need_tensor(x, "LSTMCell: x")
         if hc is not None and (not isinstance(hc, (list, tuple)) or len(hc) != 2):
             raise TypeError(f"LSTMCell: hc is {shown(hc)}: need (hidden, cell), two tensors")

@@ -10,7 +10,7 @@ from tinyexplore.tensor.precision import wide_float
 
 
 def _need_channels(x: Tensor, count: int, who: str) -> None:
-    """Raises unless axis 1 of `x` has `count` channels."""
+    """Raises unless axis 1 of `x` has `count` channels. `who`: the name of the layer."""
     need_tensor(x, f"{who}: x")
     if x.ndim < 2 or x.shape[1] != count:
         raise ShapeError(
@@ -20,13 +20,13 @@ def _need_channels(x: Tensor, count: int, who: str) -> None:
 
 
 def _widened(x: Tensor) -> Tensor:
-    """Floats in float32 or wider, ints as the default float: the dtype in which a layer computes before it rounds
-    once."""
+    """Converts floats to float32 or wider, and ints to the default float: the dtype in which a layer computes before it
+    rounds once."""
     return x.cast(wide_float(least_upper_float(x.dtype)))
 
 
 def _affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """normal · weight + bias, rounded to the promoted dtype of `x` and the parameters."""
+    """Returns normal · weight + bias, rounded to the promoted dtype of `x` and the parameters."""
     result = normal * weight
     if bias is not None:
         result = result + bias
@@ -34,11 +34,12 @@ def _affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = Non
 
 
 class BatchNorm:
-    """Each channel (axis 1) to mean 0 and variance 1 over the batch, then weight · x + bias (Ioffe and Szegedy, 2015).
+    """Normalizes each channel (axis 1) to mean 0 and variance 1 over the batch, then applies weight · x + bias (Ioffe
+    and Szegedy, 2015).
 
-    While training by the batch's own statistics, which a running average follows; else by that average, where there
-    is one: without `track_running_stats` the batch's own are used in evaluation too, unless `running_mean` and
-    `running_var` are set.
+    During training, the layer uses the statistics of the batch and updates a running average. In evaluation it uses the
+    running average. Without `track_running_stats`, it uses the statistics of the batch in evaluation, too, unless
+    `running_mean` and `running_var` are set.
     """
 
     running_mean: Tensor | None = None
@@ -91,7 +92,8 @@ BatchNorm2d = BatchNorm3d = BatchNorm
 
 
 class LayerNorm:
-    """The last axes, of `normalized_shape`, to mean 0 and variance 1, then weight · x + bias (Ba et al., 2016)."""
+    """Normalizes the last axes, of `normalized_shape`, to mean 0 and variance 1, then applies weight · x + bias (Ba et
+    al., 2016)."""
 
     def __init__(
         self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, elementwise_affine: bool = True
@@ -113,7 +115,7 @@ class LayerNorm:
 
 
 class LayerNorm2d(LayerNorm):
-    """LayerNorm over the channels (axis 1) of pictures."""
+    """LayerNorm over the channels (axis 1) of images."""
 
     def __call__(self, x: Tensor) -> Tensor:
         need_tensor(x, "LayerNorm2d: x")
@@ -123,7 +125,8 @@ class LayerNorm2d(LayerNorm):
 
 
 class GroupNorm:
-    """Each of `num_groups` groups of channels to mean 0 and variance 1, then weight · x + bias (Wu and He, 2018)."""
+    """Normalizes each of `num_groups` groups of channels to mean 0 and variance 1, then applies weight · x + bias (Wu
+    and He, 2018)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         who = type(self).__name__
@@ -146,16 +149,16 @@ class GroupNorm:
 
 
 class InstanceNorm(GroupNorm):
-    """GroupNorm with a group for each channel."""
+    """GroupNorm with one group per channel."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
         super().__init__(num_features, num_features, eps, affine)
 
 
 class RMSNorm:
-    """x / √(mean x² + eps) · weight over the last axis (Zhang and Sennrich, 2019).
+    """Returns x / √(mean x² + eps) · weight over the last axis (Zhang and Sennrich, 2019).
 
-    There is no weight without `elementwise_affine`.
+    Without `elementwise_affine` there is no weight.
     """
 
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:

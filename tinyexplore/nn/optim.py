@@ -15,14 +15,15 @@ def _distinct(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _number(value: float, device: str) -> Tensor:
-    """A number as a tensor, so that kernels do not depend on its value."""
+    """Returns a number as a tensor, so that kernels do not depend on its value."""
     return Tensor([value], device=device, dtype=dtypes.float32, requires_grad=False)
 
 
 class Optimizer:
-    """The base of all optimizers. Parameters with `requires_grad=None` get `requires_grad=True`.
+    """Base of all optimizers. Parameters with `requires_grad=None` get `requires_grad=True`.
 
-    Those that want none (`requires_grad=False`: running averages, say) are kept as `buffers` and computed along.
+    Tensors with `requires_grad=False` (running averages, for example) become `buffers`. A step computes them together
+    with the parameters.
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
@@ -47,22 +48,23 @@ class Optimizer:
         self.lr = _number(lr, self.device)
 
     def _need_numbers(self, **hyperparameters: float) -> None:
-        """Raises if one of these is not a number, or is negative."""
+        """Raises if a hyperparameter is not a number, or is negative."""
         for name, value in hyperparameters.items():
             need_number(value, f"{type(self).__name__}: {name}", 0.0)
 
     def zero_grad(self) -> None:
-        """Forgets the gradients."""
+        """Sets the gradients of all parameters to None."""
         for tensor in self.params:
             tensor.grad = None
 
     def step(self) -> None:
-        """One step along the gradients, computed now."""
+        """Takes one step along the gradients and computes it."""
         first, *others = self.schedule_step()
         first.realize(*others)
 
     def schedule_step(self) -> list[Tensor]:
-        """One step, not computed yet: the tensors that it changes. Interrupted, it changes none."""
+        """Takes one step along the gradients without computing it. Returns the tensors that it changes. If interrupted,
+        it changes none."""
         was_off, Tensor.no_grad = Tensor.no_grad, True
         try:
             return [*undone_on_error(Notes(), self._step), *self.params, *self.buffers]
@@ -70,11 +72,11 @@ class Optimizer:
             Tensor.no_grad = was_off
 
     def _step(self) -> list[Tensor]:
-        """Assigns the new parameters and state; returns the state."""
+        """Assigns the new parameters and state. Returns the state."""
         raise NotImplementedError(f"{type(self).__name__} does not say what a step is")
 
     def _learning_rate(self) -> Tensor:
-        """`lr`, a vector of one element, as a scalar, so that scalar parameters stay scalars."""
+        """Returns `lr`, a vector of one element, as a scalar, so that scalar parameters stay scalars."""
         return self.lr.reshape(())
 
     def _gradients(self) -> list[Tensor]:
@@ -85,7 +87,7 @@ class Optimizer:
         return [tensor.grad for tensor in self.params if tensor.grad is not None]
 
     def _state(self) -> list[Tensor]:
-        """A tensor of zeros, in float32 or wider, for each parameter."""
+        """Returns a tensor of zeros, in float32 or wider, for each parameter."""
         state = []
         for tensor in self.params:
             dtype = dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
@@ -94,7 +96,7 @@ class Optimizer:
 
 
 class OptimizerGroup(Optimizer):
-    """Several optimizers as one."""
+    """Combines several optimizers to one."""
 
     def __init__(self, *optimizers: Optimizer) -> None:
         for number, optimizer in enumerate(optimizers):
@@ -120,9 +122,9 @@ def _norm(x: Tensor) -> Tensor:
 
 
 class LARS(Optimizer):
-    """Momentum, with a step that is scaled by |parameter| / |gradient| per layer (You et al., 2017).
+    """Momentum whose step is scaled by |parameter| / |gradient| per layer (You et al., 2017).
 
-    `classic` puts the learning rate into the momentum. With tcoef = 0 nothing is scaled: that is SGD.
+    `classic` puts the learning rate into the momentum. With tcoef = 0 no step is scaled, which is SGD.
     """
 
     def __init__(
@@ -186,10 +188,10 @@ class SGD(LARS):
 
 
 class LAMB(Optimizer):
-    """Adam, with a step that is scaled by |parameter| / |step| per layer (You et al., 2020); `adam` leaves that out.
+    """Adam whose step is scaled by |parameter| / |step| per layer (You et al., 2020). `adam`: no scaling.
 
-    Let a = m / first and b = v / second be the averages without their bias. a / (√b + eps) is computed as
-    m · (√second / first) / (√v + √second · eps), two divisions fewer an element (Kingma and Ba, end of section 2).
+    Let a = m / first and b = v / second be the averages without their bias. a / (√b + eps) is computed as m · (√second
+    / first) / (√v + √second · eps), which saves two divisions per element (Kingma and Ba, end of section 2).
     """
 
     def __init__(
@@ -233,7 +235,7 @@ class LAMB(Optimizer):
 
 
 class AdamW(LAMB):
-    """Adam with weight decay of its own (Loshchilov and Hutter, 2019)."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
     def __init__(
         self,
@@ -257,10 +259,11 @@ class Adam(LAMB):
 
 
 class Muon(Optimizer):
-    """Momentum whose step, as a matrix, is brought near to an orthogonal one (Jordan et al., 2024).
+    """Momentum whose step, as a matrix, is made nearly orthogonal (Jordan et al., 2024).
 
-    Each parameter is seen as a matrix of its first axis and all others. Singular values go to about 1 in `ns_steps`
-    Newton-Schulz steps X ← a·X + b·(XXᵀ)X + c·(XXᵀ)²X, with (a, b, c) = `ns_coefficients`. Weight decay is of its own.
+    Each parameter is treated as a matrix of its first axis and all other axes. `ns_steps` Newton-Schulz steps X ← a·X +
+    b·(XXᵀ)X + c·(XXᵀ)²X, with (a, b, c) = `ns_coefficients`, move its singular values to about 1. The weight decay is
+    decoupled.
     """
 
     def __init__(

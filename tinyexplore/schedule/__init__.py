@@ -30,11 +30,11 @@ def schedule_graph(
     writes: Writes = NO_WRITES,
     overrides: Overrides = NO_OVERRIDES,
 ) -> tuple[ScheduleItem, ...]:
-    """The kernels and copies, in order, that compute `outputs` and store them in memory. It runs nothing.
+    """Returns the kernels and copies, in order, that compute `outputs` and store them in memory. Runs nothing.
 
-    target_of: the target of a device, by the device's name; the scheduler opens no device itself
-    writes: the memory that may be written in place; each other output gets a new Buffer
-    overrides: the user's changes to the scheduler's choice of kernels
+    target_of: returns the target of a device by the device's name; the scheduler opens no device itself.
+    writes: the memory that may be written in place; each other output gets a new Buffer.
+    overrides: the user's changes to the scheduler's choice of kernels.
     """
     unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not unrealized:
@@ -52,14 +52,15 @@ def _schedule(
     cut = overrides.over(graph.made).cut
     hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
     graph = graph.then(hoisted)
-    if hoisted.original:  # nodes that were different may be equal now
+    if hoisted.original:  # rewriting can make different nodes equal
         cut = overrides.over(graph.made).cut
         graph = graph.then(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
     graph = graph.then(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
     writes = graph.writes
     fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.made))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
-    realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: deterministic
+    # in the order of the graph, so that the result is deterministic
+    realized = (node for node in fusion.order if node in fusion.realized)
     for node in realized:
         source = memory.get(node.src[0]) if node.op in (Ops.COPY, Ops.WRITE) else None
         if node in writes.in_place:
@@ -82,7 +83,7 @@ def _schedule(
 
 
 def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
-    """`item` with the nodes that the user wrote in place of those of the rewritten graph."""
+    """Replaces the nodes of the rewritten graph in `item` by the nodes that the user wrote."""
     if not graph.original:
         return item
     return replace(

@@ -1,4 +1,4 @@
-"""Builds a ScheduleItem from a KernelPlan: every visit becomes a UOp, sources first."""
+"""Builds a ScheduleItem from a KernelPlan: every use becomes a UOp, sources first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest,
 
 
 def all_of(conditions: Conditions) -> UOp | None:
-    """One condition that holds if all of `conditions` do."""
+    """Returns one condition that holds if all of `conditions` hold; None for no conditions."""
     result: UOp | None = None
     for condition in conditions:
         result = condition if result is None else result & condition
@@ -25,15 +25,15 @@ def all_of(conditions: Conditions) -> UOp | None:
 
 
 def constant(node: LazyBuffer) -> UOp:
-    """The value of a CONST; a symbolic size is converted to its dtype."""
+    """Returns the value of a CONST; a symbolic size is converted to its dtype."""
     return node.arg.cast(node.dtype) if isinstance(node.arg, UOp) else UOp.const(node.dtype, node.arg)
 
 
 class AstBuilder:
-    """Writes the ast of one kernel.
+    """Builds the ast of one kernel.
 
     memory: the Buffer of every LazyBuffer that is or will be in memory.
-    original_of: the LazyBuffer that the user wrote, as which a node is recorded.
+    original_of: returns the LazyBuffer that the user wrote, under which a node is recorded.
     """
 
     def __init__(
@@ -46,7 +46,8 @@ class AstBuilder:
         self.values: dict[Visit, UOp] = {}
         self.origins: list[tuple[LazyBuffer, UOp, str]] = []
         self.gathered: dict[UOp, UOp] = {}
-        self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # the address of a scatter or a write, and what it waits for
+        # for a scatter or a write: its address, and the stores that it waits for
+        self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}
         self.changes: list[UOp] = []  # changes of scratch memory in each step
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
@@ -100,10 +101,9 @@ class AstBuilder:
         )
 
     def requirements(self, members: Iterable[LazyBuffer], values: dict[UOp, int]) -> tuple[Requirement, ...]:
-        """The conditions that the kernel's movements and buffers need, and that some values of its Variables do not
-        meet.
+        """Returns the conditions of the kernel's movements and buffers that some values of its Variables violate.
 
-        The values of these Variables are added to `values`.
+        Adds the values of these Variables to `values`.
         """
         conditions = []
         written = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
@@ -116,7 +116,7 @@ class AstBuilder:
         return tuple(conditions)
 
     def note_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
-        """Notes the kernel's integer arguments: bound Variables in the shapes and offsets of its LazyBuffers."""
+        """Records the kernel's integer arguments: bound Variables in the shapes and offsets of its LazyBuffers."""
         if not bound:
             return
         if self.recorder is not None:
@@ -133,7 +133,7 @@ class AstBuilder:
             self.recorder.record(derived((self.original_of(node), value, how)))
 
     def pointer(self, node: LazyBuffer) -> UOp:
-        """The pointer to a buffer of the kernel, sized for the greatest values of its Variables."""
+        """Returns the pointer to a buffer of the kernel, sized for the greatest values of its Variables."""
         buffer = self.memory[node]
         parameter = self.buffers.get(buffer)
         if parameter is None:
@@ -142,7 +142,7 @@ class AstBuilder:
         return parameter
 
     def source_value(self, source: LazyBuffer, visit: Visit) -> UOp:
-        """The value of a visited source: computed in this kernel, or loaded from memory."""
+        """Returns the value of a source: computed in this kernel, or loaded from memory."""
         value = self.values.get(visit)
         if value is None:
             value = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
@@ -150,7 +150,7 @@ class AstBuilder:
         return value
 
     def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
-        """An element of a row buffer, loaded from scratch memory."""
+        """Returns an element of a row buffer, loaded from scratch memory."""
         shape = tuple(node.shape[axis] for axis in row.axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
@@ -213,7 +213,7 @@ class AstBuilder:
         return UOp(node.op, node.dtype, tuple(src))
 
     def padded(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
-        """`value` inside the bounds, zero outside. A load with exactly this mask already gives zero."""
+        """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
         _, conditions = source_index(node, visit.idxs)
         inside = all_of(conditions)
         if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
@@ -221,7 +221,7 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
-        """The table's element if the index is in range, else 0. Memory is never accessed outside the table."""
+        """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
         assert visit.picked is not None
         position = index.cast(dtypes.index)
         last = visit.picked.src[0]
@@ -230,8 +230,10 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
-        """The new value at the position that `index` gives, which each step reads after the copy and after earlier
-        steps."""
+        """Returns the new value at the position that `index` gives.
+
+        Each step reads the old value after the copy of the target and after all earlier steps.
+        """
         op, axis = node.arg
         target = self.pointer(node)
         inner = visit.sources[0]
@@ -255,7 +257,7 @@ class AstBuilder:
         return before.alu(op, value)
 
     def fetched(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp) -> UOp:
-        """The counter that `index` selects in scratch memory; this step then increases it by one."""
+        """Returns the counter in scratch memory that `index` selects. This step then increases it by one."""
         bins = node.src[0].shape[-1]
         dtype = PtrDType(node.dtype, greatest(bins), "local")
         scratch = UOp(Ops.DEFINE_LOCAL, dtype, (), f"counts{self.plan.rows}")
@@ -273,7 +275,7 @@ class AstBuilder:
         return before
 
     def written(self, node: LazyBuffer, position: UOp) -> UOp:
-        """The address of a WRITE. A loaded index is a position of its buffer, or none."""
+        """Returns the address of a WRITE. A loaded index out of range gives no address."""
         pointer = self.pointer(node)
         if not position.find(Ops.LOAD):
             return pointer.index(position)
@@ -294,7 +296,8 @@ class AstBuilder:
 def build_item(
     plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
 ) -> ScheduleItem:
-    """The ScheduleItem of `plan`. Buffers are in the order in which the kernel numbers them, outputs first."""
+    """Builds the ScheduleItem of `plan`. Its buffers are in the order in which the kernel numbers them, outputs first."""
     item = AstBuilder(plan, memory, original_of).build()
-    plan.visits.clear()  # visits refer to their plan: without this cycle, memory is freed as soon as nothing uses it
+    # uses refer to their plan: without this cycle, memory is freed as soon as its last reference is gone
+    plan.visits.clear()
     return item

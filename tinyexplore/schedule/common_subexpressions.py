@@ -2,11 +2,11 @@
 
 A rewrite of the tensor graph before fusion, in one pass from the sources to the outputs. Two nodes have the same value
 if they are the same operation, with the same arguments, on the same values. Two views have the same value if they show
-the same elements of the same value in the same places. Each merge is recorded as a decision.
+the same elements of the same value in the same order. Each merge is recorded as a decision.
 
-Three kinds of node are never merged: a WRITE, the node that it stores into, and memory that a constant fills, because
-state begins so. Views of memory or of constants compute nothing, so they are compared and not merged. Random numbers
-need no rule: each draw reads a buffer of its own.
+Three kinds of node are never merged: a WRITE, the target that it stores into, and memory that a constant fills, because
+such memory holds state. Views of memory or of constants compute nothing, so they are compared but not merged. Random
+numbers need no rule, because each draw reads its own buffer.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ def merge_equal(
     cut: Collection[LazyBuffer] = (),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> Rewritten:
-    """The graph behind `outputs` with one node for each value that is computed.
+    """Returns the graph behind `outputs` with one node for each computed value.
 
-    Requested nodes with the same value get a buffer each: one is computed, the others are copies of it.
-    cut: nodes that the user stores. recorded_as: the node that the user wrote, for each node of this graph.
+    If several requested nodes have the same value, one is computed and the others are copies of it, each in its own
+    buffer.
+    cut: nodes that the user stores.
+    recorded_as: returns the node that the user wrote, for each node of this graph.
     """
     order = graph_order(outputs)
     values = ValueNumbers(order, outputs, cut)
@@ -84,9 +86,10 @@ class ValueNumbers:
         self.requested = set(outputs)
         self.targets = {node.src[0] for node in order if node.op is Ops.WRITE and node.buffer is None}
         self.opaque = self.targets.union(cut)
-        self.number: dict[LazyBuffer, LazyBuffer] = {}  # for each node, the first one with its value
+        self.number: dict[LazyBuffer, LazyBuffer] = {}  # for each node, the first node with its value
         self.known: dict[Key, LazyBuffer] = {}  # the first node of each value
-        self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}  # of the first view of each value
+        # (root, layout) of the first view of each value
+        self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}
         self.shared: dict[LazyBuffer, LazyBuffer] = {}  # the view that represents all views of its value
         for node in order:
             if node.buffer is None and node.op in OpGroups.MOVEMENT:
@@ -97,7 +100,7 @@ class ValueNumbers:
                 self.merged[node] = first
 
     def key(self, node: LazyBuffer) -> Key:
-        """Equal for nodes with the same value. A realized node has the value of its memory."""
+        """Returns a key that is equal for nodes with the same value. A realized node has the value of its memory."""
         if node.buffer is not None:
             return node.buffer, node.dtype, node.shape, node.device
         if node.op is Ops.WRITE or node in self.targets or _is_filled(node):
@@ -110,8 +113,7 @@ class ValueNumbers:
         return (node.op, node.dtype, node.arg, node.device, *src)
 
     def see_view(self, node: LazyBuffer) -> None:
-        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it
-        selects."""
+        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it selects."""
         source = self.number[node.src[0]]
         base, tracker = self.views.get(source) or (source, None)
         if node in self.opaque:
@@ -139,12 +141,12 @@ def _is_filled(node: LazyBuffer) -> bool:
 
 
 def _exact(value: Any) -> Any:
-    """A constant's argument, different for 0.0 and -0.0, equal for NaNs."""
+    """Returns a constant's argument as a key that differs for 0.0 and -0.0, and is equal for NaNs."""
     return str(value) if type(value) is float and (value == 0 or value != value) else value
 
 
 def _is_symbolic(node: LazyBuffer) -> bool:
-    """Whether the shape of `node`, or the place of a view, depends on a Variable."""
+    """Whether the shape of `node`, or the offset of a view, depends on a Variable."""
     return UOp in map(type, node.shape) or (node.op in OpGroups.MOVEMENT and node.buffer is None and _has_uop(node.arg))
 
 
@@ -160,9 +162,9 @@ def _copy_of(node: LazyBuffer) -> LazyBuffer:
 def _computed_with(
     first_of: dict[LazyBuffer, LazyBuffer], rebuilt: Nodes, original: Nodes, reachable: Collection[LazyBuffer]
 ) -> dict[LazyBuffer, list[LazyBuffer]]:
-    """For nodes that are computed, the other nodes that the user wrote and that are computed with them.
+    """Returns for each computed node the other nodes of the user's graph that are computed with it.
 
-    These are the nodes of the same value, and views without an equal that only merged nodes read.
+    These are the nodes of the same value, and unmerged views that only merged nodes read.
     first_of: for each node, sources first, the first one with its value.
     """
     representative: dict[LazyBuffer, LazyBuffer] = {}

@@ -1,7 +1,7 @@
-"""Concatenations of equal parts: a stack of equal rows is one row, expanded.
+"""Replaces concatenations of repeated parts: a stack of equal rows is one row, expanded.
 
-`Tensor.cat` adds up ints, each part with zeros around it. If the parts repeat, the concatenation is one of fewer parts,
-each repeated over a run of positions, and this sequence repeated again.
+`Tensor.cat` adds up ints, each part with zeros around it. If the parts repeat, the concatenation becomes one of fewer
+parts: each part is repeated over consecutive positions, and the whole sequence is repeated again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Concatenation:
 
     @staticmethod
     def of(node: LazyBuffer, in_memory: Collection[LazyBuffer]) -> Concatenation | None:
-        """The concatenation that `node` computes, or None. A value `in_memory` is one part."""
+        """Returns the concatenation that `node` computes, or None. A value `in_memory` counts as one part."""
         if node.op is not Ops.ADD or node.buffer is not None or dtypes.is_float(node.dtype):
             return None  # x + 0.0 changes -0.0
         axis = _padded_axis(node.src[1])
@@ -81,12 +81,13 @@ class Concatenation:
         return total
 
     def _around(self, part: LazyBuffer) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
-        """The sizes before the axis, along it and after it."""
+        """Returns the sizes before the axis, along it and after it."""
         return part.shape[: self.axis], part.shape[self.axis], part.shape[self.axis + 1 :]
 
 
 def _padded_axis(node: LazyBuffer) -> int | None:
-    """The single axis along which `node` has zeros around a value; None if there is none, or if sizes are symbolic."""
+    """Returns the only axis along which `node` pads a value with zeros; None if there is none, or if sizes are
+    symbolic."""
     if node.op is not Ops.PAD or node.buffer is not None or not all([isinstance(size, int) for size in node.shape]):
         return None
     axes = [axis for axis, amounts in enumerate(node.arg) if amounts != (0, 0)]
@@ -94,7 +95,7 @@ def _padded_axis(node: LazyBuffer) -> int | None:
 
 
 def _key(part: LazyBuffer) -> Hashable:
-    """A key that is equal for parts that are the same view of the same value."""
+    """Returns a key that is equal for parts that are the same view of the same value."""
     steps = []
     while part.op in OpGroups.MOVEMENT and part.buffer is None:
         steps.append((part.op, part.arg, part.shape))

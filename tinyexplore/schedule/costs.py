@@ -11,12 +11,12 @@ from tinyexplore.schedule.writes import is_leaf
 from tinyexplore.uop import OpGroups, Ops
 
 EXPENSIVE = OpGroups.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
-COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these nodes on
+COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # operations are counted from these nodes on
 # a policy in counts and ratios, the same for every machine
 CHEAP_OPS = 4  # a chain of at most this many light operations is recomputed rather than stored
 MOST_REPEATED_OPS = 16  # a longer chain is stored without an estimate of the cost
-OP_IN_READS = 0.25  # the time of an operation on a value, relative to reading it from beyond the L2 cache
-WRITE_IN_READS = 2  # the line is read before it is written
+OP_IN_READS = 0.25  # the time of an operation, relative to reading a value from beyond the L2 cache
+WRITE_IN_READS = 2  # a write first reads the cache line
 
 
 def is_over(what: str, value: float, bound: float) -> bool:
@@ -25,18 +25,20 @@ def is_over(what: str, value: float, bound: float) -> bool:
 
 
 class Costs:
-    """`operations`: the operations that compute one element of each node of `order` (sources first; capped).
+    """Counts the operations that compute one element of each node of `order`.
 
-    They are counted from memory, from reductions, and from nodes that will be stored anyway because they have several
-    readers and are too expensive to recompute (`counted_from`). The cost of an expanded value is divided among its
-    elements: a channel's scale is computed once for all pixels.
+    operations: the count of each node (sources first; capped).
+    counted_from: nodes at which counting starts: memory, reductions, and nodes that will be stored anyway, because they
+    have several readers and are too expensive to recompute.
+
+    The cost of an expanded value is divided among its elements: a channel's scale is computed once for all pixels.
     """
 
     def __init__(self, order: Sequence[LazyBuffer], overrides: Overrides = NO_OVERRIDES) -> None:
         self.operations: dict[LazyBuffer, float] = {}
         self.counted_from: set[LazyBuffer] = set()
         self.input_sizes: dict[LazyBuffer, int] = {}
-        self.is_complete = False  # while nodes are added to `counted_from`, sizes change
+        self.is_complete = False  # adding nodes to `counted_from` changes sizes
         readers = reader_counts(order)
         for node in order:
             is_stored = node.op in COUNTED_UP_TO and not (node.op is Ops.CONTIGUOUS and node in overrides.join)
@@ -57,7 +59,7 @@ class Costs:
     def recomputing_is_cheaper(
         self, node: LazyBuffer, kernels: int, exceeds: Callable[[str, float, float], bool] = is_over
     ) -> bool:
-        """Whether it is cheaper that each of that many kernels recomputes `node` than that one kernel stores it."""
+        """Whether recomputing `node` in each of `kernels` kernels is cheaper than storing it once and loading it."""
         operations = self.operations[node]
         if not exceeds("operations per element (recomputed up to the bound)", operations, CHEAP_OPS):
             return True
@@ -71,12 +73,13 @@ class Costs:
         )
 
     def is_little_to_read(self, node: LazyBuffer) -> bool:
-        """Whether a value is cheaper to recompute than to load, because it is made of constants or is much expanded."""
+        """Whether a value is cheaper to recompute than to load, because it consists of constants or is expanded many
+        times."""
         is_light = self.operations[node] <= CHEAP_OPS and node.op not in EXPENSIVE
         return is_light and self.input_size(node) * 2 <= node.size
 
     def input_size(self, node: LazyBuffer) -> int:
-        """The number of elements in memory from which `node` is computed, if its cheap inputs are inlined."""
+        """Returns the number of elements in memory that `node` is computed from, if its cheap inputs are inlined."""
         cached = self.input_sizes.get(node)
         if cached is not None:
             return cached
@@ -102,7 +105,7 @@ class Costs:
 
 
 def operations_of(op: Ops) -> int:
-    """The cost of an operation, as the number of simple operations that take about as long."""
+    """Returns the cost of an operation, in simple operations."""
     if op in OpGroups.MOVEMENT or op is Ops.BITCAST:
         return 0
     return 20 if op in OpGroups.TRANSCENDENTAL else 8 if op in EXPENSIVE else 1

@@ -1,7 +1,7 @@
-"""Dependence: along which parts of its axes the value of a LazyBuffer changes.
+"""Dependence analysis: along which parts of its axes the value of a LazyBuffer changes.
 
 An axis is a sequence of *digits*, outermost first. The product of their sizes is the size of the axis, as in a
-mixed-radix number. For example, repeat a matrix with four rows three times along axis 0. Then axis 0 has the digits 3,
+mixed-radix number. Example: repeat a matrix with four rows three times along axis 0. Axis 0 then has the digits 3,
 along which the value does not change, and 4, along which it does.
 """
 
@@ -17,13 +17,13 @@ from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import greatest, product, simplified, sint
 from tinyexplore.util import toposort
 
-Digit = tuple[sint, bool]  # its size, not 1; whether the value depends on it
-Digits = tuple[Digit, ...]  # of one axis; none where its size is 1
-Layout = tuple[Digits, ...]  # of each axis
+Digit = tuple[sint, bool]  # (size, which is not 1; whether the value depends on the digit)
+Digits = tuple[Digit, ...]  # the digits of one axis; none if its size is 1
+Layout = tuple[Digits, ...]  # the digits of each axis
 
 
 class Dependence:
-    """The layouts of LazyBuffers: each is computed once."""
+    """Computes and caches the layouts of LazyBuffers."""
 
     def __init__(self) -> None:
         self._known: dict[LazyBuffer, Layout] = {}
@@ -41,7 +41,7 @@ class Dependence:
 
 
 def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-    """The nodes that the layout of `node` depends on."""
+    """Returns the nodes that the layout of `node` depends on."""
     is_followed = (
         node.op in OpGroups.ALU or node.op in OpGroups.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
     )
@@ -83,7 +83,7 @@ def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
 
 
 def uniform(shape: Sequence[sint], varies: bool) -> Layout:
-    """Axes of one digit each."""
+    """Returns a layout with one digit per axis."""
     return tuple([() if size == 1 else ((size, varies),) for size in shape])
 
 
@@ -93,14 +93,14 @@ def depends(digits: Digits) -> bool:
 
 
 def merged(digits: Iterable[Digit]) -> Digits:
-    """The digits of an axis, merged into the fewest digits."""
+    """Returns the digits of an axis, merged into the fewest digits."""
     groups = groupby([digit for digit in digits if digit[0] != 1], itemgetter(1))
     return tuple([(product([size for size, _ in group]), varies) for varies, group in groups])
 
 
 def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
-    """The finest sizes of digits, outermost first, that make up the digits of several descriptions of one axis; None if
-    there are none."""
+    """Returns the finest digit sizes, outermost first, that make up several descriptions of one axis; None if there are
+    none."""
     sizes = {tuple([size for size, _ in value_digits]) for value_digits in digits}
     if len(sizes) == 1:
         return sizes.pop()
@@ -133,7 +133,7 @@ def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
 
 
 def _together(size: sint, digits: Sequence[Digits]) -> Digits:
-    """The digits of an axis along which at least one of several values changes."""
+    """Returns the digits of an axis along which at least one of several values changes."""
     sizes = refined(digits)
     if sizes is None:
         return ((size, any(map(depends, digits))),)
@@ -142,8 +142,8 @@ def _together(size: sint, digits: Sequence[Digits]) -> Digits:
 
 
 def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
-    """The digits of an axis after a SHRINK or PAD. If it moves whole steps of the outermost digit, only the size of
-    this digit changes."""
+    """Returns the digits of an axis after a SHRINK or PAD. If it moves whole steps of the outermost digit, only that
+    size changes."""
     before, after = node.src[0].shape[axis], node.shape[axis]
     first, second = node.arg[axis]
     is_pad = node.op is Ops.PAD
@@ -166,7 +166,7 @@ def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
 
 
 def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tuple[range, range]]:
-    """The groups of axes of two shapes of one memory that cover the same elements."""
+    """Yields pairs of axis groups, of two shapes of one memory, that cover the same elements."""
     a = b = 0
     while a < len(before) or b < len(after):
         first_a, first_b = a, b
@@ -185,8 +185,8 @@ def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tu
 
 
 def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
-    """`digits`, outermost first, divided among axes of `sizes`; a digit is split if an axis ends inside it. None if it
-    cannot be split."""
+    """Divides `digits`, outermost first, among axes of `sizes`. Splits a digit if an axis ends inside it; None if
+    impossible."""
     regrouped_digits: list[list[Digit]] = []
     rest = list(reversed(digits))
     for size in reversed(sizes):

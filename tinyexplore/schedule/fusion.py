@@ -1,8 +1,8 @@
 """Fusion: decides which LazyBuffers are stored in memory and which are computed inside the kernels that read them.
 
-The graph is walked from the outputs to the inputs. Each node is *visited* by the kernels that read it, at the index at
-which they read it and inside the loops in which they do. A node is fused if this index shows that its values would not
-be computed (much) more often than there are elements. Otherwise its own kernel realizes it.
+The graph is walked from the outputs to the inputs. Each node gets a list of its *uses*: the kernel that reads it, at
+which index, and inside which loops. A node is fused if its uses do not compute its elements (much) more often than
+once. Otherwise its own kernel realizes it.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
 
-# a policy, the same for every machine, that determines which kernels there are (machine facts are in `Target`)
-REPEAT_REDUCE = 1.5  # the most times, on average, that a reduced element may be computed
+# a policy, the same for every machine, that determines the set of kernels (machine facts are in `Target`)
+REPEAT_REDUCE = 1.5  # how often a reduced element may be computed, on average
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # reads per element from which a padded copy costs less than masks in an inner loop
 READS_UNPADDED = 1 << 22  # up to this many reads, masks cost less than another kernel
-READS_SELECTED = 1 << 18  # the same for padding with a number, which is read twice and selected
-ONE_BY_ONE = 1 << 12  # from here on, steps without lanes cost more than another kernel
-SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
+READS_SELECTED = 1 << 18  # the same for padding with a number other than 0, which takes two reads and a select
+ONE_BY_ONE = 1 << 12  # sequential steps: from here on they cost more than another kernel
+SMALL_WORK = 1 << 15  # steps: below it, consecutive loops in one kernel cost less than another kernel
 LARGE_STRIDED = 1 << 16  # steps of a reduction from which scalar strided reads cost more than another kernel
-MOST_RELATED = 256  # most operations that are searched for common parts of two reductions
+MOST_RELATED = 256  # most operations to search for common parts of two reductions
 LARGE_PRODUCT = 1 << 23  # steps from which a product is as fast or faster in its own kernel than beside another product
 MANY_USES = 8  # reads of each element from which a register tile of a product pays
-TILE_COLUMNS = 64  # about the columns of a product's register tile, which computes the factors of a row once
+TILE_COLUMNS = 64  # typical columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
 COMPUTED = "times that each element would be computed"
 SHARED = "bytes that every row reads again"
 STORED_BY_READER = "stored by the kernel that reads it, which has the value already"
-ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # element by element, as arithmetic is
-MIN_ROWS = 16  # fewest rows for the threads of a kernel that has a row's reduction and its use
+ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # these work element by element, like arithmetic
+MIN_ROWS = 16  # fewest rows among which threads can divide a kernel that reduces a row and then uses the result
 
 
 class Fusion:
@@ -81,7 +81,7 @@ class Fusion:
         self.target_of = target_of
         self.overrides = overrides
         self.recorder = active_recorder()
-        self.compared: dict[str, NumberCompared] = {}  # for the present node, if a recorder is attached
+        self.compared: dict[str, NumberCompared] = {}  # comparisons for the current node, if a recorder is attached
         self.outputs = dict.fromkeys(outputs)
         self.original_of = original_of
         self.order = graph_order(outputs)
@@ -100,7 +100,7 @@ class Fusion:
         self.needed = needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
-        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # of reductions: all pairs are compared
+        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared
         for node in reversed(self.order):
             self.place(node)
 
@@ -124,7 +124,7 @@ class Fusion:
         return over
 
     def place(self, node: LazyBuffer) -> None:
-        """Decides on `node`, after all its readers, and passes the visits on to its sources."""
+        """Decides on `node`, after all its readers, and passes its uses on to its sources."""
         visits = self.pending.pop(node, [])
         self.compared = {}
         if node.size == 0 or (is_leaf(node) and node not in self.forced):
@@ -133,7 +133,7 @@ class Fusion:
             self.place_forced(node, visits)
             return
         if not visits:
-            return  # only an empty value would have read it
+            return  # only an empty value reads it
         repeats = sum(visit.executions for visit in visits) / node.size
         if node not in self.overrides.join and self.is_rather_padded(node, visits, repeats):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
@@ -190,7 +190,7 @@ class Fusion:
         self.visit_sources(node, visits[0])
 
     def place_write(self, node: LazyBuffer) -> None:
-        """Makes a kernel for a WRITE: it loops over the value and stores nothing else."""
+        """Creates the kernel of a WRITE. It loops over the value and stores nothing else."""
         target, indices, _ = node.src
         self.realized.add(node)
         why = self.writes.why.get(node, "")
@@ -204,14 +204,17 @@ class Fusion:
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
             self.visit_sources(copy, make_visit(plan, plan.idxs, (), plan.loops))
-        plan = KernelPlan.over(indices.contiguous())  # in any order, independent of how the indices are computed
+        # in any order, independent of the order in which the indices are computed
+        plan = KernelPlan.over(indices.contiguous())
         plan.stores = [node]
         self.plans.append(plan)
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
-        """The reason why `node` gets memory however it is used, and why it must; the second is empty if only the user's
-        override says so."""
+        """Returns the reason to store `node` however it is used, and the legality error of fusing it.
+
+        The second is empty if only the user's override requires memory.
+        """
         must = "copied, gathered from or written to, and so needed in memory" if node in self.needed else ""
         must = "an output of the program" if node in self.outputs else must
         if node in self.writes.first:
@@ -224,11 +227,11 @@ class Fusion:
         return why, must
 
     def why_not_stored_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
-        """The legality error and the cost reason against storing `node` in the kernel that reads it; "" and None: none.
+        """Returns the legality error and the cost reason against storing `node` in the kernel that reads it; "" and
+        None if none.
 
-        It is legal if this kernel is the only reader and reads each element at its own position.
-
-        A node that is copied to another device has a second reader, whose result the kernel may need.
+        It is legal if this kernel is the only reader and reads each element at its own position. A node that is copied
+        to another device has a second reader, whose result the kernel may need.
         """
         if not self.may_store_several:
             return "MULTIOUTPUT=0 gives each output its own kernel", None
@@ -259,7 +262,7 @@ class Fusion:
         self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
-        """Counts neighbors in `root` that share a value which was reduced and expanded in another shape.
+        """Returns how many neighbors in `root` share a value that was reduced and then expanded in another shape.
 
         Example: the mean of a group, computed over (groups, elements of a group) and used as (channels, height, width).
         A separate loop over the neighbors keeps the reduction outside of its use.
@@ -280,7 +283,7 @@ class Fusion:
         return frozenset(bounds)
 
     def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
-        """The reason why `node` must be stored; None if the kernels that read it can compute it."""
+        """Returns the reason to store `node`; None if the kernels that read it can compute it."""
         plans = {visit.plan for visit in visits}
         is_reduce = node.op is Ops.REDUCE_AXIS
         if legality_error := against_fusing(node):
@@ -312,10 +315,11 @@ class Fusion:
         return None
 
     def reason_to_store_factor(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
-        """The reason why a factor of a product is stored although its inputs are small: an identity matrix, or a mask.
+        """Returns the reason to store a factor of a product although its inputs are small (an identity matrix, a mask);
+        else None.
 
         The product would compute the factor again for each tile of its results. A factor that does not depend on the
-        last axis of the results is computed once for a row of a tile.
+        last axis of the results is computed only once for a row of a tile.
         """
         totals = {total for visit in visits for total in visit.plan.sums if node in factors_of(total)}
         often = MANY_USES if any(map(depends_on_last_loop, visits)) else TILE_COLUMNS
@@ -326,8 +330,11 @@ class Fusion:
         return f"a product would compute each element {_times(repeats)}"
 
     def is_recomputed_cheaply(self, node: LazyBuffer, visits: list[Visit]) -> bool:
-        """Whether recomputing `node` costs at most one operation for each element of the results, as for a channel's
-        scale in each row of an image. False for a value of reductions."""
+        """Whether recomputing `node` costs at most one operation per element of the results. False for a value of
+        reductions.
+
+        Example: a channel's scale in each row of an image.
+        """
         if reduces_within(node):
             return False
         operations = self.costs.operations[node] + operations_of(node.op)
@@ -366,8 +373,8 @@ class Fusion:
         return None
 
     def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
-        """The reason why `node` gets a separate kernel instead of joining the reductions of the kernel; None to fuse
-        it.
+        """Returns the reason to give `node` a separate kernel instead of adding it to the reductions of `plan`; None to
+        fuse it.
 
         A large product needs its own register tile and panels. It shares a kernel only with a reduction that it reads
         or that reads it (attention), or that is computed from the same values (a softmax's weights and their sum).
@@ -389,8 +396,8 @@ class Fusion:
         return not mine.isdisjoint(others) or max(len(mine), len(others)) > MOST_RELATED
 
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
-        """The nodes computed for `node`, without those of other reductions; slightly more than `MOST_RELATED` of them
-        at most."""
+        """Returns the nodes computed for `node`, without those of other reductions. Stops after about `MOST_RELATED`
+        nodes."""
         cached = self.descendants.get(node)
         if cached is not None:
             return cached
@@ -405,11 +412,11 @@ class Fusion:
         return descendants
 
     def has_only_products(self, node: LazyBuffer) -> bool:
-        """True if `node` combines sums of products, and no other reductions, elementwise."""
+        """Whether `node` combines sums of products, and no other reductions, elementwise."""
         return all([self.is_product(total, total.src[0].size) for total in reductions_within(node)])
 
     def is_product(self, node: LazyBuffer, work: int) -> bool:
-        """Whether `node` is a sum of products that reads each element many times: a matmul, a convolution."""
+        """Whether `node` is a sum of products that reads each element many times: a matmul or a convolution."""
         inner = node.src[0]
         while inner.buffer is None and (inner.op is Ops.CAST or inner.op is Ops.RESHAPE):
             inner = inner.src[0]
@@ -420,8 +427,11 @@ class Fusion:
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-        """The casts of small numbers whose product `node` sums, if the device has a dot instruction or a tensor core
-        for these. Such numbers are read without conversion."""
+        """Returns the casts of small numbers whose product `node` sums, if the device can multiply such numbers without
+        a cast.
+
+        It can if it has a dot instruction or a tensor core for their dtype.
+        """
         if node.op is not Ops.REDUCE_AXIS or node.arg[0] is not Ops.ADD or node.src == () or not config().TC:
             return ()
         product = node.src[0]
@@ -447,8 +457,8 @@ class Fusion:
         return op is not None and has_dot(target, op) and (not size % IN_A_WORD[op] or bool(config().TC_OPT))
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> RowLoops | None:
-        """The row of `node` to compute once and keep in a row buffer, if fusing would compute it repeatedly; None for
-        no row."""
+        """Returns the row of `node` to compute once and keep in a row buffer, if fusing would compute it repeatedly;
+        else None."""
         if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
         target = self.target_of(node.device)
@@ -465,9 +475,9 @@ class Fusion:
         # fast enough for that, and plain products have the better tiles. Attention also reduces its rows themselves.
         cached = target.from_memory_bytes if len(visits) == 1 and self.has_only_products(node) else target.matrix_bytes
         if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, cached):
-            return None  # the cache holds all of it between two simpler kernels
+            return None  # the cache holds all rows between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
-            return None  # plain arithmetic is better computed once, for all kernels that stream it
+            return None  # plain arithmetic is better stored once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)
         shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
         needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in visits[0].plan.sums])
@@ -475,7 +485,7 @@ class Fusion:
         return None if self.exceeds(SHARED, shared, bound) else row
 
     def keep(self, node: LazyBuffer, visits: list[Visit], row: RowLoops) -> None:
-        """Computes `node` once for each row, into a row buffer that every visit then reads."""
+        """Computes `node` once for each row, into a row buffer that all uses then read."""
         plan = visits[0].plan
         ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
         range_of = dict(zip(row.axes, ranges))
@@ -503,7 +513,7 @@ class Fusion:
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
     def is_rather_padded(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> bool:
-        """Whether padding is read so often that a padded copy costs less than the masks."""
+        """Whether padding is read so often that a padded copy costs less than masks."""
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
         several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
@@ -514,8 +524,11 @@ class Fusion:
         )
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
-        """Whether a reordering gets a kernel: its elements are not read in the order in which they are computed,
-        several kernels read them, and none of these should compute them again."""
+        """Whether a reordering gets its own kernel.
+
+        That pays if several kernels read its elements in another order than they are computed, and none of these should
+        recompute them.
+        """
         source = node
         while source.op in (Ops.RESHAPE, Ops.PERMUTE) and source.buffer is None and source not in self.forced:
             source = source.src[0]
@@ -527,7 +540,7 @@ class Fusion:
         return kernels > 1 and not self.costs.recomputing_is_cheaper(source, kernels)
 
     def visit_sources(self, node: LazyBuffer, visit: Visit) -> None:
-        """Visits the sources of `node`, which is computed for `visit`."""
+        """Adds the uses of the sources of `node`, which is computed for the use `visit`."""
         plan = visit.plan
         plan.visits.append((node, visit))
         if node.size == 0 or node.op in (Ops.CONST, Ops.IOTA):
@@ -566,8 +579,10 @@ class Fusion:
         visit.sources = tuple(self.add_visit(source, inner) for source in sources)
 
     def visit_sources_of_gather(self, node: LazyBuffer, visit: Visit) -> None:
-        """Visits the index like any operand, and the table at the gathered position, which is a variable until the
-        index is computed."""
+        """Adds the use of the index like that of any operand, and of the table at the gathered position.
+
+        That position is a variable until the index is computed.
+        """
         plan = visit.plan
         table, index = node.src
         at_index = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
@@ -579,9 +594,9 @@ class Fusion:
         visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
 
     def visit_sources_of_scatter(self, node: LazyBuffer, visit: Visit) -> None:
-        """Visits index and values like any operand. The target is copied before, in separate loops.
+        """Adds the uses of index and values like those of any operand. The target is copied first, in separate loops.
 
-        Memory (or a constant) is copied in one loop; any other target in one loop per axis.
+        Memory (or a constant) is copied in one loop, any other target in one loop per axis.
         """
         plan, (target, index, values), axis = visit.plan, node.src, node.arg[1]
         outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:axis])
@@ -598,7 +613,7 @@ class Fusion:
         visit.sources = tuple(sources)
 
     def visit_sources_of_fetch(self, node: LazyBuffer, visit: Visit) -> None:
-        """Visits the index like any operand. The counters that it selects are copied before, in a separate loop."""
+        """Adds the use of the index like that of any operand. The counters are copied first, in a separate loop."""
         counters, index = node.src
         row = visit.plan.inner_range(counters.shape[-1], AxisKind.ROW)
         visit.ranges = (row,)
@@ -608,7 +623,7 @@ class Fusion:
         visit.sources = (self.add_visit(counters, copy), self.add_visit(index, at_index))
 
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
-        """The visit of `node` at that index for that kernel; an equal visit is reused."""
+        """Returns the use of `node` like `visit` in its kernel. An equal existing use is reused."""
         visits = self.pending.setdefault(node, [])
         for other in visits:
             if other.plan is visit.plan and other.key == visit.key:
@@ -619,13 +634,13 @@ class Fusion:
 
 
 def depends_on_last_loop(visit: Visit) -> bool:
-    """True where neighboring results of the kernel read different elements."""
+    """Whether neighboring results of the kernel read different elements."""
     last = frozenset(visit.plan.loops[-1:])
     return any([idx.ranges & last for idx in visit.idxs])
 
 
 def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
-    """The factors of a sum of products, below casts and movements; none for another reduction."""
+    """Returns the factors of a sum of products, below casts and movements; an empty set for another reduction."""
     product = total.src[0].base
     while product.op is Ops.CAST and product.buffer is None:
         product = product.src[0].base
@@ -635,8 +650,7 @@ def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
 
 
 def is_padded_with_number(node: LazyBuffer) -> bool:
-    """Whether a WHERE selects between padded memory and a number at the positions of the padding: `x.pad(amounts,
-    value)`."""
+    """Whether `node` is `x.pad(amounts, value)`: a WHERE that selects between padded memory and a number."""
     if node.op is not Ops.WHERE or node.buffer is not None:
         return False
     mask, padded, number = node.src
@@ -661,7 +675,7 @@ def against_fusing(node: LazyBuffer) -> str:
 
 
 def expanded_bounds(node: LazyBuffer) -> set[int]:
-    """Returns the number of neighbors in an EXPAND that equal one source element, in a set; an empty set if 1."""
+    """Returns how many neighbors in an EXPAND equal one source element, as a set; empty if 1."""
     alike: sint = 1
     for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
         if own != 1:

@@ -1,16 +1,18 @@
-"""Hoisting: loop-invariant code motion for reductions. A value that no step of a loop changes is computed outside it.
+"""Hoisting: loop-invariant code motion for reductions. A value that no step of a loop changes is computed outside the
+loop.
 
-A rewrite of the tensor graph before fusion. It finds the axes on which the operand of each reduction
-depends (`dependence.py`):
+A rewrite of the tensor graph before fusion. It finds the axes on which the operand of each reduction depends
+(`dependence.py`):
 
 - A reduction whose operand does not depend on an axis of the result is computed once along that axis, then expanded.
-- A sum over an axis on which the operand does not depend is a multiplication by its size. An extreme is the operand.
+- A sum over an axis on which the operand does not depend is a multiplication by its size. A maximum or minimum is the
+operand.
 - A concatenation of equal parts (`concatenations.py`) is a repetition of one of them.
-- A factor that does not depend on a summed axis is multiplied with the sum of the other factors, where this takes half
-  as many steps or fewer. The sum over j of g[k]·w[i,j], for all k and i, is g[k] times the sum over j of w[i,j].
+- A factor that does not depend on a summed axis is multiplied with the sum of the other factors, if this halves the
+number of steps. The sum over j of g[k]·w[i,j], for all k and i, is g[k] times the sum over j of w[i,j].
 
-A sum of equal values and a factor that is taken out round differently: integers are equal, floats are equal up to
-rounding unless a value or a partial sum is infinite or NaN.
+Sums of equal values and factored sums round differently: integers are equal; floats are equal up to rounding unless a
+value or a partial sum is infinite or NaN.
 """
 
 from __future__ import annotations
@@ -41,12 +43,13 @@ from tinyexplore.util import toposort
 
 FEWEST_STEPS = 1 << 10  # steps that must be saved to pay for another kernel
 MOST_FACTORS = 8
-MOST_DEEP = 100  # operations that are rebuilt for other axes; below them, results are sliced instead
+MOST_DEEP = 100  # operations that are rebuilt over other axes; below them, results are sliced instead
 
-_INNER = {Ops.ADD: Ops.MUL, Ops.MAX: Ops.ADD, Ops.MIN: Ops.ADD}  # what the reduction distributes over
+_INNER = {Ops.ADD: Ops.MUL, Ops.MAX: Ops.ADD, Ops.MIN: Ops.ADD}  # the operation over which each reduction distributes
 
 Nodes = Collection[LazyBuffer]
-Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]  # terms, the digits that they have, summed digits
+# (terms to multiply, digits of these terms, digits to sum)
+Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]
 
 
 def hoist_invariants(
@@ -55,10 +58,10 @@ def hoist_invariants(
     stops: Nodes = frozenset(),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> Rewritten:
-    """The graph behind `outputs` with no reduction repeated along an axis on which it does not depend.
+    """Returns the graph behind `outputs` in which no reduction is repeated along an axis on which it does not depend.
 
-    stops: nodes that get memory, and are read from there. recorded_as: the node that the user wrote, for each node of
-    this graph.
+    stops: nodes that get memory, and are read from it.
+    recorded_as: returns the node that the user wrote, for each node of this graph.
     """
     order = graph_order(outputs)
     if not any([node.op is Ops.REDUCE_AXIS and node.buffer is None for node in order]):
@@ -95,7 +98,7 @@ def hoist_invariants(
 
 
 def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
-    """A concatenation with equal parts, as a repetition, and the reason; None if `node` is not one."""
+    """Returns a concatenation of equal parts as a repetition, and the reason; None if `node` is none."""
     join = Concatenation.of(node, in_memory)
     value = None if join is None else join.repeated()
     if join is None or value is None:
@@ -104,7 +107,7 @@ def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | No
 
 
 def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
-    """Records the decision, and the origin of the nodes that it adds."""
+    """Records the decision, and the origin of the added nodes."""
     recorder = active_recorder()
     if recorder is None:
         return
@@ -117,7 +120,7 @@ def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer],
 
 
 class _Reduction:
-    """A reduction over `source`, its axes cut into digits: for each its size, and whether it is reduced."""
+    """A reduction of `source`, with its axes split into digits."""
 
     def __init__(self, node: LazyBuffer, source: LazyBuffer, dependence: Dependence, in_memory: Nodes) -> None:
         self.node = node
@@ -149,10 +152,11 @@ class _Reduction:
         ]
 
     def _factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
-        """The factors of `source` (for an extreme of floats: the addends), and whether each is a divisor."""
+        """Returns the factors of `source` and whether each is a divisor. For a maximum or minimum of floats: the
+        addends."""
         inner = _INNER.get(self.op)
         if inner is Ops.ADD and not dtypes.is_float(source.dtype):
-            inner = None  # a sum of ints may wrap: it has no order
+            inner = None  # a sum of ints may wrap, so it does not keep the order
         factors: list[tuple[LazyBuffer, bool]] = []
         waiting = [(source, False)]
         while waiting:
@@ -172,7 +176,7 @@ class _Reduction:
         return prod([greatest(self.sizes[digit]) for digit in digits])
 
     def hoisted(self) -> tuple[LazyBuffer, str] | None:
-        """A graph with the same value in fewer steps, and the reason; None if there is none."""
+        """Returns a graph with the same value in fewer steps, and the reason; None if there is none."""
         everything = frozenset(range(len(self.sizes)))
         needed = frozenset().union(*self.depending)
         if self.op is Ops.MUL:
@@ -202,8 +206,10 @@ class _Reduction:
         return f"{'; '.join(parts)}: {after} steps instead of {before}"
 
     def _in_groups(self, needed: frozenset[int]) -> list[Step]:
-        """The order in which digits are reduced. Each entry has the terms that are multiplied, the digits on which they
-        depend, and the digits that are reduced. The terms are the factors, then the results. None: all in one step."""
+        """Returns the order in which digits are reduced, as (terms to multiply, digits of these terms, digits to sum).
+
+        Terms are numbered: the factors first, then the results of the groups. An empty list: all in one step.
+        """
         terms = dict(enumerate(self.depending))
         groups: list[Step] = []
         while True:
@@ -236,8 +242,8 @@ class _Reduction:
         return self._reduce(value, self.reduced & needed)
 
     def _by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
-        """Builds the groups in order: the terms of a group are multiplied and summed, and the result is a term of a
-        later group."""
+        """Builds the groups in order: multiplies and sums the terms of each group. The result is a term of a later
+        group."""
         terms = [
             (taken(factor, self._layout(digits), self.in_memory), is_divisor)
             for (factor, is_divisor), digits in zip(self.factors, self.depending)
@@ -255,7 +261,7 @@ class _Reduction:
         return value.reduce(self.op, tuple(digits)) if digits else value
 
     def _layout(self, digits: Collection[int]) -> Layout:
-        """The layout of a value: all elements along `digits`, the first element along the other digits."""
+        """Returns the layout with all elements along `digits`, and the first element along the other digits."""
         layout: list[tuple[Digit, ...]] = []
         first = 0
         for sizes in self.cut:
@@ -269,7 +275,7 @@ def _alu(op: Ops, a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
 
 
 def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
-    """`value` times `count`, computed in float32 where a narrower float may not hold the count."""
+    """Returns `value` times `count`, computed in float32 if a narrower float may not represent the count."""
     wide = dtypes.float32 if dtypes.is_float(value.dtype) and value.dtype.itemsize < 4 else value.dtype
     number = dtypes.as_const(count, wide) if isinstance(count, int) and dtypes.is_float(wide) else count
     if isinstance(number, int):
@@ -279,7 +285,7 @@ def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
 
 
 def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
-    """`node` with one axis for each digit of `layout`: the whole digit if it is flagged, else its first element.
+    """Returns `node` with one axis per digit of `layout`: the whole digit if it is flagged, else its first element.
 
     `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down to
     nodes `in_memory`.
@@ -320,7 +326,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
 
 
 def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
-    """The digits of a reshape's source for the digits of its result; None if they do not match its axes."""
+    """Maps the digits of a reshape's result to the digits of its source; None if they do not match its axes."""
     source_layout: list[tuple[Digit, ...]] = []
     for axes, into in aligned_groups(before, after):
         groups = regrouped([digit for axis in into for digit in layout[axis]], [before[axis] for axis in axes])

@@ -1,4 +1,4 @@
-"""Movement ops as index arithmetic: from an element of the result to its element of the source."""
+"""Movement ops as index arithmetic: maps an element of the result to its element of the source."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tinyexplore.uop.divmod import divide, from_terms, linear_terms
 from tinyexplore.uop.symbolic import as_size, greatest, product, simplified, sint
 
 Index = tuple[UOp, ...]
-Conditions = tuple[UOp, ...]  # all must hold
+Conditions = tuple[UOp, ...]  # all conditions must hold
 
 ZERO = index_const(0)
 ONE = index_const(1)
 
 
 def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
-    """For element `idxs` of the movement `node`: the index of its source element, and the conditions under which it
-    exists."""
+    """Maps element `idxs` of the movement `node` to the index of its source element, and the conditions for its
+    existence."""
     source = node.src[0]
     match node.op:
         case Ops.RESHAPE:
@@ -44,7 +44,7 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
 
 
 def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
-    """The sum of index * factor over `products`, with like terms collected and split indices recombined."""
+    """Returns the sum of index * factor over `products`. Collects like terms and recombines split indices."""
     terms: dict[UOp, int] = {}
     constant = 0
     for idx, factor in products:
@@ -74,7 +74,7 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
 
 
 def _scaled(idx: UOp, factor: UOp) -> UOp:
-    """idx * factor, expanded: one term for each pair of terms."""
+    """Returns idx * factor, expanded to one term for each pair of terms."""
     left, constant = linear_terms(idx)
     right, offset = linear_terms(factor)
     terms: dict[UOp, int] = {term: by * offset for term, by in left.items() if offset}
@@ -86,7 +86,7 @@ def _scaled(idx: UOp, factor: UOp) -> UOp:
 
 
 def flat_index(shape: tuple[sint, ...], idxs: Index) -> UOp:
-    """The row-major position of element `idxs`."""
+    """Returns the row-major position of element `idxs`."""
     products = []
     stride: sint = 1
     for idx, size in zip(reversed(idxs), reversed(shape)):
@@ -96,7 +96,8 @@ def flat_index(shape: tuple[sint, ...], idxs: Index) -> UOp:
 
 
 def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index) -> Index:
-    """Element `idxs` of `shape` as an element of `source`. Unchanged axes keep their index."""
+    """Maps element `idxs` of `shape` to the element of `source` at the same row-major position. Unchanged axes keep
+    their index."""
     if product(source) == 0:
         return (ZERO,) * len(source)
     result: list[UOp] = [ZERO] * len(source)
@@ -125,7 +126,7 @@ def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index
 
 
 def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
-    """(quotient, remainder) of an index by the size of an axis."""
+    """Returns quotient and remainder of an index divided by the size of an axis."""
     if isinstance(by, int):
         return divide(idx, by)
     terms, constant = linear_terms(idx)
@@ -136,7 +137,7 @@ def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
         rest[by] = terms[by]
     elif by in terms:
         whole[ONE] = terms[by]
-    if _is_negative(rest, constant):  # truncated division differs for negative numbers: no term is taken out
+    if _is_negative(rest, constant):  # truncated division differs for negative numbers, so no term is taken out
         whole, rest = {}, terms
     quotient, left = from_terms_of(*whole.items()), from_terms(rest, constant)
     if left.op is Ops.RANGE and left.src[0] is by or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(by)[0]:

@@ -1,4 +1,4 @@
-"""ScheduleItem: a kernel's ast, or a copy between devices, with the buffers that it reads and writes."""
+"""ScheduleItem: a kernel's ast, or a copy between devices, with the buffers that it accesses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScheduleItem:
     requires: conditions on these values.
     reads: the LazyBuffers whose memory it reads.
     in_place: whether it stores into a part of its first buffer, which has a value already.
-    starts: values of Variables that are the same in each call: where the kernel begins to read.
+    starts: Variables for start offsets, with values that are the same in each call.
     """
 
     device: str
@@ -74,7 +74,7 @@ class ScheduleItem:
 
     @property
     def metadata(self) -> tuple[str, ...]:
-        """The user's calls that it computes ("softmax", "__add__"), each once. Only a recording has them."""
+        """The user's calls that it computes ("softmax", "__add__"), each once. Empty if no recorder was attached."""
         calls = [getattr(node, "calls", ()) for node in sorted(self.members, key=lambda node: node.number)]
         return tuple(dict.fromkeys(names[0] for names in calls if names))
 
@@ -88,18 +88,18 @@ class ScheduleItem:
         return self.ast is None
 
     def arguments(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
-        """The kernel's integer arguments for these values. Raises SymbolicError if one is missing or invalid."""
+        """Returns the kernel's integer arguments for these values. Raises SymbolicError if one is missing or invalid."""
         for requirement in self.requires:
             requirement.check(values)
         try:
             all_values = {**values, **self.starts} if self.starts else values
             return tuple([all_values[variable] for variable in self.variables])
         except KeyError as missing:
-            return (value_of(missing.args[0], values),)  # raises the error that names what is missing
+            return (value_of(missing.args[0], values),)  # raises the error with the name of the missing Variable
 
 
 def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
-    """The Variables among the nodes of a kernel, by name: its integer arguments in their order."""
+    """Returns the Variables among the nodes of a kernel, by name: its integer arguments in their order."""
     variables = [node for node in nodes if node.op is Ops.DEFINE_VAR]
     names = [node.arg[0] for node in variables]
     if twice := [name for name in names if names.count(name) > 1]:

@@ -1,4 +1,4 @@
-"""Overrides of the scheduler: nodes that are stored although they could be fused, and nodes that must be fused."""
+"""The user's overrides of fusion: nodes to store although they could be fused, and nodes to fuse."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Overrides:
 
     cut: nodes that get memory, and a separate kernel.
     join: nodes that are computed in the kernels that read them, at any cost. If a node must be in memory, the kernel
-      that reads it also stores it, if possible. A node that cannot be joined is realized as usual, and its decision
-      states the reason (`Decided.legality_error`).
+    that reads it also stores it, if possible. A node that cannot be joined is realized as usual, and its decision
+    states the reason (`Decided.legality_error`).
     """
 
     cut: frozenset[LazyBuffer] = frozenset()

@@ -1,4 +1,4 @@
-"""Kernels during fusion: their loops, the nodes they store, and every use (visit) of a LazyBuffer in them."""
+"""Kernels during fusion: their loops, the nodes they store, and every use of a LazyBuffer in them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class KernelPlan:
 
     @staticmethod
     def over(root: LazyBuffer, bounds: frozenset[int] = frozenset()) -> KernelPlan:
-        """Loops over the elements of `root`, row-major. The axis of a scan runs in order, inside all other loops.
+        """Returns a kernel that loops over the elements of `root`, row-major. A scan's axis runs in order, inside all
+        other loops.
 
         For a scatter, the loops are over the scattered values, in order along its axis. An axis becomes two loops if
         one of `bounds` (numbers of elements) lies inside it: a step of the outer loop covers that many elements.
@@ -69,8 +70,8 @@ class KernelPlan:
 
 
 def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[tuple[sint, int]]:
-    """The loops of an axis as (size, stride in the axis), outermost first: one loop, or more if some of `bounds` lie
-    inside it."""
+    """Returns the loops of an axis as (size, stride in the axis), outermost first. Each of `bounds` inside the axis
+    splits it."""
     sizes = [size for size in shape[axis:] if isinstance(size, int)]
     if not bounds or len(sizes) < len(shape) - axis:
         return [(shape[axis], 1)]
@@ -87,13 +88,13 @@ def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[t
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """One use of a node in a kernel: the elements that the kernel needs of it.
+    """One use of a node in a kernel: the elements that the kernel needs of the node.
 
     plan: the kernel.
     idxs: the index expressions of the elements.
     conditions: conditions under which the elements are needed.
     loops: the loops around the use, outermost first.
-    executions: how often the use is executed, at the most.
+    executions: how often the use is executed, at most.
     sources: the uses of the node's sources.
     ranges: the loops of the node's own reduction.
     picked: the index that a gather reads, or None.
@@ -107,7 +108,7 @@ class Visit:
     executions: int
     sources: tuple[Visit, ...] = ()
     ranges: tuple[UOp, ...] = ()
-    picked: UOp | None = None  # a placeholder for a gathered position until the index is computed
+    picked: UOp | None = None  # stands for a gathered position until the index is computed
     kept: KeptRow | None = None  # the row buffer that holds the value, if it is not computed here
 
     @property
@@ -121,7 +122,7 @@ class KeptRow:
 
     number: its number in the kernel.
     filled: the use that computes the row.
-    axes: the node's axes that make the row.
+    axes: the node's axes that form the row.
     ranges: the loops that fill it, one for each of `axes`.
     """
 
@@ -132,9 +133,9 @@ class KeptRow:
 
 
 def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
-    """A visit inside only the `loops` that its index needs: the deepest such loop, and the loops around it.
+    """Returns a use inside only the `loops` that its index needs: the deepest such loop, and the loops around it.
 
-    Conditions on loops and Variables that the index does not depend on are dropped.
+    Drops conditions on loops and Variables that the index does not depend on.
     """
     used: frozenset[UOp] = frozenset()
     for idx in idxs:

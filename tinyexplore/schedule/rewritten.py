@@ -1,4 +1,4 @@
-"""Rewritten: a tensor graph that the scheduler made, with the user's node for each of its nodes."""
+"""Rewritten: a tensor graph that the scheduler rewrote, with the user's node for each of its nodes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class Rewritten:
     equal: Mapping[LazyBuffer, Sequence[LazyBuffer]] = field(default_factory=dict)
 
     def original_of(self, node: LazyBuffer) -> LazyBuffer:
-        """The node that the user wrote; `node` itself where a rewrite introduced it."""
+        """Returns the node that the user wrote; `node` itself where a rewrite introduced it."""
         return self.original.get(node, node)
 
     def made(self, node: LazyBuffer) -> LazyBuffer:
-        """The node of the new graph that gets the memory of `node`, which the user wrote."""
+        """Returns the node of the new graph that gets the memory of `node`, which the user wrote."""
         return self.instead.get(node, node)
 
     def with_equal(self, nodes: Iterable[LazyBuffer]) -> tuple[LazyBuffer, ...]:
-        """`nodes`, which the user wrote, each followed by the nodes that are computed together with it; each node
+        """Returns `nodes`, which the user wrote, each followed by the nodes that are computed with it. Each node occurs
         once."""
         if not self.equal:
             return tuple(dict.fromkeys(nodes))
         return tuple(dict.fromkeys([member for node in nodes for member in (node, *self.equal.get(node, ()))]))
 
     def then(self, later: Rewritten) -> Rewritten:
-        """The composition of this rewrite with `later`, a rewrite of its result."""
+        """Returns the composition of this rewrite with `later`, a rewrite of its result."""
         if not self.original:
             return later
         if not later.original:
@@ -58,7 +58,7 @@ class Rewritten:
 
 
 def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
-    """`writes` with each node replaced by its node in `rebuilt`."""
+    """Replaces each node in `writes` by its node in `rebuilt`."""
 
     def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
         return frozenset([rebuilt[node] for node in nodes])

@@ -28,7 +28,7 @@ STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FE
 class RowLoops:
     """A row of a node, and the loops over the rows.
 
-    axes: the node's axes that make its row.
+    axes: the node's axes that form its row.
     loops: the kernel's loops over the rows.
     """
 
@@ -57,7 +57,8 @@ def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], 
 
 
 def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
-    """The row of `node` that all visits read completely, while their indices along the other axes are the same."""
+    """Returns the row of `node` that all uses read completely, with equal indices along the other axes; None if there
+    is none."""
     plan = visits[0].plan
     if any(visit.plan is not plan or visit.conditions for visit in visits):
         return None
@@ -73,13 +74,13 @@ def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
         return None
     last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
     if axes != last:
-        return None  # not contiguous: each row would access the memory of many
+        return None  # not contiguous: each row would access the memory of many others
     walked = product([*(loop.src[0] for loop in row.loops), *(node.shape[axis] for axis in axes)])
     return row if axes and walked == product(node.shape) else None
 
 
 def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
-    """The largest size of a row in bytes."""
+    """Returns the largest size of a row in bytes."""
     return greatest(product(node.shape[axis] for axis in row.axes)) * node.dtype.itemsize
 
 
@@ -90,12 +91,12 @@ def steps_between(row: RowLoops, visit: Visit) -> int:
 
 
 def reduces_within(node: LazyBuffer) -> bool:
-    """True if `node` is computed from a reduction that is not in memory."""
+    """Whether `node` is computed from a reduction that is not in memory."""
     return next(reductions_within(node), None) is not None
 
 
 def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
-    """The reductions that are not in memory and whose results `node` combines by elementwise operations."""
+    """Yields the reductions that are not in memory and whose results `node` combines by elementwise operations."""
     seen = {node}
     stack = [node]
     while stack:
@@ -110,7 +111,7 @@ def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
 
 
 def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
-    """Bytes that every row reads when `node` is computed at `idxs`."""
+    """Returns the bytes that every row reads when `node` is computed at `idxs`."""
     if not row.loops:
         return 0
     rows = row.loops[-1]
@@ -140,14 +141,14 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
 
 
 def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
-    """True for a reduction at `idxs` that reads memory with a stride, where a loop of `idxs` has unit stride.
+    """Whether the reduction `node` at `idxs` reads memory with a stride where a loop of `idxs` has unit stride.
 
-    Lanes along that loop would read vectors. Reductions inside count as if they were in memory.
+    Lanes along that loop would read vectors. Inner reductions count as if they were in memory.
     """
     reduced = {axis: UOp.range(node.src[0].shape[axis], Axis(-1 - axis, AxisKind.REDUCE)) for axis in node.arg[1]}
     steps = set(reduced.values())
-    unit_loops: set[UOp] = set()  # have unit stride in what the reduction reads with a stride
-    strided_loops: set[UOp] = set()  # move what the reduction reads side by side
+    unit_loops: set[UOp] = set()  # loops with unit stride in memory that the reduction reads with a stride
+    strided_loops: set[UOp] = set()  # loops with a stride in memory that the reduction reads contiguously
     seen: set[tuple[LazyBuffer, Index]] = set()
     stack = [(node.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(idxs)))]
     while stack:
@@ -171,6 +172,6 @@ def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
 
 
 def outer_steps(idxs: Index) -> int:
-    """The number of parts into which the kernel's own loops divide the range of these indices."""
+    """Returns the number of parts into which the kernel's own loops divide the range of these indices."""
     loops = frozenset().union(*(idx.ranges for idx in idxs))
     return max(1, prod(loop.size for loop in loops if loop.arg.kind is AxisKind.GLOBAL))

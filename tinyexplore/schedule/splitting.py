@@ -1,7 +1,7 @@
 """Splits large reductions to few results, and long running sums, into parts for several cores.
 
-A rewrite of the graph before fusion. The user's graph stays unchanged; the kernels are made from an equivalent
-graph. Each split is recorded as a decision, with its reason.
+A rewrite of the graph before fusion. The user's graph stays unchanged; the kernels come from an equivalent graph. Each
+split is recorded as a decision, with its reason.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
 
 # a policy, the same for every machine, that determines the order of additions (machine facts are in `Target`)
-FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
-MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
-MUCH_IN_SHORT_ROWS = 1 << 20  # elements in short rows, from which on cores share rows rather than columns
+FEW_RESULTS = 16  # a reduction to fewer results leaves cores idle
+MUCH_TO_REDUCE = 1 << 18  # elements from which a second kernel costs less than idle cores
+MUCH_IN_SHORT_ROWS = 1 << 20  # elements in short rows from which cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
-FEWEST_STRETCHED = 64  # parts of a sum, each with a piece of several stretches of memory
-WHOLE_VECTORS = 16  # elements: pieces are multiples of it, for any vector width
-MOST_PLAIN = 16  # nodes that are examined
-MUCH_TO_SCAN = 1 << 20  # elements, from which on idle cores cost more than reading twice
-MOST_BLOCKS = 4  # blocks of a running sum, for each core
+FEWEST_STRETCHED = 64  # fewest parts of a sum that has pieces of several stretches of memory in each part
+WHOLE_VECTORS = 16  # the size of a piece is a multiple of this, for any vector width
+MOST_PLAIN = 16  # most nodes to examine
+MUCH_TO_SCAN = 1 << 20  # elements from which idle cores cost more than reading twice
+MOST_BLOCKS = 4  # most blocks of a running sum, per core
 
 _ELEMENTWISE = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | OpGroups.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
@@ -41,10 +41,10 @@ def split_reductions(
     target_of: Callable[[str], Target],
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> Rewritten:
-    """The graph behind `outputs`, with reductions and running sums split where that is faster.
+    """Returns the graph behind `outputs`, with reductions and running sums split where that is faster.
 
-    target_of: the target of a device, by the device's name.
-    recorded_as: the node that the user wrote, for each node of this graph.
+    target_of: returns the target of a device by the device's name.
+    recorded_as: returns the node that the user wrote, for each node of this graph.
     """
     if not config().SPLIT_REDUCEOP:
         return Rewritten(outputs, writes)
@@ -74,7 +74,7 @@ def split_reductions(
 
 
 def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
-    """The node that gets the memory of `node`: for a split running sum, the last scan under the final reshape."""
+    """Returns the node that gets the memory of `node`: for a split running sum, the last scan under the final reshape."""
     return result.src[0] if node.op is Ops.SCAN_AXIS and result.op is Ops.RESHAPE else result
 
 
@@ -87,7 +87,8 @@ def _is_large(node: LazyBuffer) -> bool:
 
 
 def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBuffer, str] | None:
-    """`node`, over `source`, split, and the reason; None if the split does not pay."""
+    """Splits `node`, a reduction or scan of `source`. Returns the result and the reason; None if the split does not
+    pay."""
     op, where = node.arg
     if node.op is Ops.SCAN_AXIS:
         blocks = _blocks(source, where)
@@ -131,7 +132,7 @@ def _reduced(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -
 
 
 def most_parts(size: int) -> int:
-    """The number of equal parts into which an axis can be divided among cores."""
+    """Returns the number of equal parts into which an axis can be divided among cores."""
     return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
 
 
@@ -151,9 +152,11 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
 def _in_two_steps(
     source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int, target: Target
 ) -> tuple[LazyBuffer, int] | None:
-    """Computes many partial results along `outer` first, which the cores share, then few. The sum is also more
-    accurate, and each core reads one contiguous stretch of memory. Returns the number of parts too; None if there are
-    few."""
+    """Computes many partial results along `outer`, which the cores share, then combines them. Returns the number of
+    parts, too.
+
+    None if there are few parts. The sum is also more accurate, and each core reads one contiguous stretch of memory.
+    """
     size = source.shape[outer]
     if type(size) is not int:
         return None
@@ -171,8 +174,7 @@ def _in_two_steps(
 
 
 def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int, target: Target) -> tuple[int, int]:
-    """The number of stretches into which `outer` is divided, and the number of parts, each with a piece of every
-    stretch.
+    """Returns into how many stretches `outer` is divided, and the number of parts, each with a piece of every stretch.
 
     A sum from memory is faster if it reads several stretches at a time (`kernel/decisions/streamed_rows.py`). If these
     add up to one result, fewer lanes must be combined, by a program of half the length.
@@ -193,8 +195,10 @@ def _comes_from_memory(source: LazyBuffer, target: Target) -> bool:
 
 
 def _is_plain(source: LazyBuffer) -> bool:
-    """Whether the value is in memory, or will be, or is computed from memory element by element in a few cheap
-    operations: reading it takes most of the time, in any order."""
+    """Whether reading `source` takes most of its time, in any order.
+
+    So it is in memory, will be in memory, or is computed from memory element by element in a few cheap operations.
+    """
     stack, seen = [source], 0
     while stack and seen < MOST_PLAIN:
         node = stack.pop()
@@ -208,7 +212,7 @@ def _is_plain(source: LazyBuffer) -> bool:
 
 
 def _blocks(source: LazyBuffer, axis: int) -> int:
-    """The number of blocks of a running sum along `axis`; 1 if it is not split."""
+    """Returns the number of blocks of a running sum along `axis`; 1 if it is not split."""
     size = source.shape[axis]
     if type(size) is not int:
         return 1
@@ -217,8 +221,10 @@ def _blocks(source: LazyBuffer, axis: int) -> int:
 
 
 def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:
-    """The running sum in blocks, which the cores share. Each block begins with the sum of all blocks before it, which
-    is computed first. All blocks but the last are read twice for that."""
+    """Computes a running sum in blocks, which the cores share. Each block begins with the sum of all blocks before it.
+
+    These sums are computed first, so all blocks but the last are read twice.
+    """
     size = source.shape[axis] // blocks
     split = source.reshape((*source.shape[:axis], blocks, size, *source.shape[axis + 1 :]))
     left, right = [(0, n) for n in source.shape[:axis]], [(0, n) for n in source.shape[axis + 1 :]]

@@ -13,20 +13,20 @@ from tinyexplore.uop.divmod import from_terms, linear_terms
 from tinyexplore.uop.symbolic import Variable
 from tinyexplore.uop.uop import ops_mask
 
-COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is not known before the kernel runs
+COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is unknown before the kernel runs
 HOW = "where it begins is an argument of the kernel"
-Places = dict[UOp, tuple[dict[UOp, int], int]]  # for an INDEX: the terms of its index, and their constant
-Starts = dict[UOp, int]  # for a buffer of the kernel: the start offset that all its indices have in common
+Places = dict[UOp, tuple[dict[UOp, int], int]]  # for each INDEX: the terms of its index, and the constant
+Starts = dict[UOp, int]  # for each buffer of the kernel: the start offset that all its indices have in common
 
 
 def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
-    """Gives items that differ only by constants in indices one ast, and so one program.
+    """Gives one ast, and so one program, to items that differ only by constants in indices.
 
         h1 = tanh(x[0] @ w)   load x[i]                             load x[start1 * 8192 + i], start1 = 0
         h2 = tanh(x[1] @ w)   load x[8192 + i]                →     the same,                  start1 = 1
 
-    The steps of a recurrent network are an example: lowering and compiling each step separately would take most of the
-    first run.
+    Example: the steps of a recurrent network. Lowering and compiling each step separately would take most of the first
+    run.
     """
     alike: dict[Any, list[int]] = {}
     for number, item in enumerate(items):
@@ -52,7 +52,7 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
 
 
 def _resemblance(item: ScheduleItem) -> Any:
-    """A quick key, equal for items that may differ only in constants."""
+    """Returns a cheap key that is equal for items that may differ only in constants."""
     return (
         item.device,
         len(item.members),
@@ -62,7 +62,7 @@ def _resemblance(item: ScheduleItem) -> Any:
 
 
 def _known_places(item: ScheduleItem) -> Places:
-    """The indices of reads in buffers that the kernel does not write, if they do not depend on loaded values."""
+    """Returns the indices of reads in buffers that the kernel does not write, if they do not depend on loaded values."""
     assert item.ast is not None
     written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
     terms_of: Places = {}
@@ -77,7 +77,7 @@ def _known_places(item: ScheduleItem) -> Places:
 
 
 def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
-    """For each buffer for which `starts` differ: the argument, and the number of elements that one unit of it
+    """Returns for each buffer with different `starts` the argument, and the number of elements that one unit of it
     counts."""
     steps = {}
     for buffer in starts[0]:
@@ -91,7 +91,7 @@ def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
 def _moved(
     item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]], how: str | None = None
 ) -> UOp:
-    """The ast of `item` with indices relative to `starts`, plus the arguments in `steps`."""
+    """Returns the ast of `item` with indices relative to `starts`, plus the arguments in `steps`."""
     assert item.ast is not None
     changes = {}
     for index, (terms, constant) in indices.items():

@@ -1,7 +1,7 @@
-"""Writes to a part of a buffer: in place if nothing reads the old value afterwards, else in a copy.
+"""Decides how to write a part of a buffer: in place if nothing reads the old value later, else in a copy.
 
-`assign` is functional: holders of the old value keep it. So a WRITE may store into the memory of its target only if all
-readers of the target are computed before, and nothing outside the graph can read the old value later.
+`assign` is functional: references to the old value keep it. So a WRITE may store into the memory of its target only if
+all readers of the target are computed before, and nothing outside the graph can read the old value later.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Writes:
     in_place: the WRITEs that store into the memory of their target. The others store into a copy of it.
     why: the reason for each decision.
     first: nodes that read an old value for later nodes. They are computed into memory before the value is overwritten.
-    apart: nodes that are stored by a separate kernel, because this kernel must run before some write.
+    apart: nodes that a separate kernel stores, because that kernel must run before some write.
     """
 
     in_place: frozenset[LazyBuffer] = frozenset()
@@ -37,26 +37,26 @@ NO_WRITES = Writes()
 
 
 def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """The nodes that `outputs` are computed from, sources first, down to realized nodes."""
+    """Returns the nodes that `outputs` are computed from, sources first, down to realized nodes."""
     return toposort(outputs, lambda node: () if node.buffer is not None else node.src)
 
 
 def must_be_realized(
     order: Collection[LazyBuffer], outputs: Iterable[LazyBuffer], overrides: Overrides = NO_OVERRIDES
 ) -> set[LazyBuffer]:
-    """Finds the nodes that always get memory: outputs, nodes that are needed in memory, contiguous nodes, the user's
-    cuts."""
+    """Returns the nodes that always get memory: outputs, nodes needed in memory, contiguous nodes, and the user's cuts."""
     forced = needed_in_memory(order).union(outputs, overrides.cut)
     forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)
     return {node for node in forced if node.buffer is None}
 
 
 def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
-    """The nodes that must be in memory: copies and their sources, WRITEs and their targets, and tables of gathers."""
+    """Returns the nodes that must be in memory: copies and their sources, WRITEs and their targets, and tables of
+    gathers."""
     needed: set[LazyBuffer] = set()
     for node in order:
         if node.buffer is not None:
-            continue  # already realized: it has no sources any more
+            continue  # the node is realized, so it has no sources any more
         if node.op in (Ops.COPY, Ops.WRITE):
             needed.update((node, node.src[0]))
         elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
@@ -72,9 +72,9 @@ def is_leaf(node: LazyBuffer) -> bool:
 def decide_writes(
     order: Sequence[LazyBuffer], forced: set[LazyBuffer], is_seen: Callable[[LazyBuffer], bool]
 ) -> Writes:
-    """The decisions which of the WRITEs in `order` (sources first) are in place.
+    """Decides which of the WRITEs in `order` (sources first) are in place.
 
-    is_seen: whether the value of a node may be read from outside the graph later, from its memory or by computing it.
+    is_seen: whether the value of a node may be read later from outside the graph, from its memory or by computing it.
     It must return True if it does not know.
     """
     waiting = [node for node in order if node.op is Ops.WRITE and node.buffer is None]
@@ -87,7 +87,7 @@ def decide_writes(
             readers[source].append(node)
         if node.buffer is not None:
             sharing[node.buffer] = sharing.get(node.buffer, 0) + 1
-    after: dict[LazyBuffer, list[LazyBuffer]] = {}  # the writes in place that must follow a node without reading it
+    after: dict[LazyBuffer, list[LazyBuffer]] = {}  # the in-place writes that must follow a node without reading it
     in_place: set[LazyBuffer] = set()
     first: set[LazyBuffer] = set()
     apart: set[LazyBuffer] = set()
@@ -117,7 +117,7 @@ def decide_writes(
 
 
 def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:
-    """`start` and all nodes that must come after it."""
+    """Returns `start` and all nodes that must come after it."""
     reached = {start}
     stack = [start]
     while stack:
@@ -132,8 +132,12 @@ def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuf
 def _readers_before(
     write: LazyBuffer, later: set[LazyBuffer], forced: set[LazyBuffer], readers: Readers
 ) -> tuple[set[LazyBuffer], set[LazyBuffer]] | None:
-    """The readers of the old value of the target of `write` (down to realized nodes), and the nodes among them that
-    must be realized because a node in `later` reads them. None if that is the target itself."""
+    """Returns the readers of the old value of the target of `write`, and which of them must be realized before the
+    write.
+
+    A reader must be realized if a node in `later` reads it. None if the target itself must be: then the write is not in
+    place.
+    """
     target = write.src[0]
     early: set[LazyBuffer] = set()
     readers_to_copy: set[LazyBuffer] = set()

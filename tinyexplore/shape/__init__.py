@@ -1,4 +1,4 @@
-"""Shapes as arithmetic: a View says where each element lies, a ShapeTracker is a stack of Views."""
+"""The memory layout of moved tensors: a View maps indices to memory offsets, a ShapeTracker is a stack of Views."""
 
 from tinyexplore.shape.shapetracker import ShapeTracker
 from tinyexplore.shape.view import View

@@ -1,4 +1,4 @@
-"""ShapeTracker: where the elements of a moved tensor lie, as a stack of Views, the one that accesses memory first."""
+"""ShapeTracker: maps the indices of a moved tensor to memory offsets, by a stack of Views."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tinyexplore.shape.view import CACHED_VIEWS, Shape, View
 
 
 class ShapeTracker:
-    """Immutable. `views[0]` gives places in memory; each further View gives row-major positions in the one before it.
+    """A stack of Views, immutable. `views[0]` gives memory offsets; each further View gives row-major positions in the
+    one before it.
 
-    Movements go into the last View where that can say them; else they push a new one. Trackers share the Views below,
-    so that a long chain of movements takes time and memory linear in its length.
+    A movement changes the last View if a single View can express the result; else it pushes a new View. Trackers share
+    the Views below, so a long chain of movements takes time and memory linear in its length.
     """
 
     __slots__ = ("_below", "_view", "_count")
@@ -32,10 +33,10 @@ class ShapeTracker:
 
     @staticmethod
     def from_shape(shape: Shape) -> ShapeTracker:
-        """Row-major, from place 0."""
+        """Returns the row-major layout of `shape`, from offset 0."""
         return _from_shape(shape)
 
-    # *** asking ***
+    # *** properties ***
 
     @property
     def shape(self) -> Shape:
@@ -55,12 +56,12 @@ class ShapeTracker:
 
     @property
     def contiguous(self) -> bool:
-        """True where this is the identity: element n (row-major) lies at place n."""
+        """Whether this is the identity: element n (row-major) is at offset n."""
         return self._below is None and self._view.contiguous
 
     @property
     def real_strides(self) -> tuple[int | None, ...]:
-        """The stride in memory of each axis, in elements; None for an axis without a constant stride."""
+        """Returns the memory stride of each axis, in elements. None for an axis without a constant stride."""
         tracker = self.simplify()
         if tracker._below is None:
             return tracker._view.strides
@@ -87,7 +88,7 @@ class ShapeTracker:
     def __repr__(self) -> str:
         return f"ShapeTracker({', '.join(map(repr, self.views))})"
 
-    # *** moving ***
+    # *** movements ***
 
     def reshape(self, shape: Shape) -> ShapeTracker:
         tracker = self
@@ -102,7 +103,7 @@ class ShapeTracker:
                     break
                 tracker = _tracker(below._below, merged)
             elif below is not None and view.contiguous:
-                tracker = below  # the last View has failed: the one below may say the new shape
+                tracker = below  # a contiguous View adds nothing: drop it, and reshape the View below
             else:
                 return _tracker(below, view)
         return _tracker(tracker, View.create(shape))
@@ -123,7 +124,7 @@ class ShapeTracker:
         return _tracker(self._below, self._view.flip(axes))
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeTracker:
-        """`axis` becomes the count of windows; a new last axis walks one."""
+        """Replaces `axis` by an axis that counts sliding windows, and a new last axis over the elements of a window."""
         view = self._view.window(axis, size, stride, dilation)
         if view is not None:
             return _tracker(self._below, view)
@@ -132,7 +133,7 @@ class ShapeTracker:
         return _tracker(self, view)
 
     def diagonal(self, first: int, second: int) -> ShapeTracker:
-        """Axis `second` is dropped, `first` walks both."""
+        """Removes axis `second`. Axis `first` then walks along both."""
         return _tracker(self._below, self._view.diagonal(first, second))
 
     def simplify(self) -> ShapeTracker:
@@ -154,10 +155,11 @@ class ShapeTracker:
                 return self if len(merged) == self._count else ShapeTracker(merged)
             views = tuple(merged)
 
-    # *** where the elements lie ***
+    # *** offsets ***
 
     def index(self, coords: Sequence[int]) -> int | None:
-        """The place in memory of the element at `coords`, None in the padding. This is what a ShapeTracker means."""
+        """Returns the memory offset of the element at `coords`, or None in the padding. This defines the meaning of a
+        ShapeTracker."""
         offset = None
         for view in self._top_down():
             if offset is not None:

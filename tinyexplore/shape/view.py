@@ -1,7 +1,7 @@
-"""View: one affine map from coordinates to places in memory, with a box of the coordinates that are valid.
+"""View: an affine map from indices to memory offsets, with a box of the valid indices.
 
-Element (i0, i1, ...) lies at `offset + Σ i_k * strides[k]` if `start_k ≤ i_k < stop_k` for every axis of `mask`;
-elsewhere there is padding. Every movement gives a new View, or None where no single View can say the result.
+Element (i0, i1, ...) is at offset `offset + Σ i_k * strides[k]` if `start_k ≤ i_k < stop_k` for every axis of `mask`;
+elsewhere there is padding. Every movement returns a new View, or None if no single View can express the result.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from math import prod
 Shape = tuple[int, ...]
 Bounds = tuple[int, int]
 Mask = tuple[Bounds, ...] | None
-Dim = tuple[int, int, Bounds]  # size, stride, mask of a run of axes that walk memory as one
+Dim = tuple[int, int, Bounds]  # size, stride and mask of several axes that walk memory like one axis
 
-CACHED_VIEWS = 1 << 12  # of each kind of question: some megabytes in all
+CACHED_VIEWS = 1 << 12  # entries of each cache: some megabytes in all
 
 
 @dataclass(frozen=True)
 class View:
-    """An affine map from indices to memory offsets. `View.create` makes equal maps equal: an axis of size 1 has stride
-    0, and so has an axis with one valid index. A mask that allows everything is None. Where nothing is valid, the mask
-    is (0, 0) on every axis. A shape without elements has zero strides, offset and mask.
+    """An affine map from indices to memory offsets, in normal form: `View.create` makes equal maps equal.
 
     shape: sizes of the axes.
-    strides: elements that one step of each axis moves by.
+    strides: memory step of each axis, in elements.
     offset: offset of the first element.
     mask: the valid range (begin, end) of each axis, or None.
+
+    Normal form: an axis with one element, or one valid index, has stride 0. A mask that allows all indices is None. If
+    no index is valid, the mask is (0, 0) on every axis. A shape without elements has zero strides, offset and mask.
     """
 
     shape: Shape
@@ -38,7 +39,7 @@ class View:
 
     @staticmethod
     def create(shape: Shape, strides: tuple[int, ...] | None = None, offset: int = 0, mask: Mask = None) -> View:
-        """The View in its normal form; without `strides`, row-major."""
+        """Returns the View in its normal form. Without `strides` it is row-major."""
         return _row_major(shape) if strides is None else _create(shape, strides, offset, mask)
 
     @property
@@ -47,12 +48,12 @@ class View:
 
     @property
     def contiguous(self) -> bool:
-        """True where the elements lie in row-major order from place 0, without padding."""
+        """Whether the elements are in row-major order from offset 0, without padding."""
         return self.mask is None and self.offset == 0 and self.strides == _row_major(self.shape).strides
 
     @property
     def has_no_valid_element(self) -> bool:
-        """True where all is padding (a View without elements has none that are not valid)."""
+        """Whether all elements are padding. False for a View without elements."""
         return bool(self.mask) and self.mask[0] == (0, 0)  # type: ignore[index]
 
     def __repr__(self) -> str:
@@ -65,7 +66,7 @@ class View:
             parts.append("mask=" + "×".join(f"{start}:{stop}" for start, stop in self.mask))
         return f"View({', '.join(parts)})"
 
-    # *** moving ***
+    # *** movements ***
 
     def permute(self, order: Sequence[int]) -> View:
         mask = self.mask
@@ -77,7 +78,7 @@ class View:
         )
 
     def expand(self, shape: Shape) -> View:
-        """Axes of size 1 repeated; they have stride 0 already."""
+        """Repeats axes of size 1, which have stride 0."""
         mask = self.mask
         if mask is not None and not self.has_no_valid_element:
             mask = tuple([(0, new) if old == 1 else bounds for old, new, bounds in zip(self.shape, shape, mask)])
@@ -113,7 +114,7 @@ class View:
         return _create(self.shape, tuple(strides), offset, None if mask is None else tuple(mask))
 
     def window(self, axis: int, size: int, stride: int, dilation: int) -> View | None:
-        """Returns the sliding windows along `axis`. None if padding makes validity depend on two coordinates."""
+        """Returns the sliding windows along `axis`. None if padding makes validity depend on two indices."""
         count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
         step = self.strides[axis]
@@ -138,17 +139,18 @@ class View:
         return _create(shape, tuple(strides), self.offset, tuple(mask))
 
     def reshape(self, shape: Shape) -> View | None:
-        """None where the new axes would cut across steps in memory or across the edge of the padding."""
+        """Reshapes the View. None if the new axes would cut across memory strides or across the edge of the padding."""
         return self if shape == self.shape else _reshape(self, shape)
 
     def over(self, below: View) -> View | None:
-        """One View for this one on top of `below` (this one's places are row-major positions in `below`)."""
+        """Composes this View with `below`, in which this View's offsets are row-major positions. None if one View
+        cannot express it."""
         return _compose(self, below)
 
-    # *** asking ***
+    # *** offsets ***
 
     def locate(self, coords: Sequence[int]) -> int | None:
-        """The place of an element, None in the padding."""
+        """Returns the memory offset of an element, or None in the padding."""
         if self.mask is not None and not all(start <= i < stop for i, (start, stop) in zip(coords, self.mask)):
             return None
         return self.offset + sum(i * stride for i, stride in zip(coords, self.strides))
@@ -192,7 +194,7 @@ def _dims(view: View) -> tuple[tuple[Dim, ...], int]:
             continue
         if merged:
             outer_size, outer_stride, (start, stop) = merged[-1]
-            if stop - start == 1:  # the outer coordinate is known: one run of the merged axis is valid
+            if stop - start == 1:  # the outer index is constant: one contiguous part of the merged axis is valid
                 run = start * size
                 merged[-1] = (outer_size * size, stride, (run + bounds[0], run + bounds[1]))
                 offset += start * outer_stride - run * stride
@@ -205,7 +207,7 @@ def _dims(view: View) -> tuple[tuple[Dim, ...], int]:
 
 
 def _split_bounds(bounds: Bounds, sizes: Sequence[int]) -> list[Bounds] | None:
-    """The box, over axes of `sizes`, of the row-major positions in `bounds`; None where they are no box."""
+    """Returns the box, over axes of `sizes`, of the row-major positions in `bounds`. None if they do not form a box."""
     start, stop = bounds
     inner = prod(sizes)
     box: list[Bounds] = []
@@ -249,13 +251,16 @@ def _reshape(view: View, shape: Shape) -> View | None:
         if box is None:
             return None
         mask.extend(reversed(box))
-    strides.extend([0] * len(sizes))  # what is left has size 1
+    strides.extend([0] * len(sizes))  # all axes that are left have size 1
     mask.extend([(0, 1)] * len(sizes))
     return _create(shape, tuple(reversed(strides)), offset, tuple(reversed(mask)))
 
 
 def _bounds_of_sum(bounds: Bounds, first: int, terms: Sequence[tuple[int, int]]) -> list[Bounds] | None:
-    """For coordinates of (size, positive step): the box of start ≤ first + Σ step * i < stop, None if it is none."""
+    """Returns the box of indices with start ≤ first + Σ step * i < stop. None if they do not form a box.
+
+    terms: (size, positive step) of each index.
+    """
     start, stop = bounds
     free = [(0, size) for size, _ in terms]
     last = first + sum((size - 1) * step for size, step in terms)
@@ -296,7 +301,7 @@ def _compose(top: View, below: View) -> View | None:
 
 
 def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
-    """`top`, without mask and with strides ≥ 0, over `dims`: each stride is read as a step along every dim."""
+    """Composes `top`, which has no mask and strides ≥ 0, with `dims`: splits each stride into steps along every dim."""
     strides = [0] * len(top.shape)
     mask = [(0, size) for size in top.shape]
     rests = list(top.strides)
@@ -307,7 +312,7 @@ def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
         first = first_rest % size
         first_rest //= size
         if first + sum([step * (count - 1) for step, count in zip(steps, top.shape)]) >= size:
-            return None  # a carry: the walk wraps around this dim
+            return None  # a carry: the walk wraps around in this dim
         offset += first * stride
         walking = [axis for axis, step in enumerate(steps) if step]
         for axis in walking:

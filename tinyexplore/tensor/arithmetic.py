@@ -26,7 +26,8 @@ Operand: TypeAlias = Base | ConstType | UOp
 
 @lru_cache(1024)
 def broadcast_shape(what: str, *shapes: Shape) -> Shape:
-    """The shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, 1 fits anything."""
+    """Returns the shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, size 1 expands to
+    any size."""
     rank = max(len(shape) for shape in shapes)
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
@@ -43,7 +44,7 @@ def broadcast_shape(what: str, *shapes: Shape) -> Shape:
 
 
 def scalar_dtype(value: ConstType, dtype: DType) -> DType:
-    """The dtype of `tensor of dtype (op) value`."""
+    """Returns the dtype of the result of an operation on a tensor of `dtype` and the Python number `value`."""
     if isinstance(value, bool) or dtypes.is_float(dtype):
         return dtype
     if isinstance(value, float):
@@ -57,7 +58,7 @@ class Arithmetic(Base):
     # *** making operands agree ***
 
     def _as_tensor(self, other: Any, what: str) -> Self:
-        """`other` as a tensor that can be combined with `self`; numbers and arrays are converted."""
+        """Converts `other`, a number, array or tensor, to a tensor that can be combined with this one."""
         if self._is_tensor(other):
             return other
         kind = type(other)
@@ -70,7 +71,7 @@ class Arithmetic(Base):
         raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
 
     def _number(self, value: ConstType | UOp, dtype: DType, shape: Shape | None = None) -> Self:
-        """A user's number as a constant. OverflowError if `dtype` cannot represent it."""
+        """Returns the number `value` as a constant tensor. Raises OverflowError if `dtype` cannot represent it."""
         return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
     def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
@@ -104,14 +105,15 @@ class Arithmetic(Base):
         return x._alu(op, y)
 
     def _float(self) -> Self:
-        """The tensor itself if it holds floats, else converted."""
+        """Returns the tensor itself if it holds floats, else the tensor converted to the default float."""
         dtype = self.lazydata.dtype
         if dtype is dtypes.float32:
             return self
         return self.cast(least_upper_float(dtype))
 
     def _matched_floats(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
-        """`_matched` as floats. A Python number keeps its value, even if the tensor's ints cannot represent it."""
+        """Returns `_matched`, with both operands as floats. A Python number keeps its value, even if the tensor's ints
+        cannot represent it."""
         if isinstance(other, (int, UOp)):
             return self._float()._matched(other, what, reverse)
         x, y = self._matched(other, what, reverse)
@@ -128,11 +130,11 @@ class Arithmetic(Base):
     # *** sums, products, powers ***
 
     def add(self, x: Operand, reverse: bool = False) -> Self:
-        """self + x; of bools: or."""
+        """Returns self + x. For bools, `+` is logical or."""
         return self._binary(Ops.ADD, x, "add", reverse)
 
     def sub(self, x: Operand, reverse: bool = False) -> Self:
-        """self - x"""
+        """Returns self - x."""
         a, b = self._matched(x, "sub", reverse)
         a._no_bool("sub", "^ (xor)")
         if type(x) in (int, float) and not reverse:
@@ -141,15 +143,15 @@ class Arithmetic(Base):
         return a._alu(Ops.ADD, b._unary(Ops.NEG))
 
     def mul(self, x: Operand, reverse: bool = False) -> Self:
-        """self · x; of bools: and."""
+        """Returns self · x. For bools, `·` is logical and."""
         return self._binary(Ops.MUL, x, "mul", reverse)
 
     def neg(self) -> Self:
-        """-self; of bools: not."""
+        """Returns -self. For bools, the result is logical not."""
         return self.logical_not() if self.dtype is dtypes.bool else self._unary(Ops.NEG)
 
     def reciprocal(self) -> Self:
-        """1 / self"""
+        """Returns 1 / self."""
         x = self._float()
         return x._const(1.0)._alu(Ops.FDIV, x)
 
@@ -158,7 +160,8 @@ class Arithmetic(Base):
     def _compared(self, op: Ops, other: Any, reverse: bool = False) -> Self:
         if type(other) is int and not dtypes.is_float(self.lazydata.dtype):
             dtype = scalar_dtype(other, self.lazydata.dtype)
-            if not dtypes.min(dtype) <= other <= dtypes.max(dtype):  # it compares with every element as with 0
+            # a number out of range compares with every element as it compares with 0
+            if not dtypes.min(dtype) <= other <= dtypes.max(dtype):
                 return self._const(MEANING[op](*((other, 0) if reverse else (0, other))), dtypes.bool)
         x, y = self._matched(other, "comparison", reverse)
         return x._alu(op, y)
@@ -182,23 +185,23 @@ class Arithmetic(Base):
         return self._compared(Ops.CMPNE, x)
 
     def _lower_limit(self, limit: Operand | None) -> Operand | None:
-        """Raises an int limit to the least value of the tensor's int dtype. Other limits stay."""
+        """Raises an int limit to the least value of the tensor's int dtype. Returns other limits unchanged."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return max(limit, int(dtypes.min(scalar_dtype(limit, self.dtype))))
 
     def _upper_limit(self, limit: Operand | None) -> Operand | None:
-        """The upper limit for the tensor's ints: the greatest of their range, if the limit is above it."""
+        """Lowers an int limit to the greatest value of the tensor's int dtype. Returns other limits unchanged."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return min(limit, int(dtypes.max(scalar_dtype(limit, self.dtype))))
 
     def maximum(self, x: Operand) -> Self:
-        """The larger of each two; NaN if either is."""
+        """Returns the larger of each two elements, or NaN if either is NaN."""
         return self._binary(Ops.MAX, self._lower_limit(x), "maximum")
 
     def minimum(self, x: Operand) -> Self:
-        """The smaller of each two; NaN if either is."""
+        """Returns the smaller of each two elements, or NaN if either is NaN."""
         return self._binary(Ops.MIN, self._upper_limit(x), "minimum")
 
     # *** bits ***
@@ -221,14 +224,14 @@ class Arithmetic(Base):
         return self.xor(x, reverse)
 
     def bitwise_not(self) -> Self:
-        """Every bit turned over; of bools: not."""
+        """Inverts every bit. For bools, the result is logical not."""
         self._no_float("not")
         if self.dtype is dtypes.bool:
             return self.logical_not()
         return self._alu(Ops.XOR, self._const(-1))
 
     def logical_not(self) -> Self:
-        """True where the value is 0."""
+        """Returns True where the element is 0, else False."""
         return self._alu(Ops.CMPEQ, self._const(0))
 
     def _shifted(self, op: Ops, x: Any, what: str, reverse: bool) -> Self:
@@ -241,29 +244,30 @@ class Arithmetic(Base):
         a._no_bool(what, "* or &")
         if type(x) is int and not reverse and x < a.dtype.bits:
             return a._alu(op, b)
-        unsigned = b.cast(unsigned_of(b.dtype.itemsize)) if not dtypes.is_unsigned(b.dtype) else b  # negative: large
+        # a negative count becomes a large unsigned one
+        unsigned = b.cast(unsigned_of(b.dtype.itemsize)) if not dtypes.is_unsigned(b.dtype) else b
         inside = unsigned._alu(Ops.CMPLT, unsigned._const(a.dtype.bits))
         count = inside._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
         shifted = a._alu(op, count)
         if op is Ops.SHR and not dtypes.is_unsigned(a.dtype):
-            return shifted  # the sign fills in, as in a longer shift
+            return shifted  # a shift by all bits but one fills in the sign, as a longer shift would
         return inside._alu(Ops.WHERE, shifted, a._const(0))
 
     def lshift(self, x: Operand, reverse: bool = False) -> Self:
-        """Bits moved up by x places. A count past the width, or a negative one in a tensor, leaves 0, as in NumPy."""
+        """Shifts the bits up by `x` positions. As in NumPy, a count that is negative or exceeds the width gives 0."""
         return self._shifted(Ops.SHL, x, "left shift", reverse)
 
     def rshift(self, x: Operand, reverse: bool = False) -> Self:
-        """Bits moved down by x places; signed ints keep their sign.
+        """Shifts the bits down by `x` positions. Signed ints keep their sign.
 
-        A count past the width, or a negative one in a tensor, leaves 0 or the sign, as in NumPy.
+        As in NumPy, a count that is negative or exceeds the width gives 0, or -1 for a negative element.
         """
         return self._shifted(Ops.SHR, x, "right shift", reverse)
 
     # *** choice ***
 
     def where(self, x: Operand, y: Operand) -> Self:
-        """x where this tensor is true (not 0), else y."""
+        """Returns `x` where this tensor is not 0, else `y`, element by element."""
         condition = self.cast(dtypes.bool)
         if self._is_tensor(x):
             first, second = x._matched(y, "where")
@@ -282,6 +286,6 @@ class Arithmetic(Base):
         return condition._alu(Ops.WHERE, first, second)
 
     def masked_fill(self, mask: Self, value: Operand) -> Self:
-        """`value` where `mask` is true."""
+        """Returns the tensor with `value` where `mask` is true."""
         need_tensor(mask, "masked_fill: the mask")
         return mask.where(value, self)

@@ -25,12 +25,15 @@ class Assignment(Arithmetic, Values):
     __slots__ = ()
 
     def assign(self, x: Any) -> Self:
-        """This tensor takes over the value of `x`, of its dtype and device, and of a shape that expands to its own.
+        """Replaces the value of this tensor by `x`, which must have its dtype and device, and a shape that expands to
+        its shape.
 
-        What was computed from tensors that require a gradient loses its way back to them: backward() says so.
-        A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
-        stored in its place unless the old value is still referenced.
-        One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
+        The tensor loses its connection to tensors that require a gradient: a later backward() raises.
+        If this tensor is a view of a part of another tensor (a slice), the other tensor changes too: the part is
+        written into it.
+        The part is stored in place unless the old value is still referenced.
+        If this tensor lies in storage (on DISK, for example), the value is written immediately. `x` may then be on any
+        device.
         """
         stored = isinstance(self.lazydata, StoredBuffer)
         if not self._is_tensor(x):
@@ -44,7 +47,7 @@ class Assignment(Arithmetic, Values):
         if x.dtype is not self.dtype:
             raise OperandError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if isinstance(self.lazydata, StoredBuffer):
-            if self.lazydata.base.buffer is None:  # a pending copy to storage
+            if self.lazydata.base.buffer is None:  # a copy to storage is pending
                 self._store()
             self.lazydata.write(x._read().memoryview())
             return self
@@ -69,7 +72,8 @@ class Assignment(Arithmetic, Values):
         return self
 
     def replace(self, x: Self) -> Self:
-        """Replaces the value of this tensor by that of `x`, of the same shape, off the tape."""
+        """Replaces the value of this tensor by the value of `x`, which has the same shape. The result is not on the
+        tape."""
         need_tensor(x, "replace: what it becomes")
         if x.shape != self.shape:
             raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")
@@ -79,7 +83,7 @@ class Assignment(Arithmetic, Values):
         return self
 
     def clone(self, device: str | None = None) -> Self:
-        """A copy of its own, there or on this tensor's device, on the tape."""
+        """Returns a copy in separate memory, on `device` or on this tensor's device. The copy is on the tape."""
         if device is not None and Device.canonicalize(device) != self.device:
             return self.to(device)
         return self._taped(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)

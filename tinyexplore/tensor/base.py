@@ -48,9 +48,15 @@ _new = Findable.__new__
 
 
 class Base(Findable):
-    """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it;
-    `_root`: of a view, the tensor that it is a view of; `was_changed`, where it is
-    there, reports the assignment."""
+    """The base class of all methods of Tensor.
+
+    lazydata: the value.
+    requires_grad: whether backward() computes a gradient; None if neither the user nor an optimizer has decided.
+    grad: the gradient, or None.
+    _ctx: the step of the tape that computed the value, or None.
+    _root: for a view, the tensor that it is a view of; else None.
+    was_changed: set by the first assignment.
+    """
 
     __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed", "__weakref__")
     lazydata: LazyBuffer
@@ -63,11 +69,11 @@ class Base(Findable):
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
 
-    plain: ClassVar[type[Any]]  # Tensor: the class of results, also for operands of a subclass
+    plain: ClassVar[type[Any]]  # Tensor: the class of all results, also if an operand is of a subclass
 
     @classmethod
     def _wrap(cls, lazydata: LazyBuffer) -> Self:
-        """The tensor of a value."""
+        """Returns a new tensor with the value `lazydata`."""
         result: Any = _new(cls.plain)
         result.lazydata = lazydata
         result.requires_grad = None
@@ -101,22 +107,22 @@ class Base(Findable):
             self.lazydata = self.cast(dtype).lazydata
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """A view that is copied or pickled becomes a tensor alone."""
+        """Returns the state to copy or pickle. A view becomes an independent tensor."""
         names = [name for kind in type(self).__mro__ for name in vars(kind).get("__slots__", ())]
         state = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
         return None, {**state, "_root": None}
 
     @classmethod
     def from_node(cls, y: int | UOp, **kwargs: Any) -> Self:
-        """A size, symbolic or not, as a tensor without axes."""
+        """Returns a size, symbolic or not, as a tensor without axes."""
         return cls(y, **kwargs)
 
     @classmethod
     def _is_tensor(cls, value: object) -> TypeGuard[Self]:
-        """Whether this is a Tensor, or an instance of a subclass."""
+        """Whether `value` is a Tensor or an instance of a subclass."""
         return isinstance(value, Base)
 
-    # *** asking ***
+    # *** properties ***
 
     @property
     def shape(self) -> Shape:
@@ -128,7 +134,7 @@ class Base(Findable):
 
     @property
     def device(self) -> str:
-        """The device's name; a tuple of names where the tensor is sharded."""
+        """The name of the device, or a tuple of names if the tensor is sharded."""
         lazydata = self.lazydata
         return cast(str, lazydata.devices) if isinstance(lazydata, ShardedBuffer) else lazydata.device
 
@@ -137,32 +143,33 @@ class Base(Findable):
         return len(self.lazydata.shape)
 
     def dim(self) -> int:
-        """The number of axes."""
+        """Returns the number of axes."""
         return len(self.lazydata.shape)
 
     def numel(self) -> int:
-        """The number of elements (symbolic, where a size is)."""
+        """Returns the number of elements; symbolic if a size is symbolic."""
         count: int = simplified(prod(self.lazydata.shape))
         return count
 
     def element_size(self) -> int:
-        """The size of one element, in bytes."""
+        """Returns the size of an element in bytes."""
         return self.dtype.itemsize
 
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """Returns the size of all elements in bytes."""
         count: int = simplified(self.numel() * self.element_size())
         return count
 
     def size(self, dim: int | None = None) -> int | Shape:
-        """The shape, or one axis of it."""
+        """Returns the shape, or the size of axis `dim`."""
         return self.shape if dim is None else self.shape[self._axis(dim)]
 
     def is_floating_point(self) -> bool:
         return dtypes.is_float(self.dtype)
 
     def _axis(self, axis: int, extra: int = 0) -> int:
-        """`axis` counted from the front; `extra` more places are allowed (for a new axis)."""
+        """Counts `axis` from the front and checks it. `extra`: how many positions past the last axis are allowed (for a
+        new axis)."""
         if type(axis) is not int:
             need_int(axis, "axis")
         rank = len(self.lazydata.shape) + extra
@@ -173,7 +180,7 @@ class Base(Findable):
         return axis + rank if axis < 0 and rank else axis
 
     def _axes(self, axis: Axes) -> Shape:
-        """The axes meant, counted from the front, sorted; None means all."""
+        """Counts the axes from the front and sorts them. None means all axes."""
         rank = len(self.lazydata.shape)
         if axis is None:
             return tuple(range(rank))
@@ -195,7 +202,8 @@ class Base(Findable):
     # *** one operation: a new LazyBuffer, and a tape entry if gradients are needed ***
 
     def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Self:
-        """The tensor of `lazydata`, which `rule` differentiates with respect to `inputs`."""
+        """Wraps `lazydata`, the result of an operation on `inputs`, and puts it on the tape with the gradient rule
+        `rule`."""
         result = self._wrap(lazydata)
         if rule is None or type(self).no_grad:
             return result
@@ -209,7 +217,7 @@ class Base(Findable):
         return result
 
     def _by_own_rule(self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None) -> Self:
-        """The tensor of `lazydata`, newly made, with the gradient of `rule` instead of that of its operations."""
+        """Wraps the new node `lazydata`, with the gradient rule `rule` instead of the rules of its operations."""
         lazydata.note = OwnRule(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
@@ -219,7 +227,7 @@ class Base(Findable):
         return self._wrap(self.lazydata.alu(op))
 
     def _alu(self, op: Ops, other: Self, third: Self | None = None) -> Self:
-        """`op` on tensors that already agree in shape and dtype."""
+        """Applies `op` to tensors of equal shape and dtype."""
         if third is not None:
             lazydata = self.lazydata.alu(op, other.lazydata, third.lazydata)
             return self._taped(lazydata, GRADIENTS.get(op), (self, other, third), None)
@@ -258,11 +266,12 @@ class Base(Findable):
             return self
         lazydata = self.lazydata.reduce(op, axes)
         if op in (Ops.MAX, Ops.MIN) and lazydata.src and lazydata.src[0] is not self.lazydata:
-            return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)  # in two steps: shares are of all
+            # the reduction takes two steps, but the elements that equal the result share its gradient over both
+            return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
         return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
     def _constant_with_zero_gradient(self, value: ConstType, shape: Shape) -> Self:
-        """Returns a constant tensor that this tensor's tape contains, with gradient 0."""
+        """Returns a constant tensor on this tensor's tape, with gradient 0."""
         return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Self:
@@ -280,20 +289,20 @@ class Base(Findable):
     # *** dtype and memory ***
 
     def cast(self, dtype: DTypeLike) -> Self:
-        """The values converted: float → int truncates, anything → bool asks for ≠ 0.
+        """Converts the elements to `dtype`. Floats are truncated to ints; a bool is whether the element is not 0.
 
-        To a texture (`dtypes.imageh`, `imagef`) that the tensor fills: stored as float16 or float32, read as float32;
-        to one that it does not fill: float32.
+        For a texture dtype (`dtypes.imageh`, `imagef`): if the tensor fills the texture, its elements are stored as
+        float16 or float32 and read as float32. Otherwise, the result is float32.
         """
         target = to_dtype(dtype)
-        if isinstance(dtype, ImageDType) and dtype.fits(self.shape):  # as stored in the texture, and read from there
+        if isinstance(dtype, ImageDType) and dtype.fits(self.shape):  # rounded as in the texture, then read from it
             return self.cast(dtype.scalar).contiguous().cast(target)
         if target is self.lazydata.dtype:
             return self
         return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
 
     def bitcast(self, dtype: DTypeLike) -> Self:
-        """The same bits read as another dtype; where its size is another, the last axis grows or shrinks."""
+        """Reinterprets the bits as `dtype`. If the element sizes differ, the last axis grows or shrinks."""
         if self.requires_grad:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
         target = to_dtype(dtype)
@@ -311,20 +320,21 @@ class Base(Findable):
         return self._wrap(resized.bitcast(target))
 
     def contiguous(self) -> Self:
-        """The same values, in memory of their own once they are computed."""
+        """Returns the same values, which get separate memory when they are computed."""
         lazydata = self.lazydata.contiguous()
         if lazydata is self.lazydata:
             return self
         return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     def contiguous_backward(self) -> Self:
-        """Returns the tensor, with a gradient that is stored in memory of its own (not fused)."""
+        """Returns the tensor, with a gradient that is stored in separate memory (not fused)."""
         if not self.requires_grad:
             return self
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
 
     def to(self, device: str | Sequence[str] | None) -> Self:
-        """The same values and the same `grad` on another device (None: the default one); of several, whole on each."""
+        """Copies the values and `grad` to another device (None: the default one). On several devices, each gets all
+        values."""
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
             return self
@@ -336,7 +346,7 @@ class Base(Findable):
         return result
 
     def to_(self, device: str | Sequence[str] | None) -> Self:
-        """Moves this very tensor (a parameter, say) to another device."""
+        """Moves this tensor (a parameter, for example) to another device, in place."""
         note_change(self)
         self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
         if self.grad is not None:
@@ -344,8 +354,11 @@ class Base(Findable):
         return self
 
     def shard(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Self:
-        """The same values on several devices: divided along `axis`, in parts of sizes `splits` or as equal as can be;
-        without `axis`, and where a part would be empty, whole on each."""
+        """Distributes the values over several devices.
+
+        Along `axis` each device gets a part: of the sizes `splits`, or of sizes as equal as possible. Without `axis`,
+        or if a part would be empty, each device gets all values.
+        """
         if self.requires_grad:
             return self._taped(self._shards(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
         result = self._wrap(self._shards(devices, axis, splits))
@@ -353,14 +366,14 @@ class Base(Findable):
         return result
 
     def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Self:
-        """Puts this very tensor (a parameter, say) on several devices."""
+        """Distributes this tensor (a parameter, for example) over several devices, in place."""
         shards = self._shards(devices, axis, splits)
         note_change(self)
         self.lazydata = shards
         return self
 
     def shard_like(self, y: Self) -> Self:
-        """The same values where those of `y` are: on its device, or on its devices and divided in the same way."""
+        """Puts the values where the values of `y` are: on its device, or on its devices and divided in the same way."""
         need_tensor(y, "shard_like: what to lie like")
         model = y.lazydata
         if not isinstance(model, ShardedBuffer):
@@ -409,7 +422,7 @@ class Base(Findable):
         return self.to("GPU")
 
     def llvm_bf16_cast(self, dtype: DTypeLike) -> Self:
-        """A bfloat16 tensor converted on LLVM, for the sake of devices that cannot."""
+        """Converts a bfloat16 tensor on LLVM, for devices that cannot convert it."""
         if self.dtype is not dtypes.bfloat16:
             raise TypeError(f"llvm_bf16_cast of a {self.dtype.name} tensor: it is for bfloat16; use cast()")
         return self.to("LLVM").cast(dtype)
@@ -417,27 +430,28 @@ class Base(Findable):
     # *** the tape ***
 
     def detach(self) -> Self:
-        """The same value, which no gradient goes through."""
+        """Returns the same value off the tape: no gradient flows through it."""
         result = self._wrap(self.lazydata.detached())
         result.requires_grad = False
         return result
 
     def _value(self) -> Self:
-        """The same value off the tape, for operations that define their own gradient."""
+        """Returns the same value off the tape, for operations that define their own gradient rule."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
         return result
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Asks for a gradient (or not); returns the tensor."""
+        """Sets whether this tensor requires a gradient. Returns the tensor."""
         self.requires_grad = requires_grad
         return self
 
     def backward(self, gradient: Self | None = None) -> Self:
-        """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
+        """Adds the gradient of this tensor to the `grad` of each tensor with `requires_grad` that it was computed from.
 
-        `gradient` is that of this tensor; a scalar needs none. So do referenced tensors in between, beside
-        the tape. Where nothing asks for a gradient, nothing happens; outside `inference_mode` a warning says so.
+        `gradient` is the gradient of this tensor; a scalar needs none. Intermediate tensors that the program references
+        get a `grad`, too. If no tensor requires a gradient, nothing happens; outside `inference_mode` a warning says
+        so.
         """
         seed = self._seed_of(gradient, "backward").lazydata
         if not self.requires_grad:
@@ -450,7 +464,7 @@ class Base(Findable):
             return self
         reached = gradients(self, seed)
         for (tensor, gradient_value), is_wanted in zip(reached, _wanted(reached)):
-            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # of a repeated walk
+            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # the tape of a repeated walk
                 continue
             if tensor.grad is None:
                 tensor.grad = self._wrap(gradient_value)
@@ -461,15 +475,17 @@ class Base(Findable):
         return self
 
     def gradient(self, *targets: Self, gradient: Self | None = None, materialize_grads: bool = False) -> list[Self]:
-        """The gradient of this tensor with respect to each target; `grad` fields are left alone.
+        """Returns the gradient of this tensor with respect to each target. The fields `grad` do not change.
 
-        Targets are tensors with `requires_grad`, and what was computed from such; or, where nothing is marked, any
-        floats, as long as nothing on the way was realized (docs/gradients.md). `gradient` is that of this tensor; a
-        scalar needs none. `materialize_grads`: zeros for a target that this tensor does not depend on, which is an
-        error otherwise.
-        What is found is on the tape again, as a function of the targets and all else that requires a gradient (of
-        `gradient`, too): it may be part of a loss, or be differentiated by `gradient()` itself. `detach()` it, or ask
-        inside `inference_mode`, to let go of the tape.
+        Targets are tensors with `requires_grad`, or results of such tensors. If no tensor is marked, any float tensors
+        can be targets, as long as no tensor in between was realized (docs/gradients.md). The gradients are on the tape
+        again, as functions of all tensors that require a gradient. They can be part of a loss, or be differentiated
+        again. To avoid this, call `detach()` on them, or call this method inside `inference_mode`.
+
+        Args:
+            gradient: the gradient of this tensor; a scalar needs none.
+            materialize_grads: return zeros for a target that this tensor does not depend on, instead of raising an
+            error.
         """
         for target in targets:
             need_tensor(target, "gradient: a target")
@@ -504,8 +520,8 @@ class Base(Findable):
         return results
 
     def _gradient_of_graph(self, targets: Sequence[Self], gradient: Self | None, materialize_grads: bool) -> list[Self]:
-        """`gradient` without marked tensors: the graph from which this tensor will be computed shows its
-        dependences."""
+        """Computes `gradient` without marked tensors. The dependences come from the graph that will compute this
+        tensor."""
         for position, target in enumerate((self, *targets)):
             who = "this tensor" if position == 0 else f"target {position - 1}"
             if not dtypes.is_float(target.dtype):
@@ -543,7 +559,7 @@ class Base(Findable):
 
     @classmethod
     def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Self:
-        """The tensor of a value that a gradient rule received."""
+        """Wraps a value that a gradient rule received in a tensor."""
         if isinstance(value, LazyBuffer):
             return cls._wrap(value)
         result = cls._wrap(value.lazydata)
@@ -551,15 +567,15 @@ class Base(Findable):
         return result
 
     def _stationary(self, centered: Self) -> Self:
-        """`centered`, which is this tensor minus a value at which the result is stationary (the mean of a sum of
-        squares, for example).
+        """Returns `centered`, which is this tensor minus a value at which the result is stationary (for example the
+        mean, for a sum of squares).
 
-        The gradient goes to this tensor only. The gradient's own gradient uses the computation of `centered`.
+        The gradient flows to this tensor only. The gradient of the gradient uses the computation of `centered`.
         """
         return self._taped(centered.lazydata, stationary_gradient, (self,), centered)
 
     def _seed(self, gradient: Self | None, method: str) -> Self:
-        """The gradient of this tensor itself, for the method named `method`."""
+        """Returns the gradient of this tensor with respect to itself, for the method named `method`."""
         if not self.requires_grad:
             raise RuntimeError(
                 f"{method}: nothing that this tensor was computed from requires a gradient; "
@@ -582,8 +598,11 @@ class Base(Findable):
 
 
 def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
-    """The tensors, in a list that only the caller holds, with which the tape begins, or which have references from
-    outside the tape."""
+    """Returns whether each tensor gets a `grad`: the tensors at which the tape begins, and those with references from
+    outside the tape.
+
+    reached: pairs (tensor, gradient), in a list that only the caller references.
+    """
     counts = references([pair[0] for pair in reached])
     taped = {id(pair[0]): 0 for pair in reached}
     for pair in reached:
@@ -594,12 +613,12 @@ def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
 
 
 def unsigned_of(itemsize: int) -> DType:
-    """The unsigned int dtype of `itemsize` bytes."""
+    """Returns the unsigned int dtype of `itemsize` bytes."""
     return {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[itemsize]
 
 
 def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
-    """Each word as several words of `itemsize` bytes, lowest first."""
+    """Splits each word into several words of `itemsize` bytes, lowest first."""
     parts = bits.dtype.itemsize // itemsize
     shape = (*bits.shape, parts)
     step = LazyBuffer.const(itemsize * 8, bits.dtype, bits.device, (parts,))
@@ -610,7 +629,7 @@ def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
 
 
 def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
-    """Several words as one word of `itemsize` bytes, first one lowest."""
+    """Joins several words to one word of `itemsize` bytes; the first one is lowest."""
     parts = itemsize // bits.dtype.itemsize
     wide = unsigned_of(itemsize)
     shape = (*bits.shape[:-1], bits.shape[-1] // parts, parts)
@@ -622,7 +641,8 @@ def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
 
 
 def wrapped(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:
-    """`value` as `dtype` represents it: ints wrap around, as in arithmetic (symbolic sizes do when they are cast)."""
+    """Returns `value` as `dtype` represents it. Ints wrap around, as in arithmetic. Symbolic sizes wrap when they are
+    cast."""
     if not dtypes.is_int(dtype) or isinstance(value, UOp):
         return value
     if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):

@@ -1,6 +1,6 @@
-"""Notifies TinyJit when a tensor takes over another value, and when a random tensor draws its key.
+"""Notifies TinyJit when a tensor gets another value, and when a random tensor draws its key.
 
-And what a tensor becomes when a part of it is assigned to.
+Also computes the value of a tensor after an assignment to a part of it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ T = TypeVar("T")
 
 
 class Changeable(Protocol):
-    """The part of a Tensor that changes of its value concern.
+    """The attributes of a Tensor that a change of its value uses.
 
-    lazydata: the value; requires_grad: as on a tensor
-    was_changed: set by the first change; no_grad: True inside `inference_mode`
+    lazydata: the value.
+    requires_grad: whether it requires a gradient; None: not decided.
+    was_changed: set by the first change.
+    no_grad: whether the program is inside `inference_mode`.
     """
 
     lazydata: LazyBuffer
@@ -42,14 +44,14 @@ class Changeable(Protocol):
 
 @dataclass(eq=False)
 class Notes:
-    """The tensors that changed inside of a block.
+    """The tensors that changed inside a block.
 
-    changed: the tensors and their values before, by identity.
-    in_part: identities of those of which a part was written.
-    keys: the random keys drawn, in order, and how many numbers each is for.
+    changed: (tensor, value before the first change) by the identity of the tensor.
+    in_part: identities of the tensors of which a part was written.
+    keys: the buffers of the random keys drawn, in order, each with the number of random elements.
     about_to_change: called with each tensor before its first change.
-    outer: the notes of the enclosing block, which records the same.
-    kept: values to restore, of tensors whose former memory is overwritten.
+    outer: the notes of the enclosing block, which records the same changes.
+    kept: values to restore, by identity, for tensors whose former memory is overwritten.
     """
 
     changed: dict[int, tuple[Changeable, LazyBuffer]] = field(default_factory=dict)
@@ -67,20 +69,21 @@ class Notes:
 
 
 class Epoch:
-    """Changes of any tensor in this process: as long as `count[0]` stays the same, no tensor has another value.
+    """Counts the changes of tensor values in this process. While `count[0]` stays equal, no tensor has changed.
 
-    `count` has one element, which machine code reads as well: a number that it never had before, with each change.
+    `count` is an array of one element because machine code reads it, too. Each change gives it a number that it never
+    had before.
     """
 
     count = array("q", [0])
-    advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # there is, or will be, a change
+    advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # called before and after each change
 
 
 _notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)
 
 
 def noting(notes: Notes, work: Callable[[], T]) -> T:
-    """The result of `work()`. Changes that it makes are recorded in `notes`."""
+    """Calls `work` and returns its result. Records in `notes` the changes that `work` makes."""
     notes.outer = _notes.get()
     try:
         _notes.set(notes)
@@ -90,7 +93,7 @@ def noting(notes: Notes, work: Callable[[], T]) -> T:
 
 
 def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
-    """Calls `noting`. If `work()` raises or is interrupted, restores the tensors that it changed."""
+    """Calls `noting`. If `work` raises or is interrupted, restores the tensors that it changed."""
     try:
         return noting(notes, work)
     except BaseException:
@@ -99,12 +102,12 @@ def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
 
 
 def is_noted() -> bool:
-    """True inside `noting`."""
+    """Whether the program is inside `noting`."""
     return _notes.get() is not None
 
 
 def note_change(tensor: Changeable, *, in_part: bool = False) -> None:
-    """`tensor` is about to take over another value, or its own with another part."""
+    """Records that the value of `tensor` is about to change. `in_part`: only a part of the value will be written."""
     Epoch.advance()
     tensor.was_changed = True
     notes = _notes.get()
@@ -118,7 +121,7 @@ def note_change(tensor: Changeable, *, in_part: bool = False) -> None:
 
 
 def note_key(buffer: Buffer, size: int) -> None:
-    """`buffer` holds the key of a random tensor of `size` elements."""
+    """Records that `buffer` holds the key of a random tensor of `size` elements."""
     notes = _notes.get()
     while notes is not None:
         notes.keys[buffer] = size
@@ -129,8 +132,8 @@ def note_key(buffer: Buffer, size: int) -> None:
 
 
 def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
-    """Raises NotImplementedError if gradients are recorded and `whole`, or `part` that is to be written into it,
-    requires one."""
+    """Raises NotImplementedError if gradients are recorded and `whole`, or the value `part` to write into it, requires
+    one."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
         raise NotImplementedError(
             "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside "
@@ -139,7 +142,7 @@ def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
 
 
 def shows_a_part(view: LazyBuffer) -> bool:
-    """Whether a view, which is not computed itself, leaves out some of its base."""
+    """Whether a view without memory of its own leaves out some elements of its base."""
     while is_view(view):
         if view.op is Ops.SHRINK:
             return True
@@ -148,12 +151,13 @@ def shows_a_part(view: LazyBuffer) -> bool:
 
 
 def is_view(node: LazyBuffer) -> bool:
-    """Whether this is a movement that is not computed itself."""
+    """Whether `node` is a movement without memory of its own."""
     return node.op in OpGroups.MOVEMENT and all(part.buffer is None for part in parts_of(node))
 
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """`root` with `value` at the positions of `view`. RuntimeError if `view` is no view of the present `root`."""
+    """Returns `root` with `value` at the positions of `view`. Raises RuntimeError if `view` is not a view of the
+    current `root`."""
     steps: list[LazyBuffer] = []
     node = view
     while node is not root:
@@ -179,14 +183,14 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
 
 
 def _keeps_apart(step: LazyBuffer) -> bool:
-    """Whether a movement shows each element at most once, and nothing else."""
+    """Whether a movement shows each element at most once and adds no padding."""
     if step.op is Ops.WINDOW:
         return bool(step.arg[1] == 1)
     return step.op in (Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK)
 
 
 def moved_back(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """The inverse of the movement `step`, applied to `value`, with zeros for elements that it leaves out."""
+    """Applies the inverse of the movement `step` to `value`. Elements that `step` leaves out become 0."""
     source = step.src[0].shape
     match step.op:
         case Ops.RESHAPE:

@@ -7,11 +7,11 @@ from typing import Any
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.uop import UOp
 
-LONGEST = 60  # characters of a value that a message shows
+LONGEST = 60  # the longest text of a value in a message, in characters
 
 
 def shown(value: Any) -> str:
-    """The type and the value, for a message: the beginning of a long one."""
+    """Returns the type and the value as text for a message. A long value is cut off."""
     text = repr(value).replace("\n", " ")
     return f"{type(value).__name__} {text if len(text) <= LONGEST else text[:LONGEST] + '…'}"
 
@@ -27,7 +27,7 @@ def need_tensor(value: Any, what: str) -> None:
 
 
 def need_int(value: Any, what: str, least: int | None = None) -> None:
-    """Raises unless `value` is an int (or symbolic) of at least `least`."""
+    """Raises unless `value` is an int (or symbolic) and at least `least`. `what` names the function and the argument."""
     if not isinstance(value, (int, UOp)) or isinstance(value, bool):
         raise TypeError(f"{what} is {shown(value)}: need an int")
     if least is not None and isinstance(value, int) and value < least:
@@ -35,7 +35,8 @@ def need_int(value: Any, what: str, least: int | None = None) -> None:
 
 
 def need_number(value: Any, what: str, least: float | None = None, below: float | None = None) -> None:
-    """Raises unless `value` is a number of Python or NumPy, at least `least` and less than `below`."""
+    """Raises unless `value` is a number of Python or NumPy, at least `least` and less than `below`. `what` names the
+    argument."""
     if isinstance(value, str) or not (isinstance(value, (int, float, UOp)) or hasattr(value, "__float__")):
         raise TypeError(f"{what} is {shown(value)}: need a number")
     if hasattr(value, "lazydata"):  # a tensor's value cannot be tested here

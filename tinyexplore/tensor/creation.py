@@ -39,7 +39,7 @@ class Creation(Ordering):
 
     @classmethod
     def _given(cls, tensor: Self, requires_grad: bool | None) -> Self:
-        """`tensor`, a new tensor without other uses."""
+        """Marks a new tensor as data and sets its `requires_grad`. Returns the tensor."""
         tensor.lazydata.note = Origin.DATA
         tensor.requires_grad = requires_grad
         return tensor
@@ -56,7 +56,7 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """`fill_value` everywhere; takes no memory until something needs it."""
+        """Returns a tensor filled with `fill_value`. It takes no memory until a kernel needs it."""
         need_number(fill_value, "full: the value")
         kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
         target = kind if dtype is None else to_dtype(dtype)
@@ -81,7 +81,7 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """A tensor with undefined content."""
+        """Returns a tensor with undefined content."""
         sizes = _sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         shards = []
@@ -94,7 +94,8 @@ class Creation(Ordering):
     def from_blob(
         cls, ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
     ) -> Self:
-        """A tensor over host memory at address `ptr`, row-major, not copied. The owner must keep the memory alive."""
+        """Returns a tensor over host memory at address `ptr`, row-major, not copied. The owner must keep the memory
+        alive."""
         sizes = _sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
@@ -102,16 +103,17 @@ class Creation(Ordering):
 
     @classmethod
     def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Self:
-        """The bytes of the file at `url`, downloaded once (see `tinyexplore.util.fetch`) and read when needed."""
+        """Returns the bytes of the file at `url`. The file is downloaded once (see `tinyexplore.util.fetch`) and read
+        when needed."""
         return cls(fetch(url, gunzip=gunzip, checksum=checksum), **kwargs)
 
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
-        """`fill_value` in this tensor's shape, dtype and device."""
+        """Returns a tensor filled with `fill_value`, with this tensor's shape, dtype and device."""
         return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
 
     def _like(self, make: Callable[..., Self], *args: Any, **kwargs: Any) -> Self:
-        """The result of `make` with this tensor's dtype and device, unless others are given, and divided like this
-        one."""
+        """Calls `make` with this tensor's dtype and device, unless others are given. The result is sharded like this
+        tensor."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = self.dtype
         if kwargs.get("device") is not None:
@@ -140,7 +142,8 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """start, start + step, … before `stop`; with one argument 0, 1, … before it."""
+        """Returns start, start + step, … up to `stop`, which is excluded. With one argument, counts from 0 to that
+        argument."""
         if stop is None:
             start, stop = 0, start
         for name, part in (("start", start), ("stop", stop), ("step", step)):
@@ -165,7 +168,7 @@ class Creation(Ordering):
         return cls._given(counter._progression(start, step, target), requires_grad)
 
     def _progression(self, start: Any, step: Any, target: DType) -> Self:
-        """Computes start + step · self, where self is 0, 1, …, and rounds to `target` once.
+        """Returns start + step · self for self = 0, 1, …, rounded to `target` once.
 
         Ints are exact. Other numbers are computed in float32 or wider.
         """
@@ -196,7 +199,7 @@ class Creation(Ordering):
 
     @classmethod
     def linspace(cls, start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
-        """`steps` numbers from `start` to `stop`, both included, equally far apart."""
+        """Returns `steps` equally spaced numbers from `start` to `stop`, both included."""
         need_number(start, "linspace: start")
         need_number(stop, "linspace: stop")
         need_int(steps, "linspace: steps")
@@ -214,14 +217,15 @@ class Creation(Ordering):
         last: Any = steps - 1 if isinstance(steps, UOp) else max(steps - 1, 1)
         step = (stop - start) / (counter._const(last.maximum(1)).cast(wide) if isinstance(steps, UOp) else last)
         rising = counter.cast(wide) * step + start
-        falling = (counter._const(last) - counter).cast(wide) * -step + stop  # ends at `stop` exactly
+        # so that the last number is exactly `stop`
+        falling = (counter._const(last) - counter).cast(wide) * -step + stop
         half = last.maximum(1) if isinstance(steps, UOp) else last
         places_of_values = (counter < (half + 1) // 2).where(rising, falling)
         return cls._given(places_of_values.cast(target), requires_grad)
 
     @classmethod
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
-        """n rows, m (or n) columns, 1 on the diagonal, 0 elsewhere."""
+        """Returns a matrix of `n` rows and `m` (or `n`) columns, with 1 on the diagonal and 0 elsewhere."""
         columns = n if m is None else m
         need_int(n, "eye: rows")
         need_int(columns, "eye: columns")
@@ -232,7 +236,7 @@ class Creation(Ordering):
         return cls._given((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
 
     def meshgrid(self, *args: Self, indexing: str = "ij") -> tuple[Self, ...]:
-        """The coordinates of a grid over vectors, one tensor per axis."""
+        """Returns the coordinates of a grid over vectors, as one tensor per axis."""
         if indexing not in ("ij", "xy"):
             raise ArgumentError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
         lines = [self, *args]
@@ -250,7 +254,7 @@ class Creation(Ordering):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Restarts the random numbers from `seed`, of which the lower 32 bits count."""
+        """Restarts the random number generator from the lower 32 bits of `seed`."""
         if not isinstance(seed, int):
             raise TypeError(f"manual_seed {seed!r} ({type(seed).__name__}): need an int")
         random.generator.start(seed)
@@ -263,7 +267,7 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Evenly distributed from 0 to 1, 1 excluded."""
+        """Returns random numbers, uniform in [0, 1)."""
         result = random.rand(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
@@ -275,7 +279,8 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Normally distributed with mean 0 and standard deviation 1; of an int dtype: rounded towards zero."""
+        """Returns normally distributed numbers with mean 0 and standard deviation 1. An int dtype rounds them towards
+        zero."""
         result = random.randn(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
@@ -289,14 +294,14 @@ class Creation(Ordering):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Self:
-        """Ints evenly distributed from `low` to `high`, that excluded."""
+        """Returns random ints, uniform in [low, high)."""
         result = random.randint(cls, _sizes(shape), low, high, dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result
 
     @classmethod
     def randperm(cls, n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
-        """0 … n - 1 in random order."""
+        """Returns the ints 0 … n - 1 in random order."""
         need_int(n, "randperm: n", 0)
         target = dtypes.default_int if dtype is None else to_dtype(dtype)
         if isinstance(n, int) and n:
@@ -323,7 +328,7 @@ class Creation(Ordering):
         requires_grad: bool | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Normally distributed."""
+        """Returns normally distributed numbers with mean `mean` and standard deviation `std`."""
         need_number(mean, "normal: mean")
         need_number(std, "normal: std")
         return cls._scaled(cls.randn(*shape, **kwargs), std, mean, requires_grad)
@@ -337,7 +342,7 @@ class Creation(Ordering):
         requires_grad: bool | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Evenly distributed from `low` to `high`, that excluded; of an int dtype: `low` and a whole number."""
+        """Returns random numbers, uniform in [low, high). For an int dtype, the result is `low` plus a random int."""
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
         need_number(low, "uniform: low")
         need_number(high, "uniform: high")
@@ -351,12 +356,12 @@ class Creation(Ordering):
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
-        """Even in ±1 / √n, for n elements in all."""
+        """Returns numbers uniform in ±1 / √n, for n elements in total."""
         return cls._uniform_within(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
-        """Even in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
+        """Returns numbers uniform in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
         sizes = _sizes(shape)
         if not sizes:
             raise ValueError("glorot_uniform of shape (): it has no fans; need one axis at least")
@@ -370,17 +375,18 @@ class Creation(Ordering):
 
     @classmethod
     def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
-        """Even in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
+        """Returns numbers uniform in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
         bound = math.sqrt(3.0) * _he_deviation(_sizes(shape), a)
         return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
 
     @classmethod
     def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
-        """Normal with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
+        """Returns normally distributed numbers with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
         return cls.normal(*shape, mean=0.0, std=_he_deviation(_sizes(shape), a), **kwargs)
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
-        """Places of the last axis, each drawn with the probability that stands there (rows need not add up to 1)."""
+        """Draws `num_samples` indices of the last axis for each row. The row holds the probability of each index; its
+        sum need not be 1."""
         need_int(num_samples, "multinomial: num_samples")
         if self.ndim not in (1, 2) or num_samples < 1:
             raise ValueError(f"multinomial of shape {self.shape}, {num_samples} samples: need 1 or 2 axes, ≥ 1")
@@ -389,7 +395,8 @@ class Creation(Ordering):
         if not replacement and num_samples > 1:
             if num_samples > classes:
                 raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
-            # the smallest of exponential times with these rates comes first (Efraimidis and Spirakis, 2006)
+            # the order of exponential times with these rates is a sample without replacement (Efraimidis and
+            # Spirakis, 2006)
             times = (1.0 - self.rand(rows, classes, device=self.device)).log().neg() / weights._float()
             indices = times.topk(num_samples, largest=False)[1]
         else:
@@ -404,7 +411,7 @@ def _he_deviation(shape: Shape, slope: float) -> float:
 
 
 def _range_float(target: DType, start: Any, stop: Any) -> DType:
-    """The float dtype in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
+    """Returns the float dtype in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
     if dtypes.is_float(target):
         return wide_float(target)
     is_large = target.itemsize >= 4 and not isinstance(start, UOp) and not isinstance(stop, UOp)

@@ -25,12 +25,12 @@ Shape = tuple[int, ...]
 _ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 
 
-# *** in ***
+# *** Python data → LazyBuffer ***
 
 
 def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """The LazyBuffer of any data that a Tensor accepts."""
-    if device.startswith("DISK:"):  # a file is not accessed before the tensor is realized
+    """Converts any data that a Tensor accepts to a LazyBuffer."""
+    if device.startswith("DISK:"):  # the file is not opened before the tensor is realized
         return lazydata_of(data, dtype, Device.DEFAULT).copy_to_device(device)
     if Device.is_group(device):
         return lazydata_of(data, dtype, Device.members(device)[0]).copy_to_device(device)
@@ -57,7 +57,8 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def checked(value: ConstType, dtype: DType) -> ConstType:
-    """`value`, if `dtype` can represent it; a float as an int, rounded towards zero. OverflowError otherwise."""
+    """Returns `value` if `dtype` can represent it. Rounds a float towards zero for an int dtype. Raises OverflowError
+    otherwise."""
     if not dtypes.is_int(dtype):
         return value
     if isinstance(value, float):
@@ -121,7 +122,7 @@ def _subscript(indices: Shape) -> str:
 def packed(values: list[Any], dtype: DType) -> bytes:
     """Converts numbers to `dtype` and returns their bytes."""
     if dtype.fmt is None:
-        floats = [_held(value, "f") for value in values]  # no such dtype has a larger range
+        floats = [_held(value, "f") for value in values]  # no dtype of that kind has a larger range
         return b"".join(to_bits(value, dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in floats)
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
@@ -129,12 +130,12 @@ def packed(values: list[Any], dtype: DType) -> bytes:
         values = [checked(value, dtype) for value in values]
     try:
         return struct.pack(f"={len(values)}{dtype.fmt}", *values)
-    except (OverflowError, struct.error):  # values beyond all floats become infinity, as in a conversion
+    except (OverflowError, struct.error):  # values beyond the range of all floats become infinity, as in a cast
         return struct.pack(f"={len(values)}{dtype.fmt}", *[_held(value, dtype.fmt) for value in values])
 
 
 def _held(value: float, form: str) -> float:
-    """`value` as a float of that form; infinity beyond its range."""
+    """Rounds `value` to the float format `form` of `struct`. Beyond its range, the result is infinity."""
     try:
         struct.pack(f"={form}", value)
         return float(value)
@@ -143,7 +144,8 @@ def _held(value: float, form: str) -> float:
 
 
 def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """The bytes as elements of `dtype` (uint8 by default), copied, since bytes may be moved or changed."""
+    """Returns the bytes as elements of `dtype` (uint8 by default). They are copied, because the owner could move or
+    change them."""
     target = dtypes.uint8 if dtype is None else dtype
     size, rest = divmod(memoryview(data).nbytes, target.itemsize)
     if rest:
@@ -152,7 +154,7 @@ def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
-    """A NumPy array: its own memory if it is row-major and of a known dtype, else a copy."""
+    """Wraps a NumPy array. A row-major array of a known dtype shares its memory; another array is copied."""
     import numpy
 
     array = numpy.asarray(data)
@@ -166,7 +168,7 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if target.fmt is None:
         return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
     numpy_dtype = numpy.dtype(target.name)
-    if dtypes.is_float(own) and dtypes.is_int(target):  # the result for values out of range depends on NumPy's machine
+    if dtypes.is_float(own) and dtypes.is_int(target):  # for values out of range, NumPy's result depends on the machine
         return _from_array(array, own, device).cast(target)
     if array.dtype != numpy_dtype or not array.dtype.isnative:
         array = array.astype(numpy_dtype)
@@ -177,7 +179,7 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
-    """The elements of a file that exists, which are not read yet."""
+    """Returns the elements of an existing file. They are read when they are needed."""
     resolved = Path(path).resolve(strict=True)
     if not resolved.is_file():
         raise OSError(f"{resolved} is not a file: Tensor(path) reads the bytes of a file")
@@ -190,7 +192,7 @@ def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
 
 
 def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuffer:
-    """`count` elements in host memory from `address` on, not copied; the owner of the memory must keep it there."""
+    """Returns `count` elements of host memory at `address`, not copied. The owner must keep the memory alive."""
     if not isinstance(address, int):
         raise TypeError(f"memory at {address!r} ({type(address).__name__}): need an address, an int")
     if address % dtype.itemsize:
@@ -199,18 +201,18 @@ def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuff
     return LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), (count,))
 
 
-# *** out ***
+# *** buffer → Python data ***
 
 
 def numpy_type(dtype: DType) -> type | None:
-    """NumPy's scalar type for elements of `dtype`; None where NumPy has none (bfloat16 and fp8s)."""
+    """Returns NumPy's scalar type for elements of `dtype`, or None if NumPy has none (bfloat16 and 8-bit floats)."""
     import numpy
 
     return None if dtype.fmt is None else numpy.dtype(dtype.name).type
 
 
 def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:
-    """A copy as a NumPy array; bfloat16 and fp8s, which NumPy has not, as float32."""
+    """Copies the buffer to a NumPy array. bfloat16 and 8-bit floats, which NumPy lacks, become float32."""
     import numpy
 
     dtype = buffer.dtype
@@ -227,7 +229,7 @@ def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:
 
 
 def numbers_of(buffer: Buffer) -> list[ConstType]:
-    """The elements as Python numbers, in order."""
+    """Returns the elements as Python numbers, in order."""
     if buffer.size == 0:
         return []
     raw, dtype = buffer.memoryview(), buffer.dtype
@@ -238,7 +240,7 @@ def numbers_of(buffer: Buffer) -> list[ConstType]:
 
 
 def nested(values: list[ConstType], shape: Shape) -> Any:
-    """Numbers as nested lists of `shape`."""
+    """Arranges the numbers as nested lists of `shape`."""
     if not shape:
         return values[0]
     rows: list[Any] = [*values]

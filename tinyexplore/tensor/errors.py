@@ -4,7 +4,7 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 
 
 class OperandError(TypeError, RuntimeError):
-    """An operand of a type that the operation has no meaning for."""
+    """Raised for an operand of an unsupported type."""
 
 
 class IndexShapeError(ShapeError, IndexError):

@@ -1,9 +1,9 @@
-"""Tensors and the arrays of other packages in the same memory: DLPack, and NumPy's array protocol.
+"""Exchanges memory with other array packages, without a copy: DLPack, and NumPy's array protocol.
 
-A capsule of DLPack holds a pointer to a `DLManagedTensor`: an address, a shape, strides and a function that releases
-the memory. NumPy makes the capsules of our tensors, since it has such a function in C. It knows neither bfloat16 nor
-8-bit floats, so it makes a capsule of integers, and the element type is set here. A capsule of another package is kept
-unopened. When the last buffer in it is gone, its own destructor releases the memory.
+A DLPack capsule holds a pointer to a `DLManagedTensor`: an address, a shape, strides and a function that releases the
+memory. NumPy makes the capsules of our tensors, because it has this function in C. NumPy has neither bfloat16 nor 8-bit
+floats. For these it makes a capsule of integers, and this module then sets the element type. A capsule of another
+package stays unopened. When the last buffer over its memory is gone, the capsule's own destructor releases the memory.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 
 CPU = 1  # kDLCPU
-CPU_KINDS = (1, 3, 11, 13)  # memory that the host can read: CPU, and pinned or managed memory of GPUs
-VERSION = (1, 1)  # the newest version of the protocol that is read here
-READ_ONLY, COPIED = 1, 2  # flags
+CPU_KINDS = (1, 3, 11, 13)  # devices whose memory the host can read: the CPU, and pinned or managed memory of GPUs
+VERSION = (1, 1)  # the newest version of the protocol that this module reads
+READ_ONLY, COPIED = 1, 2  # bits of the field `flags`
 # code and bits of an element type; the codes of 8-bit floats are those of version 1.1
 INT, UINT, FLOAT, BFLOAT, BOOL, FP8E4M3, FP8E5M2 = 0, 1, 2, 4, 6, 10, 12
 
@@ -29,7 +29,7 @@ class _Type(ctypes.Structure):
 
 
 class _Array(ctypes.Structure):
-    """`DLTensor`."""
+    """The C structure `DLTensor`."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -44,7 +44,7 @@ class _Array(ctypes.Structure):
 
 
 class _Versioned(ctypes.Structure):
-    """`DLManagedTensorVersioned`; the older `DLManagedTensor` begins with its `array`."""
+    """The C structure `DLManagedTensorVersioned`. The older `DLManagedTensor` begins with its field `array`."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -57,7 +57,7 @@ class _Versioned(ctypes.Structure):
 
 
 def _element_code(dtype: DType) -> tuple[int, int]:
-    """The code and the bits of an element."""
+    """Returns DLPack's type code of `dtype`, and its number of bits."""
     special = {dtypes.bfloat16: BFLOAT, dtypes.fp8e4m3: FP8E4M3, dtypes.fp8e5m2: FP8E5M2}
     if dtype in special:
         return special[dtype], dtype.itemsize * 8
@@ -71,7 +71,8 @@ _DTYPES = {_element_code(dtype): dtype for dtype in dtypes.fields().values()}
 
 
 def _pointer(capsule: Any) -> tuple[int, bool]:
-    """The address in a DLPack capsule, and whether it is versioned. BufferError for anything else."""
+    """Returns the address in a DLPack capsule, and whether the capsule is versioned. Raises BufferError for other
+    objects."""
     is_valid, get = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
     is_valid.argtypes, get.argtypes, get.restype = (
         [ctypes.py_object, ctypes.c_char_p],
@@ -85,7 +86,7 @@ def _pointer(capsule: Any) -> tuple[int, bool]:
 
 
 def _opened(capsule: Any) -> tuple[_Array, int]:
-    """The description in a capsule, and its flags."""
+    """Returns the array description in a capsule, and its flags."""
     address, is_versioned = _pointer(capsule)
     if not is_versioned:
         return _Array.from_address(address), 0
@@ -95,26 +96,27 @@ def _opened(capsule: Any) -> tuple[_Array, int]:
     return managed.array, managed.flags
 
 
-# *** in ***
+# *** other package → LazyBuffer ***
 
 
 def capsule_of(source: Any, copy: bool | None = None) -> Any:
-    """A capsule from an object with `__dlpack__`, in the newest form that it has."""
+    """Requests a capsule from an object with `__dlpack__`, in the newest version that the object supports."""
     kind, _ = source.__dlpack_device__()
     if kind not in CPU_KINDS:
         raise BufferError(f"from_dlpack of memory on device kind {kind}: bring it to the CPU first (kinds {CPU_KINDS})")
     try:
         return source.__dlpack__(max_version=VERSION, copy=copy)
-    except TypeError:  # an exporter older than version 1.0
+    except TypeError:  # the exporter is older than version 1.0
         if copy is not None:
             raise BufferError(f"{type(source).__name__} cannot control copies (DLPack before 1.0)") from None
         return source.__dlpack__()
 
 
 def shared(capsule: Any, device: str) -> LazyBuffer | None:
-    """The elements of a capsule where they lie; None where their strides are none that movements of dense memory make.
+    """Wraps the elements of a capsule without a copy. Returns None if movements of dense memory cannot produce its
+    strides.
 
-    Shared are row-major memory, its permutations, and axes that are expanded (stride 0), from any offset on.
+    Row-major memory, its permutations, and expanded axes (stride 0) can be shared, from any offset.
 
     Raises:
         BufferError: the element type is unknown, or the memory is not aligned to it.
@@ -148,7 +150,7 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
 
 
 def _order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int] | None:
-    """The axes in memory order, slowest first, without axes of stride 0; None if there are gaps."""
+    """Returns the axes in memory order, slowest first, without axes of stride 0. None if there are gaps."""
     moving = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis] != 0]
     order = sorted(moving, key=lambda axis: -strides[axis])
     step = 1
@@ -164,7 +166,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuffer:
-    """The elements of an object with `__dlpack__`: shared if possible and `copy` is not True."""
+    """Returns the elements of an object with `__dlpack__`. They share its memory if possible, unless `copy` is True."""
     capsule = capsule_of(source, copy or None)
     lazydata = shared(capsule, device)
     _, flags = _opened(capsule)
@@ -176,7 +178,7 @@ def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuf
 
 
 def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
-    """The elements of a capsule, row-major in separate memory."""
+    """Copies the elements of a capsule to separate memory, row-major."""
     import numpy
 
     array, _ = _opened(capsule)
@@ -195,13 +197,13 @@ def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
     return LazyBuffer.from_buffer(Buffer(device, prod(shape), dtype).copyin(copied.tobytes()), shape)
 
 
-# *** out ***
+# *** buffer → other package ***
 
 
 def array_over(buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-    """A NumPy array of elements in a buffer, not copied; unsigned integers for types that NumPy has not.
+    """Returns a NumPy array over the elements of a buffer, not copied. Types that NumPy lacks become unsigned integers.
 
-    It keeps the memory alive. It may be written to where kernels may.
+    The array keeps the memory alive. It is writable if kernels may write to the memory.
     """
     import numpy
 
@@ -214,15 +216,15 @@ def array_over(buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...],
 
 
 def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copied: bool) -> Any:
-    """A capsule over a NumPy array that `array_over` made, with elements of `dtype`.
+    """Returns a capsule over a NumPy array from `array_over`, with elements of `dtype`.
 
     Raises:
-        BufferError: the memory may only be read, and the consumer takes no capsule that can say so.
+        BufferError: the memory is read-only, and the consumer's DLPack version has no flag for that.
     """
     import numpy
 
     is_versioned = max_version is not None and max_version[0] >= 1
-    bits = array.view(f"uint{dtype.itemsize * 8}")  # NumPy rejects some dtypes; the right one is set below
+    bits = array.view(f"uint{dtype.itemsize * 8}")  # NumPy rejects some dtypes: the code below sets the right one
     if is_versioned:
         try:
             capsule = bits.__dlpack__(max_version=VERSION)

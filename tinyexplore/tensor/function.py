@@ -12,14 +12,16 @@ if TYPE_CHECKING:
 
 
 class Function:
-    """Subclass it with `forward(self, *values, **kwargs)`, which computes a value from LazyBuffers (by their methods:
-    `x.alu(Ops.MUL, y)`, `x.reduce(Ops.ADD, axes)`), and `backward(self, gradient)`, which makes the gradients of the
-    inputs of that of the result: one LazyBuffer, or a tuple of one for each input, None where there is none.
-    `Operation.apply(*tensors, **kwargs)` is the tensor.
+    """Base class of an operation that the user defines. `Operation.apply(*tensors, **kwargs)` applies it.
 
-    What `forward` keeps on `self`, `backward` finds there; it lives as long as the result. `needs_input_grad` says of
-    which inputs a gradient is asked. Where gradients are differentiated again, `forward` is called once more, with
-    values that know how they were made.
+    A subclass defines two methods:
+    `forward(self, *values, **kwargs)` computes the result from LazyBuffers, by their methods: `x.alu(Ops.MUL, y)`,
+    `x.reduce(Ops.ADD, axes)`.
+    `backward(self, gradient)` returns the gradients of the inputs, given the gradient of the result: one LazyBuffer, or
+    a tuple with one (or None) per input.
+
+    `backward` can use the attributes that `forward` sets on `self`. `needs_input_grad` has a bool for each input. If
+    gradients are differentiated again, `forward` is called once more, with values that are on the tape.
     """
 
     def __init__(self, device: str, *tensors: Tensor) -> None:
@@ -36,19 +38,19 @@ class Function:
 
     @classmethod
     def apply(cls, *tensors: Tensor, **kwargs: Any) -> Tensor:
-        """The tensor that `forward` makes of the values of `tensors`."""
+        """Calls `forward` with the values of `tensors`, and returns the result as a Tensor on the tape."""
         if not tensors:
             raise TypeError(f"{cls.__name__}.apply: need at least one tensor")
         device: Any = tensors[0].device
         context = cls(device, *tensors)
         value = context.forward(*[tensor.lazydata for tensor in tensors], **kwargs)
         if any([value is tensor.lazydata for tensor in tensors]):
-            value = value.detached()  # a separate node, with its own gradient
+            value = value.detached()  # a separate node, which gets the gradient rule below
 
         def function_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-            """Calls the program's own `backward`."""
+            """Calls the user's `backward`."""
             doing = context
-            if not isinstance(g, LazyBuffer):  # to be differentiated again
+            if not isinstance(g, LazyBuffer):  # the gradient will be differentiated again
                 doing = cls(device, *step.inputs)
                 doing.forward(*step.sources, **kwargs)
             gradient = doing.backward(g)

@@ -46,11 +46,11 @@ class Functions(Operators):
         return self._float()._unary(Ops.EXP)
 
     def exp2(self) -> Self:
-        """2 to the power self"""
+        """Returns 2 to the power of each element."""
         return self._float()._unary(Ops.EXP2)
 
     def log(self) -> Self:
-        """The natural logarithm."""
+        """Returns the natural logarithm."""
         return self._float()._unary(Ops.LOG)
 
     def log2(self) -> Self:
@@ -65,7 +65,7 @@ class Functions(Operators):
 
     @rounded_once
     def rsqrt(self) -> Self:
-        """1 / √self"""
+        """Returns 1 / √x."""
         return self.sqrt().reciprocal()
 
     def square(self) -> Self:
@@ -73,7 +73,7 @@ class Functions(Operators):
 
     @rounded_once
     def logaddexp(self, other: Operand) -> Self:
-        """ln(eᵃ + eᵇ) without overflow."""
+        """Returns ln(eᵃ + eᵇ) without overflow."""
         taped = self._matched_floats(other, "logaddexp")
         a, b = (operand._value() for operand in taped)
         gap = (a == b).where(0.0, a - b)  # inf - inf would be NaN
@@ -96,7 +96,7 @@ class Functions(Operators):
         return self._float()._unary(Ops.TANH)
 
     def _log1p(self) -> Self:
-        """ln(1 + x), exact near 0 too: the rounding of 1 + x cancels in x / ((1 + x) - 1) (Kahan)"""
+        """Returns ln(1 + x), exact near 0 too: the rounding error of 1 + x cancels in x / ((1 + x) - 1) (Kahan)."""
         x = self._value()
         whole = 1.0 + x
         excess = whole - 1.0
@@ -106,7 +106,7 @@ class Functions(Operators):
 
     @rounded_once
     def sinh(self) -> Self:
-        """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
+        """Returns (eˣ - e⁻ˣ) / 2. Near 0, where this cancels, computes t / (1 - t²) · 2 with t = tanh(x / 2)."""
         taped = self._float()
         x = taped._value()
         t = (x * 0.5).tanh()
@@ -118,18 +118,18 @@ class Functions(Operators):
 
     @rounded_once
     def cosh(self) -> Self:
-        """(eˣ + e⁻ˣ) / 2"""
+        """Returns (eˣ + e⁻ˣ) / 2."""
         taped = self._float()
         rising, falling = taped._value()._half_exponentials()
         return taped._by_own_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
 
     def _half_exponentials(self) -> tuple[Self, Self]:
-        """eˣ / 2 and e⁻ˣ / 2, each finite wherever the dtype can represent it; eˣ itself may overflow."""
+        """Returns eˣ / 2 and e⁻ˣ / 2. Each is finite if the dtype can represent it, even if eˣ overflows."""
         root = (self * 0.5).exp()
         return root * 0.5 * root, 0.5 / root / root
 
     def _expm1(self) -> Self:
-        """eˣ - 1; near 0, where that cancels, the series x + x²/2 + x³/6 + …"""
+        """Returns eˣ - 1. Near 0, where this cancels, evaluates the series x + x²/2 + x³/6 + …."""
         x = self._value()
         series = x._const(1.0)
         for term in reversed(range(2, 15 if x.dtype is dtypes.float64 else 9)):
@@ -139,11 +139,11 @@ class Functions(Operators):
 
     @rounded_once
     def asinh(self) -> Self:
-        """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
+        """Returns sign(x) · ln(|x| + √(x² + 1)), computed as ln(1 + …) to be exact for small x."""
         taped = self._float()
         x = taped._value()
         size = x.abs()
-        is_huge = size > SQUARE_FITS  # x² + 1 is x² here, and might overflow
+        is_huge = size > SQUARE_FITS  # here x² + 1 rounds to x², and x² might overflow
         usual = is_huge.where(1.0, size)
         result = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
         result = is_huge.where(size.log() + math.log(2), result)
@@ -151,10 +151,10 @@ class Functions(Operators):
 
     @rounded_once
     def acosh(self) -> Self:
-        """ln(x + √(x² - 1)); ln 2x where x² might overflow; NaN below 1"""
+        """Returns ln(x + √(x² - 1)). Computes ln 2x where x² might overflow. The result is NaN below 1."""
         taped = self._float()
         x = taped._value()
-        x = (x < 1.0).where(math.nan, x)  # at -10⁴ x + √(x² - 1) would round to 0
+        x = (x < 1.0).where(math.nan, x)  # at x = -10⁴, x + √(x² - 1) would round to 0
         is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
         result = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
@@ -162,7 +162,7 @@ class Functions(Operators):
 
     @rounded_once
     def atanh(self) -> Self:
-        """ln((1 + x) / (1 - x)) / 2"""
+        """Returns ln((1 + x) / (1 - x)) / 2."""
         taped = self._float()
         x = taped._value()
         return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
@@ -174,26 +174,26 @@ class Functions(Operators):
 
     @rounded_once
     def asin(self) -> Self:
-        """2 atan(x / (1 + √(1 - x²)))"""
+        """Returns the arc sine, computed as 2 atan(x / (1 + √(1 - x²)))."""
         taped = self._float()
         x = taped._value()
         return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
     @rounded_once
     def acos(self) -> Self:
-        """2 atan(√(1 - x) / √(1 + x))"""
+        """Returns the arc cosine, computed as 2 atan(√(1 - x) / √(1 + x))."""
         taped = self._float()
         x = taped._value()
         return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
     def erf(self) -> Self:
-        """The error function."""
+        """Returns the error function."""
         return self._float()._unary(Ops.ERF)
 
     # *** rounding ***
 
     def _rounded_to(self, dtype: DType) -> Self:
-        """Floats rounded to the nearest ints of `dtype`; values beyond its range become its limits."""
+        """Rounds floats to the nearest ints of `dtype`. Values beyond its range become its limits."""
         if dtype is dtypes.bool:
             return self.round().cast(dtype)
         whole = self.round()
@@ -201,9 +201,9 @@ class Functions(Operators):
         inside = whole.clip(float(least), float(most)).cast(dtype)
         if int(float(most)) == most and (self.dtype is dtypes.float64 or dtype.itemsize < 4):
             return inside
-        return (whole >= float(most)).where(most, inside)  # the float nearest to the limit is beyond it
+        return (whole >= float(most)).where(most, inside)  # the float nearest to the limit lies beyond the limit
 
-    # *** what kind of number ***
+    # *** predicates ***
 
     def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Self:
         if not self.is_floating_point():
@@ -218,7 +218,7 @@ class Functions(Operators):
         return self.abs().lt(math.inf)
 
     def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Self:
-        """|a - b| ≤ atol + rtol · |b|, element by element."""
+        """Returns whether |a - b| ≤ atol + rtol · |b|, element by element."""
         a, b = self._matched_floats(other, "isclose")
         near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
         same = near | (a == b)
@@ -227,9 +227,11 @@ class Functions(Operators):
     # *** limits ***
 
     def clip(self, min_: Operand | None = None, max_: Operand | None = None) -> Self:
-        """No smaller than `min_` and no larger than `max_`: the minimum of the maximum. NaN where a limit is NaN.
+        """Limits each element to `min_` … `max_`, as minimum(maximum(x, min_), max_). The result is NaN where a limit
+        is NaN.
 
-        Numbers as limits: no gradient at a limit or at NaN. Tensors: at a limit half the gradient, as `maximum`.
+        If the limits are numbers, elements at a limit and NaN have no gradient. If they are tensors, an element at a
+        limit has half the gradient, as for `maximum`.
         """
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
@@ -244,17 +246,17 @@ class Functions(Operators):
         return self._between(min_, max_)
 
     def _between(self, low: Operand | None, high: Operand | None) -> Self:
-        """`clip`, by `maximum` and `minimum`."""
+        """Computes `clip` by `maximum` and `minimum`."""
         result = self if low is None else self._binary(Ops.MAX, low, "clip")
         return result if high is None else result._binary(Ops.MIN, high, "clip")
 
     def clamp(self, min_: Operand | None = None, max_: Operand | None = None) -> Self:
-        """The same as `clip`."""
+        """Calls `clip`."""
         return self.clip(min_, max_)
 
     @rounded_once
     def lerp(self, end: Self, weight: Self | float) -> Self:
-        """self + (end - self) · weight, counted from `end` where the weight is 0.5 or more"""
+        """Returns self + (end - self) · weight. For a weight of 0.5 or more, computes it from `end` instead."""
         start, stop = self._matched(end, "lerp")
         if isinstance(weight, (int, float)) or dtypes.is_float(weight.dtype):
             start, stop = start._float(), stop._float()
@@ -266,7 +268,7 @@ class Functions(Operators):
     # *** activations ***
 
     def relu(self) -> Self:
-        """max(x, 0)"""
+        """Returns max(x, 0)."""
         if self.dtype is dtypes.bool:
             return self
         lazydata = self.lazydata.alu(Ops.MAX, self._const(0).lazydata)
@@ -274,12 +276,12 @@ class Functions(Operators):
         return self._taped(lazydata, relu_gradient, (self,), None)
 
     def relu6(self) -> Self:
-        """min(max(x, 0), 6)"""
+        """Returns min(max(x, 0), 6)."""
         return self.relu()._saturated(None, 6)
 
     @rounded_once
     def sigmoid(self) -> Self:
-        """1 / (1 + e⁻ˣ)"""
+        """Returns 1 / (1 + e⁻ˣ)."""
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
@@ -289,16 +291,17 @@ class Functions(Operators):
 
     @rounded_once
     def silu(self) -> Self:
-        """x · sigmoid(x)"""
+        """Returns x · sigmoid(x)."""
         return self * self.sigmoid()
 
     def swish(self) -> Self:
-        """The same as `silu`."""
+        """Calls `silu`."""
         return self.silu()
 
     @rounded_once
     def gelu(self, approximate: str = "tanh") -> Self:
-        """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
+        """Returns x · Φ(x), with the normal distribution's Φ: by the usual tanh formula, or exactly for
+        `approximate="none"`."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
         x = self._float()
@@ -309,17 +312,17 @@ class Functions(Operators):
 
     @rounded_once
     def quick_gelu(self) -> Self:
-        """x · sigmoid(1.702 x)"""
+        """Returns x · sigmoid(1.702 x)."""
         return self * self.mul(1.702).sigmoid()
 
     @rounded_once
     def mish(self) -> Self:
-        """x · tanh(softplus(x))"""
+        """Returns x · tanh(softplus(x))."""
         return self * self.softplus().tanh()
 
     @rounded_once
     def softplus(self, beta: float = 1.0) -> Self:
-        """ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x"""
+        """Returns ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x."""
         taped = self._float()
         x = taped._value()
         z = x * beta if beta != 1 else x
@@ -329,50 +332,50 @@ class Functions(Operators):
 
     @rounded_once
     def logsigmoid(self) -> Self:
-        """ln sigmoid(x)"""
+        """Returns ln sigmoid(x)."""
         return 0.0 - self._float().neg().softplus()
 
     @rounded_once
     def softsign(self) -> Self:
-        """x / (1 + |x|)"""
+        """Returns x / (1 + |x|)."""
         x = self._float()
         return x / (1 + x.abs())
 
     @rounded_once
     def elu(self, alpha: float = 1.0) -> Self:
-        """x where positive, alpha · (eˣ - 1) elsewhere"""
+        """Returns x for positive elements, else alpha · (eˣ - 1)."""
         x = self._float()
         falls = x <= 0
         return falls.where(alpha * falls.where(x, 0.0)._expm1(), x)
 
     @rounded_once
     def celu(self, alpha: float = 1.0) -> Self:
-        """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
+        """Returns max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))."""
         x = self._float()
         falls = x <= 0
         return falls.where(alpha * (falls.where(x, 0.0) / alpha)._expm1(), x)
 
     @rounded_once
     def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Self:
-        """gamma · elu(x, alpha)"""
+        """Returns gamma · elu(x, alpha)."""
         return gamma * self.elu(alpha)
 
     @rounded_once
     def leakyrelu(self, neg_slope: float = 0.01) -> Self:
-        """x where positive, neg_slope · x elsewhere"""
+        """Returns x for positive elements, else neg_slope · x."""
         x = self._float()
         return (x > 0).where(x, x * neg_slope)
 
     def leaky_relu(self, neg_slope: float = 0.01) -> Self:
-        """The same as `leakyrelu`."""
+        """Calls `leakyrelu`."""
         return self.leakyrelu(neg_slope)
 
     def hardtanh(self, min_val: ConstType = -1, max_val: ConstType = 1) -> Self:
-        """Clipped to min_val … max_val."""
+        """Limits each element to min_val … max_val."""
         return self._saturated(min_val, max_val)
 
     def _saturated(self, low: ConstType | None, high: ConstType) -> Self:
-        """`clip` without a gradient at the limits, as in PyTorch's activations."""
+        """Computes `clip`, without a gradient at the limits, as PyTorch's activations do."""
         if not dtypes.is_float(self.dtype):
             return self.clip(low, high)
         inside = self if low is None else (self <= low).where(low, self)
@@ -380,7 +383,7 @@ class Functions(Operators):
 
     @rounded_once
     def hardswish(self) -> Self:
-        """x · relu6(x + 3) / 6"""
+        """Returns x · relu6(x + 3) / 6."""
         taped = self._float()
         x = taped._value()
         value = x * x.add(3).relu6() * (1 / 6)
@@ -388,41 +391,42 @@ class Functions(Operators):
 
     @rounded_once
     def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Self:
-        """alpha · x + beta, clipped to 0 … 1"""
+        """Returns alpha · x + beta, limited to 0 … 1."""
         return (alpha * self + beta).clip(0, 1)
 
 
-SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; beyond it, adding 1 to the square changes nothing
+SQUARE_FITS = 1e9  # up to this magnitude the square does not overflow; above it, square + 1 rounds to the square
 
 
 @gradient_by_tensors
 def sinh_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = sinh x: dx = g · cosh x"""
+    """Gradient rule of y = sinh x: dx = g · cosh x."""
     return (g * values[0].cosh(),)
 
 
 @gradient_by_tensors
 def cosh_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = cosh x: dx = g · sinh x"""
+    """Gradient rule of y = cosh x: dx = g · sinh x."""
     return (g * values[0].sinh(),)
 
 
 @gradient_by_tensors
 def expm1_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = eˣ - 1: dx = g · eˣ"""
+    """Gradient rule of y = eˣ - 1: dx = g · eˣ."""
     return (g * values[0].exp(),)
 
 
 @gradient_by_tensors
 def softplus_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)"""
+    """Gradient rule of y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)."""
     beta = step.arg[1]
     return (g * (values[0] * beta if beta != 1 else values[0]).sigmoid(),)
 
 
 @gradient_by_tensors
 def hardswish_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = x · relu6(x + 3) / 6: dx = 0 up to -3, g from 3 on and at NaN, between them g · (x / 3 + 1 / 2)"""
+    """Gradient rule of y = x · relu6(x + 3) / 6: dx = 0 for x ≤ -3, g for x ≥ 3 and NaN, and g · (x / 3 + 1 / 2) in
+    between."""
     (x,) = values
     rising = (x < 3).where(g * (x * (1 / 3) + 0.5), g)
     return ((x <= -3).where(0.0, rising),)
@@ -430,13 +434,16 @@ def hardswish_gradient(step: TapeEntry, values: Sequence[Functions], g: Function
 
 @gradient_by_tensors
 def logaddexp_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
-    """y = ln(eᵃ + eᵇ): da = g · sigmoid(a - b), db = g · sigmoid(b - a)"""
+    """Gradient rule of y = ln(eᵃ + eᵇ): da = g · sigmoid(a - b), db = g · sigmoid(b - a)."""
     a, b = values
     return g * (a - b).sigmoid() if step.needs(0) else None, g * (b - a).sigmoid() if step.needs(1) else None
 
 
 def _arc_tangent(x: T) -> T:
-    """atan by the argument reductions of Cephes: 1/x above tan 3π/8, (x-1)/(x+1) above tan π/8, then a polynomial."""
+    """Returns atan x by the argument reductions of Cephes, then a polynomial.
+
+    The reductions: 1/x above tan 3π/8, and (x-1)/(x+1) above tan π/8.
+    """
     size = x.abs()
     is_large = size > math.tan(3 * math.pi / 8)
     is_middle = size > math.tan(math.pi / 8)

@@ -1,4 +1,4 @@
-"""Gradient rules that are written on Tensors."""
+"""Converts gradient rules written on Tensors to gradient rules on LazyBuffers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> GradientRule:
-    """The gradient rule for `rule(step, values of the inputs, gradient of the result)` on Tensors, which is
-    `step.arg[0]`."""
+    """Converts `rule(step, input values, gradient of the result)` on Tensors to a gradient rule on LazyBuffers.
+
+    `step.arg[0]` is the class of the Tensors.
+    """
 
     @wraps(rule)
     def on_values(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
@@ -23,7 +25,7 @@ def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> Gradient
         if isinstance(g, LazyBuffer):
             gradients = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
             return tuple([None if gradient is None else gradient.lazydata for gradient in gradients])
-        with kind.inference_mode(False):  # the values are on the tape, and so are the results computed from them
+        with kind.inference_mode(False):  # the values are on the tape, so the results computed from them must be, too
             gradients = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
         return tuple(
             [None if gradient is None else TapedBuffer(gradient.lazydata, gradient._ctx) for gradient in gradients]

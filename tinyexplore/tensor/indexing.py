@@ -1,10 +1,10 @@
 """Indexing: ints, slices, None, Ellipsis, and integer or bool tensors and lists.
 
-By NumPy's rules, but for one, in which it is as PyTorch and tinygrad have it: ints are taken first, so that of
-x[0, :, places] the places' axes stand last, where `places` stands; NumPy counts the int as an index and has them first.
+The rules are NumPy's, with one exception, as in PyTorch and tinygrad: ints are applied first. The index axes of x[0, :,
+index] stand last, where `index` stands. NumPy counts the int as an index and puts these axes first.
 
-Elements named by a tensor are gathered: one load each. Ints in lists are checked at once; ints in a tensor are not
-known yet, and name nothing (0) when they are out of range.
+Elements selected by a tensor are gathered, with one load each. Ints in lists are checked immediately. Ints in a tensor
+are not known yet; those out of range select nothing and give 0.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Indexing(Reduction):
     __slots__ = ()
 
     def __getitem__(self, indices: Any) -> Self:
-        """The elements at `indices`: a view for ints, slices, None and `...`; gathered elements otherwise.
+        """Returns the elements at `indices`: a view for ints, slices, None and `...`; gathered elements otherwise.
 
-        The axes of index tensors and lists stand where these stand, in front where a slice or None separates them;
-        ints are taken first and separate nothing: x[0, :, places] has the shape (*x.shape[1:2], *places.shape).
+        The axes of index tensors and lists stand where these stand, or in front if a slice or None separates them. Ints
+        are applied first and separate nothing: x[0, :, index] has the shape (*x.shape[1:2], *index.shape).
         """
-        if _is_whole_mask(indices, ()):  # one bool for all: one element or none
+        if _is_whole_mask(indices, ()):  # a single bool selects all elements or none
             return self.unsqueeze(0)[indices.reshape((1,))]
         items = self._index_items(indices)
         if not any(_is_advanced(item) for item in items):
@@ -59,24 +59,28 @@ class Indexing(Reduction):
         return (self[index] for index in range(len(self)))
 
     def _named(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
-        """The view that ints, slices and None make; the indices that the other items give, with their axes; and the
-        position of the index axes in the result."""
+        """Splits `items` into a view and index tensors.
+
+        Returns:
+            The view that ints, slices and None make; the index tensors of the other items; the axis of each; and the
+            position of the index axes in the result.
+        """
         view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
         advanced = [item for item in items if _is_advanced(item)]
-        # the positions of the advanced items in `view`, which has no ints but None
+        # the positions in `view` of the index tensors and lists; `view` has an axis for each None, and none for ints
         tensors = [item for item in items if not _is_int(item)]
         axes = [axis for axis, item in enumerate(tensors) if _is_advanced(item)]
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
-        # an index without axes removes its axis, as an int does
+        # an index without axes removes its axis, like an int
         taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
         left = [axis - sum([other < axis for other in taken]) for axis, number in zip(axes, numbers) if number.ndim]
         together = left == list(range(left[0], left[-1] + 1)) if left else False
-        return view, numbers, axes, left[0] if together else 0  # apart from one another: in front
+        return view, numbers, axes, left[0] if together else 0  # separated index tensors: their axes stand in front
 
     def _index_items(self, indices: Any) -> list[Any]:
-        """One item per axis (and None), Ellipsis written out, bool masks turned into ints.
+        """Expands `indices` to one item per axis (and None): writes out Ellipsis, and turns bool masks into ints.
 
-        A list with tensors in it is read as a tuple: an index for each axis.
+        A list that contains tensors is read as a tuple: one index for each axis.
         """
         is_several = isinstance(indices, tuple) or (
             isinstance(indices, list) and any([isinstance(item, Base) for item in indices])
@@ -98,7 +102,7 @@ class Indexing(Reduction):
         return items[:at] + rest + items[at + 1 :]
 
     def _basic_view(self, items: Sequence[Any]) -> Self:
-        """The view for ints, slices and None: shrink, flip, every n-th element, reshape."""
+        """Applies ints, slices and None: shrinks, flips, takes every n-th element, reshapes."""
         bounds: list[tuple[int, int]] = []
         flipped: list[int] = []
         steps: list[tuple[int, int]] = []
@@ -135,7 +139,7 @@ class Indexing(Reduction):
         return view.reshape(tuple(shape))
 
     def _index_tensor(self, item: Any, axis: int) -> Self:
-        """The indices along `axis` that an item gives, as ints counted from the front."""
+        """Converts the item for `axis` to a tensor of ints, counted from the front."""
         size = self.shape[axis]
         if self._is_tensor(item):
             if not dtypes.is_int(item.dtype):
@@ -158,8 +162,10 @@ class Indexing(Reduction):
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
     def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
-        """The flat indices of the coordinates `numbers`, broadcast, on `axes` taken as one. Out of range if one of
-        several coordinates is."""
+        """Combines the coordinates `numbers` on `axes` to flat indices over these axes, broadcast together.
+
+        An index is out of range if one of its coordinates is.
+        """
         sizes = [self.shape[axis] for axis in axes]
         try:
             shape = broadcast_shape("indices", *(number.shape for number in numbers))
@@ -170,7 +176,8 @@ class Indexing(Reduction):
         inside: Self | None = None
         for number, size in zip(numbers, sizes):
             if len(numbers) > 1:
-                fits = (number >= 0) & (number < size)  # a coordinate out of range must not become another row's
+                # a coordinate out of range must not select an element of another row
+                fits = (number >= 0) & (number < size)
                 inside = fits if inside is None else inside & fits
             number = number.cast(least_upper_dtype(number.dtype, dtype))
             flat_index = number if flat_index is None else flat_index * size + number
@@ -180,7 +187,8 @@ class Indexing(Reduction):
         return flat_index._broadcast_to(shape)
 
     def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], at: int) -> Self:
-        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes are at `at`."""
+        """Gathers the elements whose coordinates on `axes` are `numbers`, broadcast together. Their axes are put at
+        position `at`."""
         flat_index = self._numbered(numbers, axes)
         shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]
@@ -191,7 +199,7 @@ class Indexing(Reduction):
         return table.reshape(spread)._picked(chosen)
 
     def _picked(self, indices: Self) -> Self:
-        """Element (...) is element (..., indices[..., 0]) of this; both are broadcast but for the last axis."""
+        """Gathers result[...] = self[..., indices[..., 0]]. All axes but the last broadcast."""
         shape = broadcast_shape("gather", self.shape[:-1], indices.shape[:-1])
         if self.shape[-1] == 0:
             return self._constant_with_zero_gradient(0, shape)
@@ -204,7 +212,7 @@ class Indexing(Reduction):
         return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
 
     def gather(self, dim: int, index: Self) -> Self:
-        """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
+        """Gathers result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0). `index` may be smaller on the other axes."""
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
@@ -226,7 +234,7 @@ class Indexing(Reduction):
         return table._picked(indices)
 
     def _true_places(self) -> list[Self]:
-        """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
+        """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the tensor."""
         flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
         count = int(flat.sum(dtype=dtype).item())
@@ -243,12 +251,12 @@ class Indexing(Reduction):
     # *** writing ***
 
     def __setitem__(self, indices: Any, v: Any) -> None:
-        """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
-        stays. Slices and ints are stored in place unless the old value is still referenced.
+        """Writes `v` at `indices`. If `indices` name a position twice, the last value stays.
 
-        Nothing but this tensor changes: after y = x[:2]; x[0] = 5, y has the values from before, where in PyTorch it
-        shows the 5 (docs/decisions/0006); the first time that such a view is kept, a warning says so. To write
-        through a view, assign to it: x[:2].assign(...) changes x.
+        Slices and ints are stored in place unless the old value is still referenced. No other tensor changes: after y =
+        x[:2]; x[0] = 5, y has the old values, while in PyTorch it shows the 5 (docs/decisions/0006). The first time
+        that the program references such a view, a warning says so. To write through a view, assign to it:
+        x[:2].assign(...) changes x.
         """
         refuse_gradient_of_part(self, v)
         self._write(indices, v)
@@ -288,8 +296,7 @@ class Indexing(Reduction):
             self._write_view(items, _fitted(value, self._basic_view(items).shape))
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
-        """Replaces the elements that `items` select, row by row: a row for each index on the axes of the advanced
-        items."""
+        """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
         view, numbers, axes, at = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
         flat_index = view._numbered(numbers, axes)
@@ -320,11 +327,11 @@ class Indexing(Reduction):
         self.lazydata = laid_out_as(value.lazydata, self.lazydata)
 
     def _scattered_in(self, op: Ops | None, axis: int, index: Self, source: Self, is_mean: bool = False) -> Self:
-        """`source` combined by `op` into the positions of `axis` that `index` gives, in order (no `op`: the last one
-        stays).
+        """Combines `source` by `op` into the positions of `axis` that `index` gives, in order. Without `op`, the last
+        element stays.
 
-        Results in narrow floats are rounded at the end. `is_mean`: a total that will be divided is not rounded, and
-        does not wrap.
+        Narrow floats are rounded at the end. `is_mean`: the total will be divided, so it is not rounded and does not
+        wrap.
         """
         x = self
         if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
@@ -334,7 +341,7 @@ class Indexing(Reduction):
         return total if is_mean else total.cast(self.dtype)
 
     def _scattered(self, items: Sequence[Any], values: Self) -> Self:
-        """Zeros of this tensor's shape with `values` at the view: the gradient of the view."""
+        """Returns zeros of this tensor's shape with `values` at the view of `items`: the gradient of that view."""
         kind = type(self)
         zeros = self._const(0.0, dtypes.default_float)
         zeros.requires_grad = True
@@ -348,7 +355,7 @@ class Indexing(Reduction):
 
 
 def _fitted(value: T, shape: Shape) -> T:
-    """`value` broadcast to the shape of the written part; leading axes of size 1 may be left over, as in NumPy."""
+    """Broadcasts `value` to the shape of the written part. As in NumPy, it may have additional leading axes of size 1."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if broadcast_shape("setitem", value.shape, shape) != shape:
@@ -370,7 +377,7 @@ def _is_int(item: Any) -> bool:
         return False
     try:
         operator.index(item)
-    except TypeError:  # an array has the method for every content
+    except TypeError:  # a NumPy array has the method whatever its content
         return False
     return True
 
@@ -380,7 +387,7 @@ def _is_advanced(item: Any) -> bool:
 
 
 def _from_mask(item: Any) -> list[Any]:
-    """A bool mask as the lists of its true indices, one per axis; anything else unchanged."""
+    """Converts a bool mask to lists of its true indices, one list per axis. Returns other items unchanged, in a list."""
     if isinstance(item, Indexing):
         if item.dtype is not dtypes.bool:
             return [item]
@@ -408,7 +415,7 @@ def _from_mask(item: Any) -> list[Any]:
 
 
 class _TruePlaces(list[Any]):
-    """The indices at which a mask is true, along one of its axes of size `extent`."""
+    """The indices at which a mask is true, along one of its axes, which has size `extent`."""
 
     def __init__(self, extent: int) -> None:
         super().__init__()
@@ -417,10 +424,10 @@ class _TruePlaces(list[Any]):
 
 @dataclass(frozen=True, eq=False)
 class _TruePlacesOfTensor:
-    """The indices at which a mask is true, where the mask is a tensor.
+    """The indices at which a mask, given as a tensor, is true along one of its axes.
 
     places: the indices.
-    extent: the size of the indexed axis.
+    extent: the size of the axis.
     """
 
     places: Base
@@ -446,9 +453,9 @@ def _true_places(rows: Any, prefix: Shape, coordinates: Sequence[list[int]]) -> 
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
-    """Returns (start, stop, step): `step` walks the elements start ≤ i < stop, from the last one if it is negative.
+    """Returns (start, stop, step) of the elements start ≤ i < stop that a slice selects.
 
-    The walk begins with the first or the last of these elements.
+    `step` begins at the first element, or at the last one if it is negative.
     """
     for part in (item.start, item.stop, item.step):
         if part is not None and not _is_int(part):
@@ -462,13 +469,15 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _place(item: Any, size: Any) -> tuple[Any, Any]:
-    """The bounds of one element if its index or the size is symbolic; an int may count from the end."""
+    """Returns the bounds (start, stop) of one element if its index or the size is symbolic. A negative int counts from
+    the end."""
     start = simplified(size + item) if isinstance(item, int) and item < 0 else item
     return start, start + 1
 
 
 def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
-    """`_slice_bounds` if a bound or the size is symbolic. The bounds are not clipped to the size, which varies."""
+    """Computes `_slice_bounds` if a bound or the size is symbolic. The bounds are not limited to the size, which
+    varies."""
     step = 1 if item.step is None else int(item.step)
     if step < 1 and (item.start is not None or item.stop is not None):
         raise SymbolicError(f"slice {item} of a symbolic axis: flip() it, then take every step-th of the part")

@@ -1,6 +1,7 @@
 """Matrix decompositions: QR by Householder reflections, SVD by Jacobi rotations.
 
-Both are written in tensor operations, for stacks of matrices (…, m, n): a step for each column or round of pairs.
+Both consist of tensor operations on stacks of matrices (…, m, n). QR takes one step per column, SVD one per round of
+column pairs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tinyexplore.autograd import TapeEntry
 
-# sweeps over all pairs of columns until nothing changes any more, in practice: the convergence is quadratic at the end
+# sweeps over all column pairs; in practice, after these nothing changes: at the end, convergence is quadratic
 SWEEPS = {dtypes.float32: 9, dtypes.float64: 12}
 
 SMALLEST = {dtypes.float32: 2.0**-126, dtypes.float64: 2.0**-1022}
@@ -34,8 +35,12 @@ class LinearAlgebra(Creation, Products):
     __slots__ = ()
 
     def _matrices(self, what: str) -> tuple[Self, Self]:
-        """This tensor in the dtype to compute in, divided by powers of 2, so that squares neither overflow nor
-        underflow; and these powers, (…, 1, 1)."""
+        """Scales this tensor, in the dtype to compute in, by powers of 2, so that squares neither overflow nor
+        underflow.
+
+        Returns:
+            The scaled matrices (…, m, n), and the powers of 2 that they were divided by, (…, 1, 1).
+        """
         if self.ndim < 2 or 0 in self.shape:
             raise ShapeError(f"{what} of a tensor of shape {self.shape}: need non-empty matrices (…, m, n)")
         x = self._float()
@@ -45,9 +50,9 @@ class LinearAlgebra(Creation, Products):
         return x / scale, scale
 
     def qr(self) -> tuple[Self, Self]:
-        """Q (…, m, m), orthogonal, and R (…, m, n), upper triangular, with Q · R = this matrix.
+        """Returns Q (…, m, m), orthogonal, and R (…, m, n), upper triangular, with Q · R = this matrix.
 
-        Each of Householder's reflections H = 1 - 2 v vᵀ makes one column zero below the diagonal.
+        Each Householder reflection H = 1 - 2 v vᵀ makes one column zero below the diagonal.
         """
         r, unit = self._matrices("qr")
         rows, columns = r.shape[-2:]
@@ -59,7 +64,7 @@ class LinearAlgebra(Creation, Products):
             below = (row_numbers >= k).where(column, 0.0)
             corner = column[..., k : k + 1, :]
             length = below.square().sum(-2, keepdim=True).sqrt()
-            target = (corner < 0).where(length, -length)  # the sign that avoids cancellation
+            target = (corner < 0).where(length, -length)  # this sign avoids cancellation
             v = row_numbers.eq(k).where(below - target, below)
             square = v.square().sum(-2, keepdim=True)
             scale = square.eq(0).where(0.0, 2.0 / square.eq(0).where(1.0, square))
@@ -68,13 +73,14 @@ class LinearAlgebra(Creation, Products):
         return q.cast(dtype), (r.triu() * unit).cast(dtype)
 
     def svd(self, full_matrices: bool = True) -> tuple[Self, Self, Self]:
-        """U, S, Vᵀ with U · diag(S) · Vᵀ = this matrix; S descends. U is (…, m, m) and Vᵀ (…, n, n), or, without
-        `full_matrices`, (…, m, k) and (…, k, n) for k = min(m, n).
+        """Returns U, S and Vᵀ with U · diag(S) · Vᵀ = this matrix. S is in descending order.
 
-        One-sided Jacobi (Hestenes 1958): pairs of columns are rotated until all are orthogonal; their lengths are the
-        singular values. All pairs of a round are rotated at once (Brent and Luk 1985). Where singular values are equal,
-        or 0, gradients are those of what does not depend on which vectors were chosen (see `svd_gradient`); columns of
-        U beyond the n-th have none.
+        U is (…, m, m) and Vᵀ (…, n, n). Without `full_matrices` they are (…, m, k) and (…, k, n) for k = min(m, n).
+
+        One-sided Jacobi (Hestenes 1958): rotates column pairs until all columns are orthogonal; their lengths are the
+        singular values. All pairs of a round are rotated together (Brent and Luk 1985). If singular values are equal or
+        0, the choice of vectors is arbitrary. The gradients are then those of results that do not depend on this choice
+        (see `svd_gradient`). Columns of U after the n-th have no gradient.
         """
         if self.ndim >= 2 and self.shape[-2] < self.shape[-1]:
             v, s, u = self.transpose(-2, -1).svd(full_matrices)
@@ -85,7 +91,7 @@ class LinearAlgebra(Creation, Products):
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
         v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
-        joined = w.cat(v, dim=-2)  # columns of V get the same operations as those of W
+        joined = w.cat(v, dim=-2)  # the columns of V undergo the same operations as those of W
         for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
             joined = _turned(_rotated(joined, x.shape[-2])).contiguous()
         w, v = joined.split([x.shape[-2], even], joined.ndim - 2)
@@ -105,12 +111,12 @@ class LinearAlgebra(Creation, Products):
         return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
 
     def _factors(self, rows: int) -> tuple[Self, Self, Self]:
-        """U (…, rows, n), S (…, n) and V (…, n, n), from this tensor, which has them stacked in its rows."""
+        """Returns U (…, rows, n), S (…, n) and V (…, n, n), which this tensor has stacked along its rows."""
         u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
         return u, s.squeeze(-2), v
 
     def _columns(self, order: Self) -> Self:
-        """The columns of each matrix, permuted separately."""
+        """Permutes the columns of each matrix by `order`."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
 
@@ -119,11 +125,11 @@ class LinearAlgebra(Creation, Products):
 def svd_gradient(
     step: TapeEntry, values: Sequence[LinearAlgebra], g: LinearAlgebra
 ) -> tuple[LinearAlgebra | None, ...]:
-    """A = U S Vᵀ: dA = U (P + dS) Vᵀ + (dU - U Uᵀ dU) S⁻¹ Vᵀ, the latter for a tall A only
+    """Gradient rule of A = U S Vᵀ: dA = U (P + dS) Vᵀ + (dU - U Uᵀ dU) S⁻¹ Vᵀ, the second term for a tall A only.
 
     With K = Uᵀ dU - dUᵀ U and L = Vᵀ dV - dVᵀ V, Pᵢⱼ = (K + L) / 2 / (sⱼ - sᵢ) + (K - L) / 2 / (sⱼ + sᵢ): the adjoint
-    of the factors' differentials (Papadopoulo and Lourakis 2000). The first numerator is 0 where the result does not
-    depend on which vectors were chosen for equal values; there, and for S⁻¹ of 0, the quotient counts as 0.
+    of the factors' differentials (Papadopoulo and Lourakis 2000). If the result does not depend on the choice of
+    vectors for equal values, the first numerator is 0. Such quotients, and S⁻¹ of 0, count as 0.
     """
     factors = step.arg[0]._on_tape(step.result)
     rows, columns = values[0].shape[-2:]
@@ -139,13 +145,13 @@ def svd_gradient(
 
 
 def _skew(x: LinearAlgebra, dx: LinearAlgebra) -> LinearAlgebra:
-    """xᵀ dx - dxᵀ x"""
+    """Returns xᵀ dx - dxᵀ x."""
     product = x.transpose(-2, -1).dot(dx)
     return product - product.transpose(-2, -1)
 
 
 def _quotient(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
-    """x / y; 0 where y is 0, or so small that 1 / y might overflow."""
+    """Returns x / y, or 0 where y is 0 or so small that 1 / y might overflow."""
     none = y.abs() < SMALLEST[y.dtype]
     return none.where(0.0, x / none.where(1.0, y))
 
@@ -167,7 +173,8 @@ def _rotated(joined: T, rows: int) -> T:
 
 
 def _turned(joined: T) -> T:
-    """The next round of a tournament: all columns but the first move by one position around the two halves."""
+    """Permutes the columns for the next round of a tournament: all but the first move by one position around the two
+    halves."""
     half = joined.shape[-1] // 2
     if half == 1:
         return joined

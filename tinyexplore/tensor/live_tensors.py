@@ -1,4 +1,4 @@
-"""Every referenced tensor, and queries on them."""
+"""Lists all referenced tensors and their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.util.interpreter import living
 
 
 def live_tensors() -> list[Tensor]:
-    """Every referenced Tensor, which includes every tensor that a function may change from outside."""
+    """Returns every referenced Tensor. This includes every tensor that a function may change from outside."""
     return _living({Tensor, *_subclasses(Tensor)})
 
 
@@ -27,7 +27,7 @@ def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:
 
 
 def live_values() -> Iterator[LazyBuffer]:
-    """The values of all tensors, and those that their gradients ask for."""
+    """Yields the values of all tensors, and the values that their gradients need."""
     for tensor in _living({TapedBuffer, Tensor, *_subclasses(Tensor)}):
         yield from _parts(tensor.lazydata)
         step = tensor._ctx

@@ -24,7 +24,7 @@ class Loss(Creation):
     __slots__ = ()
 
     def dropout(self, p: float = 0.5) -> Self:
-        """While training: each element 0 with probability p, the others scaled up by 1 / (1 - p)."""
+        """During training, sets each element to 0 with probability p and scales the others by 1 / (1 - p)."""
         need_number(p, "dropout: p")
         if not 0 <= p <= 1:
             raise ValueError(f"dropout with p={p}: need a probability, 0 ≤ p ≤ 1")
@@ -36,9 +36,10 @@ class Loss(Creation):
         return keep.where(self * (1 / (1 - p)), 0.0)
 
     def one_hot(self, num_classes: int = -1) -> Self:
-        """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs.
+        """Adds a last axis of `num_classes` that is 1 at the index given by each int, else 0. -1: the largest int plus
+        1.
 
-        Of floats, whole ones name a place.
+        Floats must be whole numbers.
         """
         need_int(num_classes, "one_hot: num_classes")
         if num_classes == -1:
@@ -47,7 +48,7 @@ class Loss(Creation):
             raise ArgumentError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
         if dtypes.is_float(x.dtype):
-            x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # a dtype that distinguishes all positions
+            x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # a dtype that represents all indices
         spread = x._broadcast_to((*self.shape, num_classes))
         dtype = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
         return (spread == spread._places(spread.ndim - 1, dtype)).cast(dtypes.default_int)
@@ -61,7 +62,8 @@ class Loss(Creation):
 
     @rounded_once
     def binary_crossentropy(self, y: Self, reduction: str = "mean") -> Self:
-        """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p; each logarithm is -100 at least, as in PyTorch"""
+        """Returns -(y · ln p + (1 - y) · ln(1 - p)) with p = this tensor. As in PyTorch, each logarithm is at least
+        -100."""
         need_tensor(y, "binary cross entropy: y")
         taped = self._float()._matched(y._float(), "binary cross entropy")
         p, y = (operand._value() for operand in taped)
@@ -73,9 +75,10 @@ class Loss(Creation):
     def binary_crossentropy_logits(
         self, y: Self, reduction: str = "mean", pos_weight: Self | float | None = None
     ) -> Self:
-        """The same for p = sigmoid(x), without overflow: |x| · (1 - y where x > 0, else y) + ln(1 + e^-|x|)
+        """Returns the binary cross entropy of p = sigmoid(x), without overflow: |x| · (1 - y if x > 0, else y) + ln(1 +
+        e^-|x|).
 
-        With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
+        `pos_weight` w, which broadcasts, weights positive examples: -(w · y · ln p + (1 - y) · ln(1 - p)).
         """
         need_tensor(y, "binary cross entropy: y")
         taped = list(self._float()._matched(y._float(), "binary cross entropy"))
@@ -86,7 +89,7 @@ class Loss(Creation):
         tail = x.abs().neg().exp()._log1p()
         if not weights:
             share = (x > 0).where(1 - y, y)
-            losses = share.eq(0).where(0.0, share * x.abs()) + tail  # x may be infinite where its share is 0
+            losses = share.eq(0).where(0.0, share * x.abs()) + tail  # x may be infinite where its factor is 0
         else:
             of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
             losses = y.eq(0).where(0.0, weights[0] * y * of_positive) + y.eq(1).where(0.0, (1 - y) * of_negative)
@@ -94,7 +97,7 @@ class Loss(Creation):
         return losses._averaged(reduction)
 
     def _class_axis(self, y: Self) -> int:
-        """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
+        """Returns the class axis of logits (batch, classes, …) or (classes,). `y` holds class indices or probabilities."""
         need_tensor(y, "class labels: Y")
         axis = 0 if self.ndim == 1 else 1
         expected = self.shape[:axis] + self.shape[axis + 1 :]
@@ -106,7 +109,8 @@ class Loss(Creation):
     def sparse_categorical_crossentropy(
         self, Y: Self, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
     ) -> Self:
-        """-ln softmax at the class that `Y` names, over the last axis; where Y is `ignore_index` none counts."""
+        """Returns -ln softmax over the last axis, at the class index in `Y`. Elements whose index is `ignore_index` do
+        not count."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
         need_tensor(Y, "class labels: Y")
@@ -129,7 +133,8 @@ class Loss(Creation):
     def nll_loss(
         self, Y: Self, weight: Self | None = None, ignore_index: int | None = None, reduction: str = "mean"
     ) -> Self:
-        """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
+        """Returns -x at the class index in `Y`, for log-probabilities x (batch, classes, …). `weight` has a weight for
+        each class."""
         logs, axis = self._float(), self._class_axis(Y)
         classes = self._places(axis, place_dtype(Y.dtype))
         is_label = Y.unsqueeze(axis) == classes
@@ -139,14 +144,14 @@ class Loss(Creation):
         share = (
             is_label.cast(logs.dtype) if weight is None else is_label.where(weight.reshape(shape).cast(logs.dtype), 0.0)
         )
-        losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # a term with share 0 may be infinite
+        losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # a term with weight 0 may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
         return losses._averaged(reduction)
 
     @rounded_once
     def cross_entropy(self, Y: Self, reduction: str = "mean", label_smoothing: float = 0.0) -> Self:
-        """-Σ y · ln softmax over axis 1 (axis 0 of a vector); `Y` holds class numbers or probabilities."""
+        """Returns -Σ y · ln softmax over axis 1 (axis 0 of a vector). `Y` holds class indices or probabilities."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
         axis = self._class_axis(Y)
@@ -158,14 +163,16 @@ class Loss(Creation):
             terms = is_label.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
         else:
             share = Y * (1 - label_smoothing) + least if label_smoothing else Y
-            terms = share.eq(0).where(0.0, logs * share)  # a term with share 0 may be infinite
+            terms = share.eq(0).where(0.0, logs * share)  # a term with weight 0 may be infinite
         return terms.sum(axis).neg()._averaged(reduction)
 
 
 @gradient_by_tensors
 def binary_crossentropy_logits_gradient(step: TapeEntry, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
-    """With p = sigmoid(x) and the weight w: dx = g · ((1 + (w - 1) · y) · p - w · y),
-    dy = g · (ln(1 - p) - w · ln p), dw = -g · y · ln p"""
+    """Gradient rule of `binary_crossentropy_logits`, with p = sigmoid(x) and the weight w.
+
+    dx = g · ((1 + (w - 1) · y) · p - w · y), dy = g · (ln(1 - p) - w · ln p), dw = -g · y · ln p
+    """
     x, y, *weights = values
     p = x.sigmoid()
     if not weights:
@@ -177,12 +184,15 @@ def binary_crossentropy_logits_gradient(step: TapeEntry, values: Sequence[Loss],
 
 
 LEAST_LOG = -100.0
-LEAST_PRODUCT = 1e-12  # least p · (1 - p) in the gradient
+LEAST_PRODUCT = 1e-12  # the least divisor p · (1 - p) in the gradient
 
 
 @gradient_by_tensors
 def binary_crossentropy_gradient(step: TapeEntry, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
-    """dp = g · (p - y) / (p · (1 - p)), with a divisor of 1e-12 at least, as in PyTorch; dy = g · (ln(1 - p) - ln p)"""
+    """Gradient rule of `binary_crossentropy`: dp = g · (p - y) / (p · (1 - p)) and dy = g · (ln(1 - p) - ln p).
+
+    As in PyTorch, the divisor of dp is at least 1e-12.
+    """
     p, y = values
     of_y = g * (p.neg()._log1p() - p.log()) if step.needs(1) else None
     return g * (p - y) / ((1 - p) * p).maximum(LEAST_PRODUCT) if step.needs(0) else None, of_y

@@ -1,4 +1,4 @@
-"""Movement: rearranges elements. It computes nothing and, mostly, copies nothing."""
+"""Movement: rearranges elements. Movements compute nothing and rarely copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def flat_sizes(first: Any, rest: tuple[Any, ...], trailing: Shape | int = ()) -> Shape:
-    """Return the sizes of `f(2, 3)` or `f((2, 3))`. None stands for the size of `trailing` there, or `trailing`."""
+    """Returns the sizes given as `f(2, 3)` or as `f((2, 3))`. None stands for the size of `trailing` at that axis, or
+    for `trailing` if it is an int."""
     if rest or not isinstance(first, (tuple, list)):
         first = (first, *rest)
     for size in first:
@@ -42,21 +43,21 @@ def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
         if size is None and (isinstance(default, int) or axis < len(default)):
             size = default if isinstance(default, int) else default[axis]
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
-            kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) is written in two ways
+            kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) mixes both forms
             raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
         checked.append(size)
     return normal(tuple(checked))
 
 
 def _some(tensors: Sequence[T], what: str) -> Sequence[T]:
-    """The tensors to join: a method's own tensor first; a function needs at least one."""
+    """Returns the tensors to join. Raises if there are none. A method has its own tensor first."""
     if not tensors:
         raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
     return tensors
 
 
 def _first_of(tensors: Sequence[T], what: str) -> T:
-    """The first of the tensors to join; raises if there is none."""
+    """Returns the first of the tensors to join. Raises if there are none."""
     if not tensors:
         raise ArgumentError(f"{what} of an empty list: need one tensor at least")
     need_tensor(tensors[0], f"{what}: the first")
@@ -76,11 +77,11 @@ def min_zero(amount: Any) -> int:
     return min(amount, 0) if isinstance(amount, int) else 0
 
 
-PARTS_AT_ONCE = 8  # parts joined in one kernel, which tests for each element in which part it is
+PARTS_AT_ONCE = 8  # most parts joined in one kernel, which tests for each element which part it belongs to
 
 
 def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
-    """Ints concatenated along `axis`: each part with zeros around it, added up."""
+    """Concatenates ints along `axis`: pads each part with zeros, and adds the padded parts."""
     total: Any = sum([part.shape[axis] for part in parts])
     start: Any = 0
     padded: list[LazyBuffer] = []
@@ -101,9 +102,9 @@ class Movement(Operators):
     # *** shape ***
 
     def reshape(self, shape: int | Sequence[int], *args: int) -> Self:
-        """The elements in row-major order under another shape; one size may be -1: what is left over.
+        """Reshapes the tensor in row-major order. One size may be -1: it is computed from the others.
 
-        None keeps the size that stands in its place now.
+        None keeps the current size of that axis.
         """
         new_shape = flat_sizes(shape, args, self.shape)
         if -1 in new_shape:
@@ -130,11 +131,11 @@ class Movement(Operators):
         return tuple(left if size == -1 else size for size in new_shape)
 
     def view(self, *shape: Any) -> Self:
-        """The same as `reshape`."""
+        """Calls `reshape`."""
         return self.reshape(*shape)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
-        """Axes `start_dim` to `end_dim` made one; a scalar gets an axis."""
+        """Merges axes `start_dim` to `end_dim` to one. A scalar gets one axis."""
         if self.ndim == 0 and (start_dim, end_dim) in ((0, -1), (0, 0), (-1, -1)):
             return self.reshape((1,))
         start, end = self._axis(start_dim), self._axis(end_dim)
@@ -143,7 +144,7 @@ class Movement(Operators):
         return self.reshape((*self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
 
     def unflatten(self, dim: int, sizes: Sequence[int]) -> Self:
-        """Axis `dim` split into axes of `sizes`, of which one may be -1."""
+        """Splits axis `dim` into axes of `sizes`, one of which may be -1."""
         axis = self._axis(dim)
         have = self.shape[axis]
         if not isinstance(sizes, (list, tuple)):
@@ -159,7 +160,7 @@ class Movement(Operators):
         return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
 
     def squeeze(self, dim: int | None = None) -> Self:
-        """Without axes of size 1: all of them, or `dim` if that is one."""
+        """Removes axes of size 1: all of them, or `dim` if it has size 1."""
         if dim is None:
             return self.reshape(tuple(size for size in self.shape if size != 1))
         axis = self._axis(dim)
@@ -168,14 +169,14 @@ class Movement(Operators):
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
     def unsqueeze(self, dim: int) -> Self:
-        """With a new axis of size 1 that becomes number `dim`."""
+        """Inserts a new axis of size 1 at position `dim`."""
         axis = self._axis(dim, extra=1)
         return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
 
     # *** repeating ***
 
     def expand(self, shape: int | Sequence[int], *args: int) -> Self:
-        """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 or None keeps a size."""
+        """Repeats axes of size 1 (or new leading axes) to the sizes in `shape`. -1 or None keeps a size."""
         new_shape = flat_sizes(shape, args, -1)
         missing = len(new_shape) - self.ndim
         have = (1,) * missing + self.shape
@@ -185,7 +186,8 @@ class Movement(Operators):
         return self._broadcast_to(target)
 
     def repeat(self, repeats: int | Sequence[int], *args: int) -> Self:
-        """Repeats the whole tensor along each axis (more numbers than axes: new axes in front)."""
+        """Repeats the whole tensor along each axis. If there are more numbers than axes, the first ones are for new
+        axes."""
         times = flat_sizes(repeats, args)
         if len(times) < self.ndim or has_negative(times):
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
@@ -195,7 +197,7 @@ class Movement(Operators):
         return spread.reshape(tuple(time * n for time, n in zip(times, have)))
 
     def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
-        """Each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
+        """Repeats each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
         need_int(repeats, "repeat_interleave: repeats", 0)
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
@@ -207,7 +209,7 @@ class Movement(Operators):
     # *** order ***
 
     def permute(self, order: int | Sequence[int], *args: int) -> Self:
-        """The axes in another order."""
+        """Reorders the axes."""
         new_order = flat_sizes(order, args)
         axes = tuple([self._axis(axis) for axis in new_order])
         if sorted(axes) != list(range(self.ndim)):
@@ -215,7 +217,7 @@ class Movement(Operators):
         return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))
 
     def transpose(self, dim0: int = 1, dim1: int = 0) -> Self:
-        """Two axes exchanged."""
+        """Swaps two axes."""
         order = list(range(self.ndim))
         first, second = self._axis(dim0), self._axis(dim1)
         if not order:
@@ -225,15 +227,15 @@ class Movement(Operators):
 
     @property
     def T(self) -> Self:
-        """Rows and columns of a matrix exchanged: the first two axes, as `transpose()` does it; of a vector, itself."""
+        """The tensor with its first two axes swapped, as by `transpose()`. A vector stays unchanged."""
         return self.transpose() if self.ndim > 1 else self
 
     def flip(self, axis: int | Sequence[int], *args: int) -> Self:
-        """The order along the axes reversed."""
+        """Reverses the order along the given axes."""
         return self._moved(Ops.FLIP, self.lazydata.flip(self._axes(flat_sizes(axis, args))))
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
-        """Moved along `dims` by `shifts`; what leaves at one end enters at the other."""
+        """Rotates the elements along `dims` by `shifts`: elements that leave at one end enter at the other."""
         for shift in shifts if isinstance(shifts, (list, tuple)) else (shifts,):
             need_int(shift, "roll: a shift")
         if dims is None:
@@ -247,10 +249,10 @@ class Movement(Operators):
             have: Any = self.shape[self._axis(axis)]
             if isinstance(have, int):
                 cut: Any = -step % max(have, 1)
-            else:  # by at most the full size
+            else:  # reduced to less than the full size
                 cut = simplified(have - step) if step > 0 else -step
             if cut != 0:
-                # stored between two axes: fused, each element would choose among the parts of both
+                # stored between two axes: fused, each element would select among the parts of both axes
                 head, tail = (result if result is self else result.contiguous()).split([cut, have - cut], axis)
                 result = tail.cat(head, dim=axis)
         return result
@@ -258,8 +260,10 @@ class Movement(Operators):
     # *** cutting and padding ***
 
     def shrink(self, arg: Amounts) -> Self:
-        """The part `start ≤ i < stop` of each axis; None keeps an axis whole (and may stand for one that is not there:
-        tinygrad programs write such)."""
+        """Keeps the elements start ≤ i < stop of each axis. None keeps an axis whole.
+
+        tinygrad programs also write None for axes that do not exist; these are ignored.
+        """
         amounts = arg if isinstance(arg, (list, tuple)) else (arg,)
         for part in amounts:
             if part is not None and (not isinstance(part, (list, tuple)) or len(part) != 2):
@@ -270,12 +274,15 @@ class Movement(Operators):
         return self._moved(Ops.SHRINK, self.lazydata.shrink(bounds))
 
     def pad(self, padding: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Self:
-        """New elements before and after each axis: `padding[axis] = (before, after)` or None; negative amounts cut.
+        """Adds elements before and after each axis: `padding[axis] = (before, after)` or None. Negative amounts remove
+        elements.
 
-        A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …). What is new:
-        "constant": `value` · "reflect": mirrored at the edge, which is not repeated · "replicate": the edge ·
-        "circular": the other end. Edge and mirror are those of the whole tensor, the other end is that of what is
-        left. A number in place of the mode is the `value`.
+        A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …).
+
+        Args:
+            mode: "constant": new elements are `value` · "reflect": mirrored at the edge, without the edge itself ·
+            "replicate": the edge · "circular": the elements of the other end. "reflect" and "replicate" use the whole
+            tensor, "circular" uses what is left after negative amounts. A number is taken as the `value`.
         """
         if not isinstance(mode, str):
             return self.pad(padding, "constant", mode)
@@ -300,11 +307,12 @@ class Movement(Operators):
         mask = inside._moved(Ops.PAD, inside.lazydata.pad(more))
         if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
             if value == value // 1:
-                return mask.where(padded, padded._const(int(value)))  # the dtype can represent it, and stays
+                return mask.where(padded, padded._const(int(value)))  # the dtype can represent the value, so it stays
         return mask.where(padded, value)
 
     def _slice(self, arg: Sequence[tuple[int, int] | None], value: ConstType = 0) -> Self:
-        """The elements from start to stop of each axis, (start, stop) or None for all; `value` outside.
+        """Keeps the elements from start to stop of each axis, (start, stop) or None for all. Positions outside get
+        `value`.
 
         tinygrad programs call it by this name.
         """
@@ -314,7 +322,7 @@ class Movement(Operators):
         return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
 
     def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Self:
-        """The tensor extended at each end by its own elements."""
+        """Extends the tensor at each end by its own elements, as `mode` says."""
         result = self
         for axis, (before, after) in enumerate(amounts):
             if before or after:
@@ -323,7 +331,7 @@ class Movement(Operators):
         return result
 
     def _extended(self, axis: int, before: int, after: int, mode: str) -> Self:
-        """One axis extended by its own elements."""
+        """Extends one axis by the tensor's own elements, as `mode` says."""
         if not before and not after:
             return self
         size = self.shape[axis]
@@ -350,7 +358,7 @@ class Movement(Operators):
         return filled[0].cat(*filled[1:], dim=axis)
 
     def _cut(self, axis: int, start: int, stop: int) -> Self:
-        """The part start ≤ i < stop of one axis."""
+        """Keeps the elements start ≤ i < stop of one axis."""
         return self.shrink([(start, stop) if i == axis else None for i in range(self.ndim)])
 
     def _pad_amounts(self, arg: Any) -> tuple[tuple[int, int], ...]:
@@ -368,29 +376,31 @@ class Movement(Operators):
         return tuple((0, 0) if pair is None else normal((pair[0], pair[1])) for pair in arg)
 
     def pad2d(self, padding: Sequence[int], value: ConstType = 0.0) -> Self:
-        """The last two axes padded by (left, right, top, bottom)."""
+        """Pads the last two axes by (left, right, top, bottom)."""
         return self.pad(tuple(padding), value)
 
     # *** windows and diagonals ***
 
     def _window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Self:
-        """Sliding windows along `axis`, which then counts them; a new last axis has the elements of a window."""
+        """Returns sliding windows along `axis`, which then counts the windows. A new last axis holds the elements of a
+        window."""
         return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
 
     def unfold(self, dim: int, size: int, step: int) -> Self:
-        """All windows of `size` elements along `dim`, `step` apart, in a new last axis."""
+        """Returns all windows of `size` elements along `dim`, `step` apart. A new last axis holds the elements of a
+        window."""
         axis = self._axis(dim)
         have = self.shape[axis]
         if size < 0 or step < 1 or size > have:
             raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
-        if size == 0:  # one empty window at each start, including the end of the axis
+        if size == 0:  # an empty window at each start, also at the end of the axis
             count = have // step + 1
             shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], 0)
             return self._cut(axis, 0, 0).reshape(shape)
         return self._window(axis, size, step)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
-        """The elements with equal index (`offset` more in `dim2`) along two axes, in a new last axis."""
+        """Moves the diagonal of axes `dim1` and `dim2` to a new last axis. `offset` is added to the index in `dim2`."""
         first, second = self._axis(dim1), self._axis(dim2)
         if self.ndim < 2 or first == second:
             raise ShapeError(f"diagonal of axes {dim1}, {dim2} of {self.shape}: need two different axes")
@@ -409,7 +419,7 @@ class Movement(Operators):
         return line.permute(order)
 
     def diag(self) -> Self:
-        """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix."""
+        """Puts a vector on the diagonal of a matrix of zeros, or takes the diagonal of a matrix."""
         if self.ndim == 2:
             return self.diagonal()
         if self.ndim != 1:
@@ -419,7 +429,7 @@ class Movement(Operators):
         return apart.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
 
     def _below(self, offset: int) -> Self:
-        """True where column ≤ row + offset, over the last two axes."""
+        """Returns True where column ≤ row + offset, over the last two axes."""
         need_int(offset, "triangle: the diagonal")
         if self.ndim < 2:
             raise ShapeError(f"triangle of a tensor of shape {self.shape}: need two axes at least")
@@ -431,11 +441,11 @@ class Movement(Operators):
         return column <= (row if offset == 0 else row + offset)
 
     def tril(self, diagonal: int = 0) -> Self:
-        """The last two axes with zeros above the diagonal."""
+        """Sets the elements of the last two axes above the diagonal to 0."""
         return self._below(diagonal).where(self, self._const(0))
 
     def triu(self, diagonal: int = 0) -> Self:
-        """The last two axes with zeros below the diagonal."""
+        """Sets the elements of the last two axes below the diagonal to 0."""
         need_int(diagonal, "triangle: the diagonal")
         return self._below(diagonal - 1).where(self._const(0), self)
 
@@ -448,7 +458,7 @@ class Movement(Operators):
         return [self, *others]
 
     def cat(*tensors: Self, dim: int = 0) -> Self:
-        """Concatenates the tensors along `dim`; `Tensor.cat` takes them in a list as well."""
+        """Concatenates the tensors along `dim`. `Tensor.cat` also accepts them in a list."""
         self, *args = _some(tensors, "cat")
         if isinstance(self, (list, tuple)):
             return _first_of(self, "cat").cat(*self[1:], *args, dim=dim)
@@ -474,7 +484,7 @@ class Movement(Operators):
         return self._taped(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:
-        """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""
+        """Stacks tensors of equal shape along a new axis. `Tensor.stack` also accepts them in a list."""
         self, *args = _some(tensors, "stack")
         if isinstance(self, (list, tuple)):
             return _first_of(self, "stack").stack(*self[1:], *args, dim=dim)
@@ -489,7 +499,8 @@ class Movement(Operators):
         return first.cat(*rest, dim=axis)
 
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Self, ...]:
-        """Parts along `dim`: of that size each (the last may be smaller), or of those sizes."""
+        """Splits the tensor along `dim` into parts: of the size `sizes` each (the last may be smaller), or of the given
+        sizes."""
         axis = self._axis(dim)
         if not self.ndim:
             raise ShapeError("split of a tensor without axes: need at least one axis")
@@ -515,8 +526,9 @@ class Movement(Operators):
         return tuple(parts)
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
-        """`chunks` parts of equal size (the last may be smaller, and there may be fewer); an empty tensor gives exactly
-        `chunks`.
+        """Splits the tensor along `dim` into at most `chunks` parts of equal size. The last may be smaller.
+
+        An empty tensor gives exactly `chunks` parts.
         """
         need_int(chunks, "chunk: the number of parts")
         if chunks < 1:
@@ -531,7 +543,7 @@ class Movement(Operators):
 
 
 def _check_cat(shapes: Sequence[Sequence[Any]], axis: int, dim: int) -> None:
-    """ShapeError if `shapes` differ along another axis than `axis`; IndexError for tensors without axes."""
+    """Raises ShapeError if `shapes` differ along another axis than `axis`. Raises IndexError for tensors without axes."""
     first = shapes[0]
     if not first:
         raise IndexError("cat of tensors without axes: join them with stack()")

@@ -78,9 +78,9 @@ class Operators(Signs, Assignment):
         *,
         rounding_mode: Literal["trunc", "floor"] | None = None,
     ) -> Self:
-        """self / x as floats; with `upcast=False` ints divide as ints, towards zero.
+        """Returns self / x as floats. With `upcast=False`, ints divide as ints, rounded towards zero.
 
-        Rounded towards zero (`rounding_mode="trunc"`) or down (`"floor"`, the same as //), ints give ints.
+        `rounding_mode="trunc"` rounds towards zero, `"floor"` rounds down like `//`. Ints then give ints.
         """
         if rounding_mode == "floor":
             return self.idiv(x, reverse)
@@ -99,13 +99,13 @@ class Operators(Signs, Assignment):
         return a._alu(Ops.FDIV, b)
 
     def _divided(self, y: Self) -> tuple[Self, Self]:
-        """Quotient and remainder of ints, rounded towards zero; both are 0 for division by zero."""
+        """Returns quotient and remainder of ints, rounded towards zero. Both are 0 for a division by 0."""
         if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
             return self._alu(Ops.IDIV, y), self._alu(Ops.MOD, y)
         by_zero = y._alu(Ops.CMPEQ, y._const(0))
         unusual = by_zero
         if not dtypes.is_unsigned(y.dtype):
-            by_minus_one = y._alu(Ops.CMPEQ, y._const(-1))  # the least int / -1 traps on some machines
+            by_minus_one = y._alu(Ops.CMPEQ, y._const(-1))  # the least int divided by -1 traps on some machines
             unusual = by_zero._alu(Ops.OR, by_minus_one)
         safe = unusual._alu(Ops.WHERE, y._const(1), y)
         quotient = self._alu(Ops.IDIV, safe)
@@ -115,7 +115,7 @@ class Operators(Signs, Assignment):
         return quotient, self._alu(Ops.MOD, safe)
 
     def _floor_divided(self, y: Self) -> tuple[Self, Self]:
-        """Quotient rounded down, and the remainder, which has the sign of `y`."""
+        """Returns the quotient rounded down, and the remainder, which has the sign of `y`."""
         if dtypes.is_float(self.dtype):
             remainder = self._alu(Ops.MOD, y)
             quotient = self._whole_quotient(y, remainder)
@@ -134,8 +134,11 @@ class Operators(Signs, Assignment):
         )
 
     def _whole_quotient(self, y: Self, remainder: Self) -> Self:
-        """Floats divided towards zero, given the remainder: in twice the bits, so that a quotient just below a whole
-        number does not round to it; for float64, which has no wider dtype, from the remainder."""
+        """Divides floats and rounds towards zero, given the remainder.
+
+        Computes in twice the bits, so that a quotient just below a whole number does not round to it. float64 has no
+        wider dtype: its quotient is computed from the remainder.
+        """
         if y.dtype is dtypes.float64:
             return y.eq(0).where(self / y, ((self - remainder) / y).round())
         wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
@@ -148,30 +151,30 @@ class Operators(Signs, Assignment):
         return a, b
 
     def idiv(self, x: Operand, reverse: bool = False) -> Self:
-        """self / x rounded down (`//`); ints divided by 0 give 0."""
+        """Returns self / x rounded down (`//`). Ints divided by 0 give 0."""
         a, b = self._number_operands(x, "floor division", reverse)
         if not dtypes.is_float(a.dtype):
             return a._floor_divided(b)[0]
         return a._by_own_rule(a._value()._floor_divided(b._value())[0].lazydata, step_gradient, (a, b))
 
     def mod(self, x: Operand, reverse: bool = False) -> Self:
-        """The remainder of `//`, with the sign of the divisor (`%`). For ints, the remainder by 0 is 0."""
+        """Returns the remainder of `//`, with the sign of the divisor (`%`). For ints, the remainder by 0 is 0."""
         a, b = self._number_operands(x, "mod", reverse)
         return a._floor_divided(b)[1]
 
     def fmod(self, x: Operand) -> Self:
-        """The remainder of division towards zero, with the sign of the dividend."""
+        """Returns the remainder of the division rounded towards zero, with the sign of the dividend."""
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
             return a._divided(b)[1]
         return a._alu(Ops.MOD, b)
 
     def pow(self, x: Operand, reverse: bool = False) -> Self:
-        """self to the power x.
+        """Returns self to the power x.
 
-        Ints to a whole power that is a number, not negative, are ints, and so are tensors of ints to the power of
-        others, where a negative power rounds towards zero. Ints to a negative number are floats, and so is a number to
-        the power of ints, of which any may be negative.
+        The result is an int if both are ints and the exponent is a number ≥ 0, or a tensor; negative powers then round
+        towards zero. Ints to a negative number are floats. A number to the power of an int tensor is a float, because
+        any exponent may be negative.
         """
         if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or x < 0):
             return self._float().pow(x, reverse)
@@ -185,7 +188,8 @@ class Operators(Signs, Assignment):
         return a._int_power(b)
 
     def _small_power(self, exponent: float) -> Self | None:
-        """Powers that a few multiplications, a root or a reciprocal give, exactly rounded or nearly so."""
+        """Returns powers that a few multiplications, a root or a reciprocal compute, correctly rounded or nearly so.
+        Else None."""
         x = self
         dtype = scalar_dtype(exponent, x.dtype)
         if not dtypes.is_float(dtype):
@@ -200,18 +204,19 @@ class Operators(Signs, Assignment):
             return (x.cast(dtypes.float32) ** exponent).cast(x.dtype)
         if exponent == -0.5:
             return x._by_own_rule(x._value()._inverse_root().lazydata, inverse_root_gradient, (x,))
-        if exponent < 0:  # the reciprocal first: the positive power may overflow where the negative does not vanish
+        # the reciprocal comes first: the positive power may overflow although the negative one does not vanish
+        if exponent < 0:
             return x.reciprocal()._multiplied(-int(exponent))
         return x._multiplied(int(exponent))
 
     def _inverse_root(self) -> Self:
-        """self ** -0.5 as C's `pow` has it: infinity at -0, 0 at -infinity."""
+        """Returns self ** -0.5 like C's `pow`: infinity at -0, 0 at -infinity."""
         root = self._unary(Ops.SQRT)
-        root = root.eq(0).where(0.0, root)  # without the sign of a zero
+        root = root.eq(0).where(0.0, root)  # a zero loses its sign
         return self.eq(-math.inf).where(0.0, root.reciprocal())
 
     def _multiplied(self, times: int) -> Self:
-        """The product of `times` copies, by squaring."""
+        """Returns self to the power `times`, by repeated squaring."""
         result: Self | None = None
         square = self
         while times:
@@ -223,7 +228,7 @@ class Operators(Signs, Assignment):
         return self._constant_with_zero_gradient(1, self.shape) if result is None else result
 
     def _int_power(self, exponent: Self) -> Self:
-        """Powers of ints by squaring, one bit of the exponent after the other."""
+        """Returns ints to int powers by repeated squaring, one bit of the exponent after the other."""
         square = self
         one = self._const(1)
         result = one
@@ -239,7 +244,8 @@ class Operators(Signs, Assignment):
     # *** Python's operators ***
 
     def _in_place(self, result: Self) -> Self:
-        """`x += y`: the tensor takes over the result; if the result is on the tape, `x` becomes the new tensor."""
+        """Implements `x += y`: the tensor gets the value `result`. If `result` is on the tape, returns it as a new
+        tensor instead."""
         if result.requires_grad:
             return result
         if dtypes.is_float(result.dtype) and not dtypes.is_float(self.dtype):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="Ordering")
 
-# Up to here a few kernels that compare all pairs take less time than the passes of a radix sort
+# Up to this length, comparing all pairs in a few kernels takes less time than the passes of a radix sort
 SHORT = 128
 FEW_COMPARISONS = 1 << 18
 
@@ -32,8 +32,10 @@ class Ordering(Indexing):
     # *** sorting ***
 
     def _ranks(self, descending: bool) -> Self:
-        """The number of elements of the last axis that precede each one. Equal elements keep their order; NaN is
-        last."""
+        """Returns for each element of the last axis the number of elements that precede it in sorted order.
+
+        Equal elements keep their order. NaN is last.
+        """
         mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
         positions = self._places(self.ndim - 1)
         earlier = positions.unsqueeze(-2) < positions.unsqueeze(-1)
@@ -48,7 +50,7 @@ class Ordering(Indexing):
         return (before | (same & earlier)).sum(-1)
 
     def argsort(self, dim: int = -1, descending: bool = False) -> Self:
-        """The places of the elements in order along `dim`; equal ones keep their order."""
+        """Returns the indices that sort the elements along `dim`. Equal elements keep their order."""
         axis = self._axis(dim)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
@@ -65,8 +67,8 @@ class Ordering(Indexing):
         return ordered.transpose(axis, -1)
 
     def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
-        """The elements in order along `dim`, and their places. Either is computed without the other: who asks for no
-        places has less to sort."""
+        """Returns the sorted elements along `dim`, and their indices. If the indices are not used, the sort processes
+        less data."""
         indices = self.argsort(dim, descending)
         if self.ndim == 0:
             return self, indices
@@ -81,7 +83,7 @@ class Ordering(Indexing):
         return values.reshape(x.shape).transpose(axis, -1), indices
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
-        """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
+        """Returns the `k` largest (or smallest) elements along `dim`, in order, and their indices."""
         axis = self._axis(dim)
         need_int(k, "topk: k")
         if not self.ndim:
@@ -110,7 +112,7 @@ class Ordering(Indexing):
     # *** running products and extremes ***
 
     def cumprod(self, axis: int = 0) -> Self:
-        """Each element and all before it along `axis`, multiplied."""
+        """Returns the running product along `axis`."""
         return self._total_so_far(Ops.MUL, axis)
 
     def _running_extreme(self, axis: int, op: Ops) -> tuple[Self, Self]:
@@ -126,17 +128,19 @@ class Ordering(Indexing):
         return self.gather(at, indices) if self.requires_grad else values, indices
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:
-        """The largest element up to each place along `axis`, and where it stands last; the gradient goes there."""
+        """Returns the running maximum along `axis`, and its last index. The gradient flows to the element at that
+        index."""
         return self._running_extreme(axis, Ops.MAX)
 
     def cummin(self, axis: int = 0) -> tuple[Self, Self]:
-        """The smallest element up to each place along `axis`, and where it stands last; the gradient goes there."""
+        """Returns the running minimum along `axis`, and its last index. The gradient flows to the element at that
+        index."""
         return self._running_extreme(axis, Ops.MIN)
 
     # *** axes by name ***
 
     def rearrange(self, formula: str, **sizes: int) -> Self:
-        """Axes named, regrouped and reordered: "b (h w) ... -> b h w ..." with h=…; `...` stands for further axes."""
+        """Regroups and reorders named axes: "b (h w) ... -> b h w ..." with h=…. `...` stands for further axes."""
         if not isinstance(formula, str):
             raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")
         left, arrow, right = formula.partition("->")
@@ -163,7 +167,7 @@ class Ordering(Indexing):
 
 
 def _sorted_selection(rows: T, count: int, descending: bool) -> T:
-    """The first `count` columns of `sorted_indices`: selected, then sorted."""
+    """Returns the first `count` columns of `sorted_indices`: selects the elements, then sorts only these."""
     selected = selected_indices(rows, count, descending)
     return selected.gather(1, comparable(rows.gather(1, selected)).argsort(1, descending))
 
@@ -172,7 +176,7 @@ _ELLIPSIS = "..."
 
 
 def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[str]]:
-    """`...` becomes several axes on its own, and one axis inside parentheses."""
+    """Replaces `...` by several axes, or by one axis inside parentheses."""
     result: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
@@ -186,7 +190,7 @@ def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[st
 
 
 def _axis_groups(side: str) -> list[list[str]]:
-    """ "b (h w) c" → [[b], [h, w], [c]]; "()" and "1" are axes without a name."""
+    """Parses one side of a formula: "b (h w) c" → [[b], [h, w], [c]]. "()" and "1" are axes without a name."""
     groups: list[list[str]] = []
     inside = False
     for word in side.replace("(", " ( ").replace(")", " ) ").split():
@@ -206,7 +210,7 @@ def _axis_groups(side: str) -> list[list[str]]:
 def _split_sizes(
     formula: str, groups: Sequence[Sequence[str]], shape: Sequence[Any], sizes: Mapping[str, int]
 ) -> list[int]:
-    """The size of each named axis; ShapeError where an axis does not split into its group."""
+    """Returns the size of each named axis. Raises ShapeError if an axis does not split into its group."""
     split: list[int] = []
     for group, have in zip(groups, shape):
         known_size = prod(sizes.get(name, 1) for name in group)

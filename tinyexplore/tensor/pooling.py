@@ -1,4 +1,4 @@
-"""Windows over the last axes, pooled: their mean, their largest element, and the way back."""
+"""Pooling of windows over the last axes: mean, maximum, and the inverse of the maximum."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sizes = int | Sequence[int]
 
 
 def per_axis(value: Sizes, count: int, what: str) -> Shape:
-    """`value` for each of `count` spatial axes."""
+    """Returns one value for each of `count` spatial axes. A single int is used for all."""
     values = (value,) * count if isinstance(value, int) else tuple(value)
     if len(values) != count:
         raise ValueError(f"{what} {value}: need one int, or one for each of {count} spatial axes")
@@ -30,9 +30,9 @@ def per_axis(value: Sizes, count: int, what: str) -> Shape:
 
 
 def padding_pairs(padding: Sizes, count: int) -> Pairs:
-    """(before, after) for each of `count` spatial axes, in their order.
+    """Returns (before, after) for each of `count` spatial axes, in their order.
 
-    Given as one int, one per axis, or pairs from the last axis backwards: (left, right, top, bottom).
+    `padding` is one int, one int per axis, or pairs from the last axis backwards: (left, right, top, bottom).
     """
     if isinstance(padding, int):
         return ((padding, padding),) * count
@@ -48,7 +48,8 @@ def padding_pairs(padding: Sizes, count: int) -> Pairs:
 
 
 def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
-    """The amounts of the padding "valid" or "same" of a convolution with `kernel`, for each spatial axis."""
+    """Returns the amounts of the padding "valid" or "same" for a convolution with `kernel`: (before, after) per spatial
+    axis."""
     if name == "valid":
         return ((0, 0),) * len(kernel)
     if name != "same":
@@ -63,7 +64,7 @@ class Pooling(Scattering):
     __slots__ = ()
 
     def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Self:
-        """(…, *spatial) → (…, *places, *kernel)"""
+        """Returns the pooling windows: (…, *spatial) → (…, *positions, *kernel)."""
         result = self
         first = self.ndim - len(kernel)
         for length in (*kernel, *stride, *dilation):
@@ -90,9 +91,10 @@ class Pooling(Scattering):
         count_include_pad: bool = True,
         ceil_mode: bool = False,
     ) -> Self:
-        """The mean of each window over the last axes; without `count_include_pad` padding does not count.
+        """Returns the mean of each window over the last axes. Without `count_include_pad`, padding does not count.
 
-        `ceil_mode`: one more window where a part of it is inside; what it reads beyond the padding does not count.
+        `ceil_mode` adds a last window that is only partly inside. The positions of that window beyond the padding do
+        not count.
         """
         pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
         windows = self.pad(pool.inner)._pooled(pool)
@@ -111,9 +113,10 @@ class Pooling(Scattering):
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The largest of each window over the last axes; padding never wins.
+        """Returns the largest element of each window over the last axes. Padding is never the largest.
 
-        `return_indices`: beside it, where that stands (first) in the flattened last axes, as `max_unpool2d` wants it.
+        `return_indices`: also returns the first index of that element in the flattened last axes, which `max_unpool2d`
+        takes.
         """
         pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
         lowest = dtypes.min(self.dtype)
@@ -140,9 +143,10 @@ class Pooling(Scattering):
         padding: Sizes = 0,
         output_size: Sequence[int] | None = None,
     ) -> Self:
-        """Zeros with each element at its place before `max_pool2d(…, return_indices=True)`.
+        """Puts each element back to its position before `max_pool2d(…, return_indices=True)`. Other positions are 0.
 
-        `output_size`: the shape before (its last axes will do); without it the smallest that pools to this one.
+        `output_size`: the shape before pooling (the last axes suffice). Default: the smallest shape that pools to this
+        one.
         """
         if indices.shape != self.shape:
             raise ShapeError(f"max_unpool2d of shape {self.shape} by indices of {indices.shape}: they must be equal")
@@ -187,7 +191,7 @@ class Pooling(Scattering):
         return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
 
     def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Self:
-        """The windows of a padded tensor; `beyond`: what they read past the padding."""
+        """Returns the windows of the padded tensor. `beyond`: the value of positions past the padding."""
         x = self
         if pool.beyond is not None:
             x = x.pad(pool.beyond[-x.ndim :], value=beyond)
@@ -198,10 +202,10 @@ class Pooling(Scattering):
 class _Pool:
     """The geometry of pooling windows.
 
-    kernel: sizes of a window.
-    step: strides of the windows.
-    gap: dilation.
-    inner: padding.
+    kernel: size of a window on each axis.
+    step: distance of neighboring windows on each axis.
+    gap: dilation on each axis.
+    inner: padding, (before, after) on each axis.
     beyond: further padding that partial windows read, or None.
     axes: the axes of a window's elements.
     """
@@ -215,7 +219,7 @@ class _Pool:
 
 
 def _overhang(size: int, before: int, after: int, reach: int, step: int) -> int:
-    """Returns how far the last window extends past the end if the number of windows is rounded up.
+    """Returns how far the last window extends past the end if the number of windows is rounded up, in elements.
 
     Each window starts inside the input or in the left padding.
     """

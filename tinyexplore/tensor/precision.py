@@ -1,4 +1,4 @@
-"""How precisely composed functions compute: narrow floats in float32 inside, the result rounded once, as in PyTorch."""
+"""Precision of composed functions: as in PyTorch, they compute narrow floats in float32 and round the result once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NARROW = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.fp8s))
 
 
 def wide_float(dtype: DType) -> DType:
-    """The type to compute in for floats of `dtype`: float32 at least."""
+    """Returns the dtype to compute in for floats of `dtype`: at least float32."""
     return least_upper_dtype(dtype, dtypes.float32)
 
 

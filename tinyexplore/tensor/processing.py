@@ -141,7 +141,7 @@ class Processing(Convolvable, Loss):
         padding: Sizes | str = 0,
         acc_dtype: DTypeLike | None = None,
     ) -> Self:
-        """The same as `conv2d`; a device with texture memory may keep the operands there."""
+        """Calls `conv2d`. A device with texture memory may keep the operands there."""
         return self.conv2d(weight, bias, groups, stride, dilation, padding, acc_dtype)
 
     def _check_convolution(self, weight: Self, groups: int) -> None:
@@ -318,7 +318,7 @@ class Processing(Convolvable, Loss):
         if attn_mask is not None:
             scores = attn_mask.where(scores, -math.inf)
         weights = scores.softmax(-1).dropout(dropout_p)
-        if value.dtype is dtypes.bfloat16:  # machines multiply pairs of them, and their range is that of float32
+        if value.dtype is dtypes.bfloat16:  # machines multiply pairs of bfloat16, whose range is that of float32
             weights = weights.cast(dtypes.bfloat16)
         return weights.dot(value, acc_dtype=scores.dtype)
 
@@ -430,11 +430,10 @@ def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
 
 @gradient_by_tensors
 def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
-    """y = x ⋆ w: dx is the transposed convolution of g with w. dw is the sum over batch and positions of windows of x
-    times g.
+    """Gradient rule of y = x ⋆ w: dx is the transposed convolution of g with w; dw sums windows of x times g.
 
-    The rules of the single operations would add up overlapping windows instead: as many values as the convolution
-    multiplies.
+    dw sums over batch and positions. The rules of the single operations would instead add up overlapping windows: as
+    many values as the convolution multiplies.
     """
     _, groups, steps, gaps = step.arg
     x, w = values
@@ -454,7 +453,8 @@ def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Proce
 
 @gradient_by_tensors
 def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
-    """y = the transposed convolution of x with w: dx is the convolution of g with w, dw the windows of g times x."""
+    """Gradient rule of a transposed convolution y of x with w: dx is the convolution of g with w, dw the windows of g
+    times x."""
     _, groups, steps, pairs = step.arg
     x, w = values
     size, kernel = x.shape[2:], w.shape[2:]

@@ -1,4 +1,4 @@
-"""Products of matrices: movement, one multiplication and one reduction."""
+"""Matrix products, each built from movements, one multiplication and one reduction."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class Products(Reduction):
     __slots__ = ()
 
     def dot(self, w: Self, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Self:
-        """The matrix product: the last axis of this tensor against the last but one of `w`; the others broadcast.
+        """Returns the matrix product: sums over the last axis of this tensor and the last but one of `w`. Other axes
+        broadcast.
 
-        Summed in `acc_dtype` (`dtype` is its later name), which is the result's too.
-        Built so that the summed axis is last: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
+        The sum and the result have the dtype `acc_dtype` (`dtype` is its later name). The summed axis is made the last
+        one: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         x = self
@@ -47,7 +48,7 @@ class Products(Reduction):
             right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
         try:
             shape = broadcast_shape("matmul", left.shape, right.shape)
-        except ShapeError:  # a message with all shapes, which takes longer than the rest
+        except ShapeError:  # compose a message with all shapes only on error: that takes longer than the rest
             shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
         product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
         result = product._reduce(Ops.ADD, -1, False, 0, "sum")
@@ -60,14 +61,14 @@ class Products(Reduction):
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """The matrix product self @ x, or x @ self if `reverse`."""
+        """Returns the matrix product self @ x, or x @ self if `reverse`."""
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         if reverse:
             return x.dot(self, acc_dtype)
         return self.dot(x, acc_dtype)
 
     def linear(self, weight: Self, bias: Self | None = None, dtype: DTypeLike | None = None) -> Self:
-        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element.
+        """Returns self @ weight + bias, in `dtype` if given. A weight with one axis multiplies element by element.
 
         Narrow floats are multiplied, summed and added to the bias in float32, and rounded once.
         """
@@ -83,11 +84,11 @@ class Products(Reduction):
         return x if bias is None else x + bias
 
     def image_dot(self, w: Self, acc_dtype: DTypeLike | None = None) -> Self:
-        """The same as `dot`; a device with texture memory may keep the operands there."""
+        """Calls `dot`. A device with texture memory may keep the operands there."""
         return self.dot(w, acc_dtype)
 
     def sequential(self, ll: Sequence[Callable[[Self], Self]]) -> Self:
-        """Applies all functions, one after the other."""
+        """Applies all functions in `ll`, one after the other."""
         x = self
         if not isinstance(ll, Iterable):
             raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
@@ -104,7 +105,7 @@ class Products(Reduction):
         return self.matmul(self._factor(x), reverse=True)
 
     def _factor(self, x: Any) -> Self:
-        """An operand of @: a tensor, or the content of an array."""
+        """Converts an operand of @ to a tensor: returns a tensor unchanged, and wraps an array."""
         factor = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
         need_tensor(factor, f"matmul of a Tensor of shape {self.shape}: the other factor")
         return factor

@@ -1,15 +1,15 @@
-"""Radix sort of long axes, lowest digit first: a pass of five kernels for each digit.
+"""Radix sort of long axes, lowest digit first: one pass of five kernels for each digit.
 
-    for each block of a row: count[digit of x] += 1                     # SCATTER
-    first[digit, block] = how many come before those                    # a running sum of the counts
-    for each block: place = first[digit of x], which is one more then   # FETCH_ADD
-    y[place] = x                                                        # WRITE
+    for each block of a row: count[digit of x] += 1                            # SCATTER
+    first[digit, block] = number of elements that come before                  # a running sum of the counts
+    for each block: position = first[digit of x]; first[digit of x] += 1       # FETCH_ADD
+    y[position] = x                                                            # WRITE
 
-A pass is stable, so after the last one all digits are in order. Threads share the blocks. The bits of the digit depend
-on a number that is read from memory, so the same kernels do all passes.
+A pass is stable, so after the last pass all digits are in order. Threads share the blocks. The position of the digit is
+a number in memory, so the same kernels do all passes.
 
-If the indices are needed, an element is one int64: its key in the upper half, which has the digits, and its index in
-the lower half. So equal elements keep their order, and nothing is gathered.
+If the indices are needed, an element is one int64: its key in the upper half, its index in the lower half. So equal
+elements keep their order, and the sort gathers nothing.
 """
 
 from __future__ import annotations
@@ -26,36 +26,35 @@ if TYPE_CHECKING:
     pass
 
 T = TypeVar("T", bound="Indexing")
-MOST_DIGIT_BITS = 11  # the positions that digits are written to lie in an L2 cache, the counts in L1
-STEP_COST, COUNT_COST = 3, 2  # approximate costs of an element and of a count in a pass
+MOST_DIGIT_BITS = 11  # the written positions must fit in an L2 cache, and the counts in L1
+STEP_COST, COUNT_COST = 3, 2  # approximate costs of an element and of a count, in a pass
 SHORTEST_BLOCK = 1 << 14
 MOST_BLOCKS = 16
 PLACE_BITS = 32
 LOWER = (1 << PLACE_BITS) - 1
-MOST_WANTED = 128  # most first elements that are found one by one, with one or two kernels each
-MOST_LOOKS = 24  # times that each element may be examined; more take as long as sorting
+MOST_WANTED = 128  # up to this many first elements are found one by one, with one or two kernels each
+MOST_LOOKS = 24  # how often each element may be examined; more takes as long as sorting
 WORTH_TWO_LEVELS = 2  # the factor of fewer examined elements that pays for the further kernels
 
 
 def sorted_indices(x: T, descending: bool) -> T:
-    """For each row of `x` (rows, length) the indices of its elements in sorted order, as int64. Equal elements keep
-    their order."""
+    """Returns for each row of `x` (rows, length) the indices that sort it, as int64. Equal elements keep their order."""
     key = ordered_int(x)
     if descending:
         key = key ^ -1
     if x.dtype.itemsize < 8:
         return _sorted_places(key)
-    # 64 bits and a place do not fit into one int64: first by the lower half, then, keeping that order, by the upper
+    # 64 bits and an index do not fit into one int64: sort by the lower half, then, keeping that order, by the upper
     first = _sorted_places((key & 0xFFFFFFFF) - (1 << 31))
     second = _sorted_places((key >> 32).gather(1, first))
     return first.gather(1, second)
 
 
 def first_indices(x: T, count: int, descending: bool) -> T:
-    """The first `count` columns of `sorted_indices`: each is the least element after the one before.
+    """Returns the first `count` columns of `sorted_indices`, by searching `count` times for the next least element.
 
-    For elements of less than 64 bits. A long row is divided into runs, and only `count` runs are searched: those with
-    the least minima, because each run that has one of the first elements has its own minimum among them.
+    For elements of less than 64 bits. A long row is divided into runs. Only the `count` runs with the least minima are
+    searched: each run that has one of the first elements has its own minimum among them.
     """
     key = ordered_int(x)
     rows, length = x.shape
@@ -77,30 +76,29 @@ def first_indices(x: T, count: int, descending: bool) -> T:
 
 
 def run_size(length: int, count: int) -> int:
-    """The length of the runs of a row, whose minima are found first; 1: the whole row is searched.
+    """Returns the length of the runs of a row whose minima are found first. 1: the whole row is searched.
 
-    The row is examined once, then `count` times its runs, and `count` times the elements of `count` runs. The sum is
-    least at √(length / count).
+    The row is examined once, its runs `count` times, and the elements of `count` runs `count` times. The sum is least
+    at √(length / count).
     """
     size = math.isqrt(length // max(count, 1))
     return size if _in_runs(length, count, size) < count * length // WORTH_TWO_LEVELS else 1
 
 
 def _in_runs(length: int, count: int, size: int) -> int:
-    """The number of elements that are examined with runs of this size."""
+    """Returns the number of elements that `first_indices` examines with runs of `size`."""
     return length + 2 * count * count * size
 
 
 def are_few(length: int, count: int) -> bool:
-    """Whether `first_indices` takes less time than sorting, because it examines each element only a few times in
-    total."""
+    """Whether `first_indices` takes less time than sorting, because it examines each element only a few times."""
     size = run_size(length, count)
     looks = count * length if size == 1 else _in_runs(length, count, size)
     return count <= MOST_WANTED and looks <= MOST_LOOKS * length
 
 
 def _least(packed: T, count: int) -> T:
-    """The `count` least elements of each row in order. All elements differ."""
+    """Returns the `count` least elements of each row, in order. All elements differ."""
     rows = packed.lazydata
     most = _filled(int(dtypes.max(dtypes.int64)), rows)
     least = [rows.reduce(Ops.MIN, (1,))]
@@ -112,16 +110,20 @@ def _least(packed: T, count: int) -> T:
 
 
 def in_order(x: T, descending: bool) -> T:
-    """Each row of `x` (rows, length) sorted, without indices. Equal elements need no order, so an element of 32 bits is
-    not packed with its index. All NaNs become the same NaN."""
+    """Sorts each row of `x` (rows, length), without indices. All NaNs become the same NaN.
+
+    Equal elements need no order, so an element of 32 bits is not packed with its index.
+    """
     key = _order(x)
     rows = _sorted_rows(key ^ -1 if descending else key, 0)
     return _of_order(rows ^ -1 if descending else rows, x)
 
 
 def _order(x: T) -> T:
-    """int32s (int64s for elements of 64 bits) that compare as the elements of `x` do, with -0.0 less than 0.0 and NaN
-    last. They have as many bits as the floats, and `_of_order` is the inverse."""
+    """Converts elements to int32 (int64 for 64 bits) of the same order. -0.0 is less than 0.0, and NaN is last.
+
+    The ints have as many bits as the floats. `_of_order` is the inverse.
+    """
     same = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
     if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == same.itemsize:
         return x.bitcast(same) ^ dtypes.min(same)
@@ -132,7 +134,7 @@ def _order(x: T) -> T:
 
 
 def _of_order(key: T, like: T) -> T:
-    """The inverse of `_order`, for elements of the dtype of `like`."""
+    """Inverts `_order`, for elements of the dtype of `like`."""
     if dtypes.is_unsigned(like.dtype) and like.dtype.itemsize == key.dtype.itemsize:
         return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
     if not dtypes.is_float(like.dtype):
@@ -142,23 +144,22 @@ def _of_order(key: T, like: T) -> T:
 
 
 def _ascending(bits: T) -> T:
-    """Converts the bits of floats to ints with the same order (the bits of negative floats descend), and back."""
+    """Converts the bits of floats to ints of the same order (the bits of negative floats descend), and back."""
     return (bits < 0).where(bits ^ dtypes.max(bits.dtype), bits)
 
 
 def comparable(x: T) -> T:
-    """int32s (int64s for elements of 64 bits) that compare as the elements of `x` do. NaN is last, and -0.0 equals
-    0.0."""
+    """Converts elements to int32 (int64 for 64 bits) of the same order. NaN is last, and -0.0 equals 0.0."""
     return _order(x.eq(0).where(0, x) if dtypes.is_float(x.dtype) else x)
 
 
 def ordered_int(x: T) -> T:
-    """int64s that compare as the elements of `x` do, in 32 bits unless `x` has 64. NaN is last, and -0.0 equals 0.0."""
+    """Converts elements to int64 of the same order, using 32 bits unless `x` has 64. NaN is last, and -0.0 equals 0.0."""
     return comparable(x).cast(dtypes.int64)
 
 
 def _packed(key: T) -> T:
-    """Keys of 32 bits, each with its index in the lower half."""
+    """Packs each 32-bit key with its index: the key in the upper half, the index in the lower half."""
     return _at_indices(key, key._places(1, dtypes.int64))
 
 
@@ -167,12 +168,12 @@ def _at_indices(key: T, indices: T) -> T:
 
 
 def _sorted_places(key: T) -> T:
-    """The original indices of the keys of each row, int64s of 32 bits, in sorted order."""
+    """Returns the original indices of the keys of each row in sorted order, as int64 of 32 bits."""
     return _sorted_rows(_packed(key), PLACE_BITS) & LOWER
 
 
 def _sorted_rows(x: T, lowest: int) -> T:
-    """The rows of `x`, int32s or int64s, each sorted by the bits from `lowest` on."""
+    """Sorts each row of `x`, int32 or int64, by the bits from `lowest` on."""
     rows = x.lazydata
     if not isinstance(rows, ShardedBuffer):
         return x._wrap(_in_order(rows, lowest))
@@ -181,13 +182,13 @@ def _sorted_rows(x: T, lowest: int) -> T:
 
 
 def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
-    """`x` (rows, length) with each row sorted by the bits from `lowest` on."""
+    """Sorts each row of `x` (rows, length) by the bits from `lowest` on."""
     rows, length = x.shape
     bits = 8 * x.dtype.itemsize - lowest
     blocks = max(1, min(MOST_BLOCKS // rows, length // SHORTEST_BLOCK))
     padded = length + -length % blocks
     count = digit_size(bits, padded // blocks)
-    # inverting all bits but the sign gives the descending order, with 0 the greatest: padding is last
+    # inverting all bits but the sign gives the descending order; 0 becomes the greatest, so padding is last
     turned = _filled(int(dtypes.max(x.dtype)), x)
     x = x.alu(Ops.XOR, turned).pad(((0, 0), (0, padded - length)))
     x = x.reshape((rows * blocks, padded // blocks)).contiguous()
@@ -202,7 +203,8 @@ def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
 
 
 def digit_size(bits: int, length: int) -> int:
-    """The number of bits of a digit, for blocks of `length` elements: a pass processes these and all counts."""
+    """Returns the number of bits of a digit, for blocks of `length` elements. A pass processes the elements and all
+    counts."""
 
     def cost(size: int) -> int:
         return -(-bits // size) * (STEP_COST * length + (COUNT_COST << size))
@@ -211,14 +213,15 @@ def digit_size(bits: int, length: int) -> int:
 
 
 def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
-    """The position of each element in all rows. `digits` (blocks of rows, length) have `count` values."""
+    """Returns the position of each element over all rows. `digits` (blocks of rows, length) have `count` different
+    values."""
     blocks, length = digits.shape
     parts = blocks // rows
     dtype = dtypes.int32 if blocks * length < 1 << 31 else dtypes.int64
     none, one = (LazyBuffer.const(number, dtype, digits.device) for number in (0, 1))
     counts = none.reshape((1, 1)).expand((blocks, count))
     counts = counts.scatter(Ops.ADD, 1, digits, one.reshape((1, 1)).expand(digits.shape))
-    # over all digits of a row, and for each digit over all its blocks, in this order
+    # over all digits of a row, and for each digit over all blocks, in this order
     in_order = counts.reshape((rows, parts, count)).permute((0, 2, 1)).reshape((rows, count * parts))
     before = in_order.scan(Ops.ADD, 1).alu(Ops.ADD, in_order.alu(Ops.NEG))
     row = LazyBuffer.iota(rows, dtype, digits.device).reshape((rows, 1)).expand(before.shape)
@@ -228,5 +231,5 @@ def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
 
 
 def _filled(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:
-    """`value` everywhere, in the shape of `like` unless another one is given."""
+    """Returns a tensor filled with `value`, in the shape of `like` unless `shape` is given."""
     return LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape)

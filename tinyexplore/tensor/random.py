@@ -1,10 +1,11 @@
-"""Random numbers by counting: Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
-as easy as 1, 2, 3", SC 2011), written in tensor operations.
+"""Counter-based random numbers: Threefry-2x32 with 20 rounds, written in tensor operations.
 
-The numbers for a seed are those of tinygrad 0.9.2 with THREEFRY=1, on every device: a process counts the numbers that
-it draws; n of them, the count being c, are the first words of the counters (c + i, c + i + m) for i < m = n / 2,
-rounded up, and then the second words. Two things are better here: narrow floats that would round to 1 are the largest
-below 1, and where a range has more than 2**24 ints each of them can be drawn.
+Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+
+The numbers for a seed are those of tinygrad 0.9.2 with THREEFRY=1, on every device. A process counts the numbers that
+it draws. If the count is c, the next n numbers are the first words of the counters (c + i, c + i + m) for i < m = ⌈n /
+2⌉, then the second words. Two details differ from tinygrad: narrow floats that would round to 1 become the largest
+number below 1, and in a range of more than 2**24 ints each int can be drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PARITY = 0x1BD11BDA
 KEY_WORDS = 2
 
 
-_drawing = Lock()  # every tensor gets separate numbers, in any thread
+_drawing = Lock()  # each tensor gets separate numbers, in any thread
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Generator:
     """The random number generator of this process.
 
     seed: the seed.
-    drawn: how many numbers were drawn after the first call; None before it.
+    drawn: how many numbers were drawn since the seed was set; None before the first one.
     """
 
     seed: int = 0
@@ -57,11 +58,12 @@ class Generator:
             self.seed, self.drawn = seed, None
 
     def next_key(self, size: int, device: str) -> LazyBuffer:
-        """The seed and the count for the next `size` random numbers, as data, so that kernels stay the same."""
+        """Returns the seed and the count for the next `size` random numbers, as data, so that kernels do not depend on
+        them."""
         return self._next(KEY_WORDS, (KEY_WORDS,), size, device)
 
     def next_words(self, size: int, device: str) -> LazyBuffer:
-        """Two words of 32 random bits for each of `size` elements, drawn immediately: for THREEFRY=0."""
+        """Draws two words of 32 random bits for each of `size` elements immediately, for THREEFRY=0."""
         return self._next(2 * size, (2, size), 0, device)
 
     def _next(self, words: int, shape: tuple[int, ...], size: int, device: str) -> LazyBuffer:
@@ -71,7 +73,7 @@ class Generator:
         return LazyBuffer.from_buffer(buffer, shape).copy_to_device(device)
 
     def fill(self, buffer: Buffer, size: int) -> None:
-        """Redraws the key of `size` numbers into `buffer`; for a `size` of 0, all words that `next_words` drew."""
+        """Redraws the key of `size` numbers into `buffer`. For a `size` of 0, redraws all words that `next_words` drew."""
         with _drawing:
             count = 0 if self.drawn is None else self.drawn + (size or 1)
             seed, self.drawn = self.seed, count
@@ -85,7 +87,7 @@ generator = Generator()
 
 
 def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
-    """The two words of counter (x0, x1) under the key: uint32 tensors of one shape."""
+    """Returns the two words of the counter (x0, x1) under the key: uint32 tensors of one shape."""
 
     def add(a: T, b: T) -> T:
         return a._alu(Ops.ADD, b)
@@ -105,7 +107,7 @@ def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
 
 
 def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
-    """The two words of each counter (c + count, c + count + half); `key` has the seed and c."""
+    """Returns the two words of each counter (c + count, c + count + half). `key` holds the seed and c."""
     counter = kind._wrap(count)
     seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(counter.shape) for i in range(KEY_WORDS))
     first = counter._alu(Ops.ADD, drawn)
@@ -113,7 +115,7 @@ def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
 
 
 def random_pairs(kind: type[T], size: int, device: str) -> tuple[T, T]:
-    """32 random bits for each of 2 · `size` elements: those of the first half, and those of the second."""
+    """Draws 32 random bits for each of 2 · `size` elements. Returns the first half and the second half."""
     if not config().THREEFRY:
         both = kind._wrap(generator.next_words(size, device))
         return both[0], both[1]
@@ -122,7 +124,7 @@ def random_pairs(kind: type[T], size: int, device: str) -> tuple[T, T]:
 
 
 def random_bits(kind: type[T], size: int, device: str) -> T:
-    """32 random bits for each of `size` elements."""
+    """Draws 32 random bits for each of `size` elements."""
     if not config().THREEFRY:
         return random_pairs(kind, size, device)[0]
     key = kind._wrap(generator.next_key(size, device))
@@ -134,7 +136,7 @@ def random_bits(kind: type[T], size: int, device: str) -> T:
 
 
 def uniform_of(words: T, below: int = 1) -> T:
-    """0 ≤ u < `below`, at most 2**24, as float32: from the upper 24 bits."""
+    """Returns float32 numbers 0 ≤ u < `below` (at most 2**24), from the upper 24 bits of each word."""
     upper = words._alu(Ops.SHR, words._const(8)).cast(dtypes.float32)
     return upper._alu(Ops.MUL, upper._const(below * 2.0**-24))
 
@@ -157,8 +159,10 @@ def _counted(shape: tuple[int, ...]) -> int:
 
 
 def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
-    """Evenly from 0 to 1, 1 excluded: one of 2**24 numbers, converted to `dtype` (bool: true but for 0 itself;
-    ints: 0, as in tinygrad 0.9.2)."""
+    """Returns numbers uniform in [0, 1): one of 2**24 numbers, converted to `dtype`.
+
+    bool: true unless the number is 0. Ints: 0, as in tinygrad 0.9.2.
+    """
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
     if not dtypes.is_float(target):
         return rand(kind, shape, dtypes.float32, device).cast(target)
@@ -173,8 +177,10 @@ def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
 
 
 def between(drawn: T, low: float, high: float, target: DType) -> T:
-    """Numbers from 0 to 1 as numbers of the float dtype `target` from `low` to `high`, that excluded; rounded before
-    `low` is added, as in tinygrad 0.9.2, unless that might overflow."""
+    """Scales numbers from [0, 1) to [low, high) in the float dtype `target`.
+
+    As in tinygrad 0.9.2, rounds before it adds `low`, unless that might overflow.
+    """
     wide, spread, end = wide_float(target), high - low, to_dtype_range(float(high), target)
     if all(math.isfinite(to_dtype_range(float(spread), dtype)) for dtype in (target, drawn.dtype)):
         scaled = (drawn * spread).cast(target)
@@ -188,7 +194,7 @@ def between(drawn: T, low: float, high: float, target: DType) -> T:
 
 
 def below(x: float, dtype: DType) -> float:
-    """The next smaller number of a float dtype."""
+    """Returns the next smaller number of a float dtype."""
     bits, sign = to_bits(x, dtype), 1 << (dtype.bits - 1)
     if x == 0:
         return float(from_bits(sign | 1, dtype))
@@ -196,8 +202,8 @@ def below(x: float, dtype: DType) -> float:
 
 
 def randn(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
-    """Normally distributed, by Box and Muller: cos(2π u) · √(-2 ln (1 - v)); of another dtype than float32: converted
-    to it."""
+    """Returns normally distributed numbers by Box and Muller: cos(2π u) · √(-2 ln (1 - v)), in float32, converted to
+    `dtype`."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
     size = _counted((2, *shape)) // 2
     if not size:
@@ -208,7 +214,7 @@ def randn(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
 
 
 def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> T:
-    """Evenly from low … high - 1, to within range / 2**24 (of wider ranges range / 2**32)."""
+    """Returns ints uniform in low … high - 1, up to a deviation of range / 2**24 (for wider ranges, range / 2**32)."""
     target = dtypes.default_int if dtype is None else to_dtype(dtype)
     if not isinstance(low, int) or not isinstance(high, int):
         raise TypeError(f"randint from {low!r} to {high!r}: need ints, low < high")
@@ -234,11 +240,12 @@ def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: A
     return (steps.cast(wide) + low).cast(target).reshape(shape)
 
 
-FEW_BOUNDS = 32  # up to this many, all bounds are compared in one operation
+FEW_BOUNDS = 32  # up to this many bounds, one operation compares all
 
 
 def places_in(bounds: T, values: T) -> T:
-    """The number of the rising `bounds` (rows, n) that are at most each of the `values` (rows, m), by bisection."""
+    """Counts for each of `values` (rows, m) how many of the ascending `bounds` (rows, n) are at most that value, by
+    bisection."""
     count = bounds.shape[1]
     if count <= FEW_BOUNDS:
         return (values.unsqueeze(-1) >= bounds.unsqueeze(1)).sum(-1)

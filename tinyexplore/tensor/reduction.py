@@ -1,6 +1,6 @@
-"""Reductions: sums, extremes, means, and what is made of them.
+"""Reductions: sums, extremes, means, and functions built from them.
 
-Narrow floats are summed in float32, narrow ints in 32 bits; `acc_dtype` asks for another accumulator.
+Narrow floats are summed in float32, narrow ints in 32 bits. `acc_dtype` selects another accumulator.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ _DEVIATION = OwnRuleAt(deviation_gradient, 0)
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype in which elements of `dtype` are summed."""
+    """Returns the dtype in which elements of `dtype` are summed."""
     if dtypes.is_float(dtype):
         return least_upper_dtype(dtype, dtypes.float32)
     return least_upper_dtype(dtype, dtypes.uint32 if dtypes.is_unsigned(dtype) else dtypes.int32)
 
 
 def place_dtype(dtype: DType) -> DType:
-    """The dtype in which indices are compared with ints of `dtype`: a narrow one could not count a long axis."""
+    """Returns the dtype in which indices are compared with ints of `dtype`. A narrow dtype could not count a long axis."""
     return dtype if dtype.itemsize >= 4 else dtypes.int32
 
 
 def index_dtype(dtype: DType) -> DType:
-    """The dtype in which ints of `dtype` are used as indices: int64 for uint64, since no index needs the upper half."""
+    """Returns the dtype in which ints of `dtype` are used as indices: int64 for uint64, because no index needs the
+    upper half."""
     return dtypes.int64 if dtype is dtypes.uint64 else place_dtype(dtype)
 
 
@@ -80,7 +81,7 @@ class Reduction(Movement, Functions):
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Added up over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
+        """Sums over `axis` (None: all axes), in `acc_dtype` (`dtype` is its later name)."""
         return self._accumulated(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
 
     def prod(
@@ -90,30 +91,32 @@ class Reduction(Movement, Functions):
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Self:
-        """Multiplied over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
+        """Multiplies over `axis` (None: all axes), in `acc_dtype` (`dtype` is its later name)."""
         return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
     def max(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """The largest over `axis` (None: all); NaN if there is one. Of nothing: the least that the type has."""
+        """Returns the largest element over `axis` (None: all axes), or NaN if there is one. Without elements: the least
+        value of the dtype."""
         return self._reduce(Ops.MAX, axis, keepdim, dtypes.min(self.dtype), "max")
 
     def min(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """The smallest over `axis` (None: all); NaN if there is one. Of nothing: the greatest that the type has."""
+        """Returns the smallest element over `axis` (None: all axes), or NaN if there is one. Without elements: the
+        greatest value of the dtype."""
         return self._reduce(Ops.MIN, axis, keepdim, dtypes.max(self.dtype), "min")
 
     def any(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """True where one element at least is true."""
+        """Returns whether at least one element over `axis` is not 0."""
         return self.cast(dtypes.bool)._reduce(Ops.MAX, axis, keepdim, False, "any")
 
     def all(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """True where every element is true."""
+        """Returns whether no element over `axis` is 0."""
         return self.cast(dtypes.bool)._reduce(Ops.MIN, axis, keepdim, True, "all")
 
     def __contains__(self, value: Any) -> bool:
         return bool(self.eq(value).any().item())
 
     def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        """Whether `isclose` holds everywhere (this computes it)."""
+        """Returns whether `isclose` holds for all elements. Computes the tensors."""
         return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
     # *** moments ***
@@ -122,7 +125,7 @@ class Reduction(Movement, Functions):
         return product([self.shape[axis] for axis in axes])
 
     def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """The average; of nothing: NaN."""
+        """Returns the mean over `axis`. Without elements: NaN."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         count = self._count(self._axes(axis))
@@ -130,7 +133,7 @@ class Reduction(Movement, Functions):
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
     def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Self:
-        """The mean squared distance from the mean, over n - correction."""
+        """Returns the variance over `axis`: the sum of squared distances from the mean, divided by n - correction."""
         need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
@@ -145,7 +148,7 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def std(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Self:
-        """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
+        """Returns the square root of `var`. As in PyTorch, the gradient is 0 where the result is 0."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
         lazydata.note = _DEVIATION.on(lazydata)
@@ -157,7 +160,7 @@ class Reduction(Movement, Functions):
     def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Self, Self]:
         return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
 
-    # *** where the extreme stands ***
+    # *** index of the extreme ***
 
     def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Self:
         if axis is None:
@@ -177,29 +180,29 @@ class Reduction(Movement, Functions):
         return holds.where(positions, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
 
     def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
-        """0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
+        """Returns the indices 0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
         line = self._wrap(LazyBuffer.iota(self.shape[axis], dtype, self.device))
         return line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(self.shape)))
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """The first place of the largest element (of the flattened tensor for None)."""
+        """Returns the first index of the largest element along `axis` (None: of the flattened tensor)."""
         return self._argument(Ops.MAX, axis, keepdim)
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
-        """The first place of the smallest element (of the flattened tensor for None)."""
+        """Returns the first index of the smallest element along `axis` (None: of the flattened tensor)."""
         return self._argument(Ops.MIN, axis, keepdim)
 
-    # *** softmax and its kin ***
+    # *** softmax and related functions ***
 
     def _centered(self, axis: Axes) -> Self:
-        """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
+        """Returns x - max(x). The maximum has no gradient, because the result of the callers does not depend on it."""
         x = self._float()
         if 0 in x.shape:
             return x
         return x - x._value().max(axis, keepdim=True).detach()
 
     def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
-        """eˣ / Σ eˣ along `axis`"""
+        """Returns eˣ / Σ eˣ along `axis`."""
         return (self if dtype is None else self.cast(dtype))._softmax(axis)
 
     @rounded_once
@@ -208,7 +211,7 @@ class Reduction(Movement, Functions):
         return grown * grown.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
-        """ln softmax(x)"""
+        """Returns ln softmax(x) along `axis`."""
         return (self if dtype is None else self.cast(dtype))._log_softmax(axis)
 
     @rounded_once
@@ -218,7 +221,7 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Self:
-        """ln Σ eˣ without overflow"""
+        """Returns ln Σ eˣ over `axis`, without overflow."""
         x = self._float()
         if 0 in x.shape:
             return x._reduce(Ops.ADD, axis, keepdim, -math.inf, "logsumexp")
@@ -228,14 +231,14 @@ class Reduction(Movement, Functions):
         return total if keepdim else total._without_axes(self._axes(axis))
 
     def _finite(self) -> Self:
-        """The largest finite float for an infinity: e to the power of any other less that is 0, not infinite."""
+        """Replaces infinity by the largest finite float, so that e^(x - result) is 0 instead of NaN for finite x."""
         most = sys.float_info.max if self.dtype is dtypes.float64 else FLOAT32_MAX
         return self._between(-most, most)
 
     # *** running totals ***
 
     def cumsum(self, axis: int = 0) -> Self:
-        """Each element and all before it along `axis`, added up."""
+        """Returns the running sum along `axis`."""
         return self._total_so_far(Ops.ADD, axis)
 
     def _total_so_far(self, op: Ops, axis: int) -> Self:
@@ -244,8 +247,7 @@ class Reduction(Movement, Functions):
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:
-        """`cumsum`. With `_first_zero`, the total of the elements before each one: 0 comes first, and the last element
-        is not counted.
+        """Computes `cumsum`. With `_first_zero`, sums only the elements before each one: the first result is 0.
 
         tinygrad programs call it by this name.
         """
@@ -256,12 +258,12 @@ class Reduction(Movement, Functions):
         return total.pad(tuple((1, -1) if number == at else None for number in range(self.ndim)))
 
     def _scanned(self, op: Ops, axis: int) -> Self:
-        """The running result of `op` along `axis`."""
+        """Returns the running result of `op` along `axis`."""
         rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
         return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
 
     def logcumsumexp(self, axis: int = 0) -> Self:
-        """ln of the running total of eˣ, without overflow"""
+        """Returns ln of the running sum of eˣ along `axis`, without overflow."""
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self
@@ -269,7 +271,7 @@ class Reduction(Movement, Functions):
         own = x._value()
         largest = own._scanned(Ops.MAX, at)
         anchor = largest._finite()
-        # the total so far is relative to the earlier anchor; an empty total has none
+        # the running total is relative to the previous anchor; an empty total has none
         shift = (anchor._later(at, 0.0) - anchor).exp()
         factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
@@ -277,7 +279,7 @@ class Reduction(Movement, Functions):
         return x._by_own_rule(result, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
     def _later(self, axis: int, first: float) -> Self:
-        """Each element shifted by one position along `axis`, after `first`."""
+        """Shifts the elements by one position along `axis`. The first one becomes `first`."""
         bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
         return self.shrink(bounds).pad(amounts, value=first)
@@ -286,9 +288,9 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Self:
-        """(x - mean) / √(variance + eps) over `axis`
+        """Returns (x - mean) / √(variance + eps) over `axis`.
 
-        The mean is where the sum of squares is least: the variance's gradient has nothing to send through it.
+        The sum of squares is least at the mean, so the variance has no gradient through the mean.
         """
         centered = self - self.mean(axis, keepdim=True)
         return centered * (self._stationary(centered).square().mean(axis, keepdim=True) + eps).rsqrt()
@@ -302,7 +304,7 @@ class Reduction(Movement, Functions):
         invstd: Self,
         axis: int | tuple[int, ...] = 1,
     ) -> Self:
-        """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
+        """Returns (x - mean) · invstd · weight + bias. These four have one element per index of `axis`."""
         axes = self._axes(axis)
         count = product([self.shape[reduced_axis] for reduced_axis in axes])
         parameter: Self | None

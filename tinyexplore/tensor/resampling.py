@@ -22,7 +22,8 @@ T = TypeVar("T", bound="Indexing")
 LINEAR = ("linear", "bilinear", "trilinear")
 MODES = (*LINEAR, "bicubic", "nearest", "nearest-exact", "area")
 LARGEST_INT = dtypes.max(dtypes.default_int)
-CUBIC = -0.75  # the slope at 1 of the kernel of Keys, "Cubic convolution interpolation" (1981), as PyTorch has it
+# the slope at distance 1 of the kernel of Keys, "Cubic convolution interpolation" (1981); PyTorch's value
+CUBIC = -0.75
 
 
 def _line(have: int, count: int, align_corners: bool) -> tuple[int, int, int]:
@@ -31,23 +32,24 @@ def _line(have: int, count: int, align_corners: bool) -> tuple[int, int, int]:
 
 
 def _hat(distance: T) -> T:
-    """Linear kernel: the weight of an element at this distance from a sample. Two elements have a weight above 0."""
+    """Returns the linear kernel: the weight of an element at `distance` from a sample. Two elements have a weight above
+    0."""
     return (1 - distance.abs()).relu()
 
 
 def _keys(distance: T) -> T:
-    """Keys' cubic kernel: the weight of an element at this distance from a sample. Four elements have a weight."""
+    """Returns Keys' cubic kernel: the weight of an element at `distance` from a sample. Four elements have a weight."""
     x = distance.abs()
     return (x <= 1).where(_near(x), (x < 2).where(_far(x), 0.0))
 
 
 def _near(x: T) -> T:
-    """Keys' kernel for distances from 0 to 1."""
+    """Returns Keys' kernel for distances from 0 to 1."""
     return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
 
 
 def _far(x: T) -> T:
-    """Keys' kernel for distances from 1 to 2."""
+    """Returns Keys' kernel for distances from 1 to 2."""
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
 
@@ -82,7 +84,8 @@ class Resampling(Indexing):
             raise ShapeError(f"interpolate {self.shape} to {output_size}: need 1 to {self.ndim} sizes, each 1 at least")
         result = self
         if not mode.startswith("nearest"):
-            is_wide_int = dtypes.is_int(self.dtype) and self.dtype.itemsize >= 4  # float32 cannot represent all of them
+            # float32 cannot represent all these positions
+            is_wide_int = dtypes.is_int(self.dtype) and self.dtype.itemsize >= 4
             result = result.cast(dtypes.float64 if is_wide_int else wide_float(self._float().dtype))
         for number, count in enumerate(output_size):
             axis = self.ndim - len(output_size) + number
@@ -122,7 +125,8 @@ class Resampling(Indexing):
         share = self._broadcast_along(axis, (low < 0).where(0.0, share))
         before = self._take(axis, low.maximum(0))
         after = self._take(axis, (low + 1).minimum(have - 1))
-        return share.eq(0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
+        # the element after the sample may be infinite
+        return share.eq(0).where(before, before * (1 - share) + after * share)
 
     def _input_gradient(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
         """Returns the gradient of the `have` input elements. `self` is the gradient of the samples.

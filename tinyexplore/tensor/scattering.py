@@ -1,4 +1,4 @@
-"""Scattering into the places that an index names, and selecting what a mask says."""
+"""Scatters elements to the positions that an index gives, and selects the elements where a mask is true."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tinyexplore.uop.identity import reduce_identity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FEW_PARTS = 4  # with at least this many times as many elements as indices, only the indexed ones are divided
+FEW_PARTS = 4  # with at least this many times more elements than indices, only the indexed elements are divided
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
 def _repeated_along(node: LazyBuffer) -> list[int]:
-    """Axes along which a value was expanded: counts of its indices are the same along them."""
+    """Returns the axes along which a value was expanded. An index has equal elements along them."""
     while node.op is Ops.CAST or (node.op is Ops.SHRINK and node.src[0].op is Ops.EXPAND):
         node = node.src[0]
     if node.op is not Ops.EXPAND:
@@ -36,7 +36,8 @@ class Scattering(Indexing):
     __slots__ = ()
 
     def scatter(self, dim: int, index: Self, src: Any, reduce: str | None = None) -> Self:
-        """This tensor with src[i, j] at [index[i, j], j] (for dim = 0); the last one wins, or "add" or "multiply"."""
+        """Writes src[i, j] to [index[i, j], j] (for dim = 0). If positions repeat, the last one wins, or `reduce` adds
+        or multiplies."""
         if reduce not in (None, "add", "multiply"):
             raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
         axis, target, index, source = self._scatter_operands(dim, index, src)
@@ -44,13 +45,16 @@ class Scattering(Indexing):
         return self._with_part(target._scattered_in(op, axis, index, source))
 
     def scatter_reduce(self, dim: int, index: Self, src: Self, reduce: str, include_self: bool = True) -> Self:
-        """All of src[i, j] with equal [index[i, j], j] (for dim = 0) reduced by "sum", "prod", "mean", "amax" or
-        "amin", together with what stands there unless `include_self` is False; other places keep their element."""
+        """Reduces all src[i, j] with equal position [index[i, j], j] (for dim = 0) by "sum", "prod", "mean", "amax" or
+        "amin".
+
+        `include_self`: the current element of a written position counts, too. Other positions keep their element.
+        """
         if reduce not in REDUCTIONS:
             raise ArgumentError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
-        # an index selects the same elements along axes along which it was expanded
+        # along axes along which it was expanded, an index selects the same elements
         equal = [i for i in _repeated_along(index.lazydata) if i != axis]
         named = index.shrink([(0, 1 if i in equal else size) for i, size in enumerate(index.shape)])
         narrow = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
@@ -78,10 +82,10 @@ class Scattering(Indexing):
         return FEW_PARTS * max(sizes[1:]) <= sizes[0]
 
     def _divided_at(self, number: Self, axis: int, index: Self, named: Self) -> Self:
-        """This tensor divided by `number` at the positions that `index` gives; elsewhere `number` is 1.
+        """Divides this tensor by `number` at the positions that `index` gives. Elsewhere `number` is 1.
 
-        named: `index` without the axes along which it repeats its values. Each position is written once, by the last
-        index that gives it.
+        named: `index` without the axes along which its values repeat. Each position is written once, by the last index
+        that gives it.
         """
         order = named._places(axis).cast(index.dtype)._broadcast_to(named.shape)
         last = number._const(-1, index.dtype, number.shape)._scattered_in(None, axis, named, order)
@@ -123,7 +127,7 @@ class Scattering(Indexing):
         return axis, self.shrink(around), index.cast(index_dtype(index.dtype)), source
 
     def _with_part(self, part: Self) -> Self:
-        """This tensor with its first elements along each axis replaced."""
+        """Replaces the first elements of this tensor along each axis by `part`."""
         if part.shape == self.shape:
             return part
         rest = [(0, have - size) for have, size in zip(self.shape, part.shape)]
@@ -133,15 +137,18 @@ class Scattering(Indexing):
     # *** selecting ***
 
     def masked_select(self, mask: Self, size: int | None = None, fill_value: ConstType = 0) -> Self:
-        """The elements where `mask` is true, in one axis (this computes the mask); with `size` cut or filled to it."""
+        """Returns the elements where `mask` is true, as a vector. Computes the mask. `size` cuts or fills the vector to
+        that size."""
         need_tensor(mask, "masked_select: the mask")
         shape = broadcast_shape("masked_select", self.shape, mask.shape)
         selected = self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
         return selected if size is None else selected._to_rows(size, fill_value)
 
     def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Self:
-        """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
-        filled to that many rows."""
+        """Returns the coordinates of the elements that are not 0, one row each. Computes the tensor.
+
+        `size` cuts or fills the result to that many rows.
+        """
         coordinate_columns = self._true_places()
         if not coordinate_columns:
             coordinates = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))
@@ -150,7 +157,7 @@ class Scattering(Indexing):
         return coordinates if size is None else coordinates._to_rows(size, fill_value)
 
     def _to_rows(self, size: int, fill_value: ConstType) -> Self:
-        """`size` along the first axis."""
+        """Cuts the first axis to `size`, or fills it with `fill_value`."""
         rows = min(size, self.shape[0])
         rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
         part = self.shrink([(0, rows), *((0, have) for have in self.shape[1:])])

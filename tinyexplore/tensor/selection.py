@@ -1,11 +1,12 @@
-"""Selecting the first elements of long rows without sorting the rows.
+"""Selects the first elements of long rows without sorting the rows.
 
     for each bit, the highest first: n-th key |= bit if fewer than n keys < n-th key | bit     # a sum
     for each key: less, equal += key < n-th key, key == n-th key                               # a scan
-    candidates[less or, behind those, equal] = place                                           # SCATTER
+    candidates[less or, behind those, equal] = index                                           # SCATTER
     candidates.sort()
 
-Each bit is one sum over a row. The sums of a few bits are one kernel, which reads a row again while a cache has it.
+Each bit takes one sum over a row. One kernel computes the sums of a few bits and reads a row repeatedly while it is in
+a cache.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.radix import comparable
 
 T = TypeVar("T", bound="Indexing")
-BITS_OF_KERNEL = 4  # 8: as fast, but twice as long to compile. All kernels share one program: the bit is in memory
-SHORT_COUNTS = 1 << 15  # counts of shorter rows take 16 bits
+# 8 bits: as fast, but twice as long to compile. All kernels share one program, because the bit is in memory
+BITS_OF_KERNEL = 4
+SHORT_COUNTS = 1 << 15  # shorter rows are counted in 16 bits
 
 
 def is_selected(length: int, count: int) -> bool:
@@ -27,9 +29,10 @@ def is_selected(length: int, count: int) -> bool:
 
 
 def selected_indices(x: T, count: int, descending: bool) -> T:
-    """For each row of `x` (rows, length) the places of its first `count` elements, not in order.
+    """Returns for each row of `x` (rows, length) the indices of its first `count` elements in sorted order, unsorted.
 
-    Of equal elements the first ones are selected. Selected elements that are equal are in the order of their places.
+    Of equal elements, those with the lowest indices are selected. Equal selected elements are in the order of their
+    indices.
     """
     key = comparable(x)
     key = (key ^ -1 if descending else key).contiguous()
@@ -42,7 +45,8 @@ def selected_indices(x: T, count: int, descending: bool) -> T:
 
 
 def nth_index(x: T, count: int) -> T:
-    """For each row of `x` (rows, length) the place of the element that sorting it would put at `count` - 1."""
+    """Returns for each row of `x` (rows, length) the index of the element that sorting would put at position `count` -
+    1."""
     key = comparable(x).contiguous()
     last = nth_key(key, count)
     less, equal = _running_counts(key, last)
@@ -51,17 +55,17 @@ def nth_index(x: T, count: int) -> T:
 
 
 def nth_key(key: T, count: int) -> T:
-    """The `count`-th least of each row of ints, (rows, 1)."""
+    """Returns the `count`-th least element of each row of ints, as (rows, 1)."""
     rows, least = key.shape[0], int(dtypes.min(key.dtype))
     last = key._const(least, key.dtype, (rows, 1)).contiguous()
-    bit = key._const(least, key.dtype, (1, 1)).contiguous()  # of numbers from `least` on, so the sign is inverted
+    bit = key._const(least, key.dtype, (1, 1)).contiguous()  # the search starts at `least`, so bits are inverted
     for first in range(0, 8 * key.dtype.itemsize, BITS_OF_KERNEL):
         for _ in range(BITS_OF_KERNEL):
             tried = last ^ bit
             before = (key < tried).sum(1, keepdim=True, dtype=dtypes.default_int)
             last = (before < count).where(tried, last)
             bit = (bit >> 1) & int(dtypes.max(key.dtype))
-        # its shape differs from the next kernel's result, so that kernel does not compute it as well
+        # another shape than the next kernel's result, so that the scheduler does not fuse them
         shape = (rows, 1) if first // BITS_OF_KERNEL % 2 else (1, rows)
         last, bit = last.reshape(shape).contiguous().reshape((rows, 1)), bit.contiguous()
     return last

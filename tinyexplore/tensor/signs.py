@@ -19,7 +19,7 @@ class Signs(Arithmetic):
     __slots__ = ()
 
     def _ruled(self, value: Self, rule: GradientRule) -> Self:
-        """`value`, computed from this tensor off the tape, with its own gradient rule."""
+        """Wraps `value`, which was computed from this tensor off the tape, with the gradient rule `rule`."""
         return self._by_own_rule(value.lazydata, rule, (self,))
 
     def floor(self) -> Self:
@@ -29,25 +29,26 @@ class Signs(Arithmetic):
         return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else self
 
     def trunc(self) -> Self:
-        """Rounded towards zero."""
+        """Rounds towards zero."""
         if not self.is_floating_point():
             return self
         return self.lt(0).where(self.ceil(), self.floor())
 
     def round(self) -> Self:
-        """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
+        """Rounds to the nearest whole number, and halves to the even one. The sign stays, also for a zero."""
         if not self.is_floating_point():
             return self
         if self.dtype.itemsize < 4:
             return self.cast(dtypes.float32).round().cast(self.dtype)
         x = self._value()
-        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
+        # at this magnitude and above, all numbers are whole
+        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23
         size = x.abs()
-        # a sum of this magnitude has no fraction: the addition rounds it off
+        # a sum of this magnitude has no fraction: the addition rounds it away
         return self._ruled(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
 
     def abs(self) -> Self:
-        """The value without its sign."""
+        """Returns the absolute value."""
         if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
             return self
         if not dtypes.is_float(self.dtype):
@@ -61,7 +62,7 @@ class Signs(Arithmetic):
         return self.abs()
 
     def sign(self) -> Self:
-        """-1, 0 (without a sign) or 1; NaN stays."""
+        """Returns -1, 0 (without a sign) or 1. NaN stays NaN."""
         if self.dtype is dtypes.bool:
             return self
         x = self._value()
@@ -72,12 +73,12 @@ class Signs(Arithmetic):
         return self._ruled(signs, step_gradient)
 
     def copysign(self, other: Operand) -> Self:
-        """This value with the sign of `other` (also of -0)."""
+        """Returns the magnitude of this tensor with the sign of `other` (-0 counts as negative)."""
         x, y = self._matched_floats(other, "copysign")
         return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
 
     def _lend_sign(self, value: Self) -> Self:
-        """`value` with the sign of self."""
+        """Returns `value` with the sign of this tensor."""
         x = self._value()
         ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
         size = value.abs()

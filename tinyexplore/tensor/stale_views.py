@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 
 
 class StaleViews:
-    """Searches for such views, which change with their tensor in PyTorch (docs/decisions/0006).
+    """Warns about views that do not change when their tensor is written, although they do in PyTorch
+    (docs/decisions/0006).
 
-    A search costs some milliseconds, because the interpreter tests every object. It runs only if there may be such a
-    view, until one has been reported, and at most `searches` times; with INTERPRETER_TRICKS=0 never.
+    A search for such views takes some milliseconds, because the interpreter tests every object. So it runs only if such
+    a view may exist, until one has been reported, and at most `searches` times. With INTERPRETER_TRICKS=0 it never
+    runs.
     """
 
     searches = 100
 
     @classmethod
     def warn_of(cls, whole: Base, written: LazyBuffer, *own: Any) -> None:
-        """Warns if the program holds a view of `whole`, other than those in `own`, that overlaps `written`, a view that
-        is about to be changed."""
-        root = ref(whole)  # one object that all views share
+        """Warns if the program holds another view of `whole` that overlaps `written`, a view that is about to be
+        changed.
+
+        own: views that do not count.
+        """
+        root = ref(whole)  # one object, which all views share
         if not cls.searches or references((root,))[0] <= ASKING + 1 or is_noted():
             return
         cls.searches -= 1
@@ -52,8 +57,10 @@ class StaleViews:
 
 
 def _held(objects: list[Any]) -> list[bool]:
-    """The members of `objects`, a list that only the caller holds, that have references from outside the tape, whose
-    steps use tuples."""
+    """Returns for each object whether it has references from outside the tape (whose steps use tuples).
+
+    objects: a list that only the caller references.
+    """
     counts = references(objects)
     tuples = [sum([type(referrer) is tuple for referrer in referrers(each)]) for each in objects]
     return [count - inside > ASKING for count, inside in zip(counts, tuples)]
@@ -68,8 +75,10 @@ def _overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> boo
 
 
 def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] | None:
-    """The part of each axis of `root` that `view` covers; None if it is no view of the present `root`, or is
-    symbolic."""
+    """Returns the part (begin, end) of each axis of `root` that `view` covers.
+
+    None if it is not a view of the current `root`, or is symbolic.
+    """
     first = root
     while view is not root:
         if not is_view(view):
@@ -80,7 +89,7 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 
 
 def _calls_to_the_user() -> int:
-    """The number of frames from `StaleViews.warn_of` up to code outside this package; 1 for its own frame."""
+    """Returns the number of frames from `StaleViews.warn_of` up to the first frame outside this package."""
     frame, calls = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1

@@ -1,7 +1,8 @@
-"""Tensor: the class that users write with.
+"""Tensor: the class of arrays that user programs work with.
 
-Its methods stand in the modules beside this one, in classes by subject. A class names as its bases those whose methods
-it calls, down to `Base`, which holds the value; mypy checks that it calls no other. So no module needs to know Tensor.
+Its methods are in the other modules of this package, in classes by subject. A class has as bases the classes whose
+methods it calls, down to `Base`, which holds the value. mypy checks that it calls no others, so no module needs to
+import Tensor.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from tinyexplore.tensor.resampling import Resampling
 
 
 class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
-    """An array of numbers on a device, computed when its values are requested.
+    """An array of numbers on a device. Its values are computed when they are requested.
 
-    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied), another Tensor, or a
+    data: a number, nested lists, bytes, a NumPy array (a row-major one is not copied), another Tensor, or a
     pathlib.Path. The bytes of a file are read when they are needed (on the device `DISK:path` by default).
     """
 
     __slots__ = ()
-    __array_priority__: ClassVar[int] = 100  # NumPy leaves array (op) Tensor to us
+    __array_priority__: ClassVar[int] = 100  # NumPy leaves array (op) Tensor to Tensor
 
     def __repr__(self) -> str:
         state = "realized" if self.lazydata.is_realized else f"lazy {self.lazydata.op.name}"
@@ -33,7 +34,7 @@ class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
     # *** modes ***
 
     class train(ContextDecorator):
-        """`with Tensor.train():` dropout drops and batch statistics are kept, inside the block."""
+        """Context manager of training: dropout is active, and BatchNorm updates its running statistics."""
 
         def __init__(self, mode: bool = True) -> None:
             self.mode = mode
@@ -47,7 +48,7 @@ class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
             Tensor.training = self.before.pop()
 
     class inference_mode(ContextDecorator):
-        """`with Tensor.inference_mode():` nothing is taped inside the block."""
+        """Context manager without gradients: operations inside it are not put on the tape."""
 
         def __init__(self, mode: bool = True) -> None:
             self.mode = mode
@@ -61,7 +62,7 @@ class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
             Tensor.no_grad = self.before.pop()
 
     class test(inference_mode):
-        """`with Tensor.test():` nothing is taped inside the block, and nothing drops out."""
+        """Context manager of evaluation: no tape, and no dropout."""
 
         def __enter__(self) -> None:
             super().__enter__()
@@ -75,7 +76,7 @@ class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
 
 Tensor.plain = Tensor
 for _part in Tensor.__mro__:
-    for _method in vars(_part).values():  # a signature shows what a user has, a Tensor
+    for _method in vars(_part).values():  # signatures show the class that a user has: Tensor
         _method = getattr(_method, "__func__", _method)
         for _name, _type in getattr(_method, "__annotations__", {}).items():
             if "Self" in str(_type):

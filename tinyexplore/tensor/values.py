@@ -1,4 +1,4 @@
-"""Computing a tensor, and its values as Python, NumPy and C have them."""
+"""Computes a tensor, and converts its values to Python, NumPy and C."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @cache
 def _engine() -> Any:
-    """The engine, imported at the first computation, so that `import tinyexplore` is fast."""
+    """Imports and returns the engine at the first computation, so that `import tinyexplore` is fast."""
     from tinyexplore import engine  # noqa: PLC0415 (start-up: see above)
 
     return engine
@@ -36,10 +36,10 @@ class Values(Base):
     # *** computing ***
 
     def realize(self, *others: Self, do_update_stats: bool = True) -> Self:
-        """Computes this tensor (and the others, together) into memory; of a view that was assigned to, the tensor that
-        it is a view of as well.
+        """Computes this tensor (and `others`, together) into memory. For a view that was assigned to, also computes its
+        base tensor.
 
-        `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
+        `do_update_stats=False`: `GlobalCounters` do not count this computation.
         """
         for other in others:
             need_tensor(other, "realize: one of the others")
@@ -57,11 +57,11 @@ class Values(Base):
         return self
 
     def schedule(self, *others: Self) -> list[Any]:
-        """The kernels that computing this tensor (and the others) takes, in order; nothing runs."""
+        """Returns the kernels that compute this tensor (and `others`), in order. Runs nothing."""
         return list(_engine().schedule([tensor.lazydata for tensor in (self, *others)]))
 
     def schedule_with_vars(self, *others: Self) -> tuple[list[Any], dict[UOp, int]]:
-        """`schedule`, and what the Variables in it are bound to."""
+        """Returns `schedule`, and the values that the Variables in it are bound to."""
         items = self.schedule(*others)
         return items, {variable: value for item in items for variable, value in item.bound.items()}
 
@@ -82,21 +82,22 @@ class Values(Base):
         _engine().realize([self.lazydata.base])
 
     def _shape_now(self) -> Shape:
-        """The shape in ints: Variables at their bound values. SymbolicError if one is not bound."""
+        """Returns the shape as ints, with Variables at their bound values. Raises SymbolicError if one is not bound."""
         return tuple([value_of(size) for size in self.shape])
 
     def numpy(self) -> np.ndarray:
-        """A copy as a NumPy array (bfloat16 as float32)."""
+        """Copies the values to a NumPy array (bfloat16 as float32)."""
         return conversion.array_of(self._read(), self._shape_now())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """`np.asarray(tensor)`: an array in the tensor's memory, or a copy where the dtype or `copy` asks for one.
+        """Implements `np.asarray(tensor)`: returns an array over the tensor's memory, or a copy if the dtype or `copy`
+        requires it.
 
-        A view of a tensor (a transpose, a slice) gives a view. NumPy has no bfloat16 and no 8-bit floats: of those, a
-        float32 copy.
+        A view of a tensor (a transpose, a slice) gives a NumPy view. bfloat16 and 8-bit floats, which NumPy lacks, are
+        copied to float32.
 
         Raises:
-            ValueError: `copy` is False, and only a copy can have the values.
+            ValueError: `copy` is False, but only a copy can hold the values.
         """
         if self.dtype.fmt is None:
             if copy is False:
@@ -114,9 +115,9 @@ class Values(Base):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def _array_in_place(self) -> tuple[np.ndarray, bool]:
-        """The elements as NumPy has them, in the tensor's memory; and whether they had to be copied.
+        """Returns a NumPy array of the elements in the tensor's memory, and whether they had to be copied.
 
-        The values of bfloat16 and 8-bit floats are unsigned integers of their bits.
+        bfloat16 and 8-bit floats appear as unsigned integers of their bits.
         """
         lazydata, shape = self.lazydata, self._shape_now()
         row_major = tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
@@ -133,7 +134,7 @@ class Values(Base):
     # *** DLPack ***
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(1, 0), the CPU: all devices here compute in memory that the host reads."""
+        """Returns (1, 0), the CPU: all devices here compute in memory that the host reads."""
         return exchange.CPU, 0
 
     def __dlpack__(
@@ -144,21 +145,20 @@ class Values(Base):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """The elements as a capsule of DLPack: `torch.from_dlpack(tensor)`, `np.from_dlpack(tensor)`.
+        """Exports the elements as a DLPack capsule: `torch.from_dlpack(tensor)`, `np.from_dlpack(tensor)`.
 
-        The consumer shares the tensor's memory, of a transpose or slice with its strides. The memory lives until both
-        are gone. The gradient's tape does not come along.
+        The consumer shares the tensor's memory; a transpose or slice has its strides. The memory lives until both are
+        gone. The capsule has no gradient tape.
 
         Args:
-            stream: of a GPU; must be None.
-            max_version: the newest version that the consumer reads; before 1.0 there is no flag for memory that may
-                only be read.
-            dl_device: where the consumer wants it; only the CPU, (1, 0), is possible.
-            copy: True for a copy, False for an error where only a copy is possible.
+            stream: the consumer's GPU stream; must be None.
+            max_version: the newest version that the consumer reads. Versions before 1.0 have no flag for read-only
+            memory.
+            dl_device: the device that the consumer requests; only the CPU, (1, 0), is possible.
+            copy: True for a copy; False raises an error if only a copy is possible.
 
         Raises:
-            BufferError: another device, a stream, a copy that is not allowed, or memory that may only be read for a
-                consumer of before 1.0.
+            BufferError: another device, a stream, a forbidden copy, or read-only memory for a consumer before 1.0.
         """
         if stream is not None:
             raise BufferError(f"__dlpack__(stream={stream!r}): memory of the CPU has no streams; give None")
@@ -176,15 +176,15 @@ class Values(Base):
 
     @classmethod
     def from_dlpack(cls, source: Any, /, *, device: str | None = None, copy: bool | None = None) -> Self:
-        """A Tensor in the memory of another package's array: of PyTorch, NumPy, JAX, or all else with `__dlpack__`.
+        """Wraps the memory of another package's array: of PyTorch, NumPy, JAX, or any object with `__dlpack__`.
 
-        Shared are row-major memory, permutations of it, and expanded axes. Other strides are copied. What may only be
-        read, kernels only read.
+        Row-major memory, its permutations and expanded axes are shared. Other strides are copied. Kernels do not write
+        to read-only memory.
 
         Args:
             source: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
-            device: of the Tensor; the default one if none is given.
-            copy: True for a copy, False for an error where only a copy is possible.
+            device: the device of the Tensor; default: the default device.
+            copy: True for a copy; False raises an error if only a copy is possible.
 
         Raises:
             BufferError: the memory is on a GPU, the element type has no dtype here, or `copy` is False and the
@@ -193,11 +193,11 @@ class Values(Base):
         return cls._wrap(exchange.lazydata_from(source, Device.canonicalize(device), copy))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Calls a NumPy function with the values: np.sum(tensor) is np.sum(tensor.numpy())."""
+        """Calls a NumPy function on the values: np.sum(tensor) is np.sum(tensor.numpy())."""
         return function(*_with_arrays(args), **{name: _with_arrays(argument) for name, argument in kwargs.items()})
 
     def data(self) -> memoryview:
-        """The elements as a memoryview of the tensor's shape, not copied."""
+        """Returns the elements as a memoryview of the tensor's shape, not copied."""
         if self.dtype.fmt is None or self.dtype is dtypes.float16:
             raise TypeError(f"Python's memoryview has no {self.dtype.name}: use .numpy(), or .float().data()")
         raw = self._read().memoryview()
@@ -205,11 +205,11 @@ class Values(Base):
         return raw.cast(code) if raw.nbytes == 0 else raw.cast(code, self._shape_now())
 
     def tolist(self) -> Any:
-        """Python numbers, in nested lists of the tensor's shape."""
+        """Returns the values as Python numbers, in nested lists of the tensor's shape."""
         return conversion.nested(conversion.numbers_of(self._read()), self._shape_now())
 
     def item(self) -> ConstType:
-        """The one element as a Python number."""
+        """Returns the only element as a Python number."""
         if prod(self._shape_now()) != 1:
             raise ValueError(f"item() of a tensor of shape {self.shape}: it has {self.numel()} elements, not one")
         return conversion.numbers_of(self._read())[0]
@@ -239,7 +239,7 @@ class Values(Base):
 
 
 def _with_arrays(argument: Any) -> Any:
-    """Arguments, nested in tuples and lists, with tensors as arrays."""
+    """Replaces tensors by NumPy arrays in an argument, also inside tuples and lists."""
     if isinstance(argument, Values):
         return argument.numpy()
     return type(argument)([_with_arrays(part) for part in argument]) if type(argument) in (list, tuple) else argument

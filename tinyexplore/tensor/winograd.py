@@ -1,6 +1,6 @@
-"""Convolutions with kernels of 3 places by minimal filters, F(4, 3) along each axis.
+"""Convolutions with kernels of size 3 by minimal filters, F(4, 3) along each axis.
 
-Four results need 6 products instead of 12. On tiles d of 6 elements and filters g: Aᵀ · ((G · g) ⊙ (Bᵀ · d)). Each of
+Four results need 6 products instead of 12. For tiles d of 6 elements and filters g: Aᵀ · ((G · g) ⊙ (Bᵀ · d)). Each of
 the three transforms is one product with a constant matrix over all axes (its Kronecker power). Between them there is
 one matrix product for each position of a tile. With the copy that lays out the tiles, that makes five kernels. Sources:
 Winograd, "Arithmetic complexity of computations" (1980); Lavin and Gray, "Fast algorithms for convolutional neural
@@ -34,7 +34,8 @@ T = TypeVar("T", bound=Convolvable)
 
 RESULTS, TAPS = 4, 3
 TILE = RESULTS + TAPS - 1
-TRANSFORM_COST = 2  # cost of its multiplications relative to those of a matrix product: it mainly moves data
+# cost of a transform's multiplication relative to one of a matrix product: transforms mainly move data
+TRANSFORM_COST = 2
 Matrix = Sequence[Sequence[float]]
 
 FILTER: Matrix = (
@@ -62,9 +63,9 @@ OUTPUT: Matrix = (
 
 
 def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int) -> bool:
-    """Whether the transforms cost fewer multiplications than they save. `size`: of the result.
+    """Whether the transforms cost fewer multiplications than they save. `size`: the spatial shape of the result.
 
-    False beyond two axes, for which they would be products with matrices of 216 columns.
+    False for more than two axes: the transforms would then be products with matrices of 216 columns.
     """
     axis_count = len(size)
     if axis_count > 2 or any(not isinstance(count, int) for count in (batch, *size)):
@@ -77,7 +78,7 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
 
 
 def minimal_filters(x: T, weight: T, groups: int) -> T:
-    """The convolution, by single steps, of a padded (batch, in, *spatial) with (out, in / groups, 3, 3, …)."""
+    """Convolves a padded (batch, in, *spatial) with weights (out, in / groups, 3, 3, …), with stride 1."""
     axis_count = weight.ndim - 2
     size = tuple(have - TAPS + 1 for have in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
@@ -87,7 +88,8 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     tile, count = TILE**axis_count, batch * prod(tiles)
     # for each position of a tile: (group, position, in, tiles of all images)
     data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
-    data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()  # a product reads it repeatedly
+    # stored, because a product reads it repeatedly
+    data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()
     data = _transformed(data, INPUT, axis_count)
     data = data.reshape((groups, tile, ins // groups, count)).contiguous()
     filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**axis_count)).permute((0, 3, 1, 2))
@@ -104,12 +106,12 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
 
 
 def _transformed(x: T, matrix: Matrix, axis_count: int) -> T:
-    """(group, positions of a tile, …), with all axes of the tile multiplied by the matrix."""
+    """Multiplies all axes of the tile in (group, positions of a tile, …) by `matrix`."""
     return _power(x, matrix, axis_count).dot(x)
 
 
 def _power(x: T, matrix: Matrix, axis_count: int) -> T:
-    """The Kronecker power of a matrix, with the dtype and on the device of `x`."""
+    """Returns the Kronecker power of a matrix, with the dtype and device of `x`."""
     rows, columns = len(matrix) ** axis_count, len(matrix[0]) ** axis_count
     device = x.lazydata.device
     buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, axis_count, x.dtype))
@@ -118,7 +120,7 @@ def _power(x: T, matrix: Matrix, axis_count: int) -> T:
 
 @lru_cache(16)
 def _elements(matrix: Matrix, axis_count: int, dtype: DType) -> bytes:
-    """The elements in row-major order."""
+    """Returns the elements of the Kronecker power as bytes, row-major."""
     elements = [prod(factors) for row in product(matrix, repeat=axis_count) for factors in product(*row)]
     rounded = [evaluate(Ops.CAST, dtype, float(element), src_dtypes=(dtypes.float64,)) for element in elements]
     return b"".join([to_bits(number, dtype).to_bytes(dtype.itemsize, "little") for number in rounded])

@@ -1,4 +1,4 @@
-"""The state of models: named tensors of an object, and files of them (safetensors, PyTorch's, GGUF)."""
+"""The state of models: the named tensors of an object, and files of tensors (safetensors, PyTorch, GGUF)."""
 
 from tinyexplore.nn.state.file import FormatError
 from tinyexplore.nn.state.gguf import gguf_load

@@ -1,4 +1,4 @@
-"""A file of tensors: its bytes for those who read its structure, and lazy tensors of its parts."""
+"""A file of tensors: gives format readers its bytes, and lazy tensors of its parts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ Source = Tensor | str | PathLike[str]
 
 
 class FormatError(ValueError):
-    """Raised for a file that is not of its stated format, is damaged, or requests what no file of tensors needs."""
+    """Raised for a file that is damaged, is not of its stated format, or requests a feature that files of tensors do
+    not need."""
 
 
 def fits(dtype: DType | ByteFloat, shape: Sequence[int], nbytes: int) -> bool:
-    """Whether a tensor takes at most that many bytes, empty axes not counted (their strides must be numbers)."""
+    """Whether a tensor takes at most `nbytes` bytes. Axes of size 0 do not count, because their strides must be
+    numbers, too."""
     return prod(size for size in shape if size) * dtype.itemsize <= nbytes
 
 
@@ -44,13 +46,13 @@ class ByteFloat:
     itemsize: int = 1
 
     def decoded(self, stored: Tensor) -> Tensor:
-        """The numbers that the bytes represent, on the default device."""
+        """Decodes the bytes to numbers on the default device."""
         codes = stored.to(Device.DEFAULT)
         return Tensor(list(self.values), dtype=self.dtype, device=codes.device)[codes]
 
 
 def _fnuz(bits: int, mantissa: int, bias: int) -> float:
-    """The value of a byte without infinities and -0 (Noune et al., "8-bit numerical formats", 2022)."""
+    """Decodes a byte of a float format without infinities and -0 (Noune et al., "8-bit numerical formats", 2022)."""
     exponent, steps = (bits & 0x7F) >> mantissa, bits & ((1 << mantissa) - 1)
     if bits == 0x80:
         return math.nan
@@ -64,9 +66,11 @@ E8M0FNU = ByteFloat("float8_e8m0fnu", dtypes.float32, (*(2.0 ** (bits - 127) for
 
 
 class TensorFile:
-    """The bytes of a file, mapped and not read, or of a tensor of bytes.
+    """The bytes of a file, mapped but not read, or of a tensor of bytes.
 
-    `name` is for messages, `raw` the bytes; tensors of its parts lie on the device of `whole`.
+    name: the name for messages.
+    raw: the bytes.
+    whole: the tensor of all bytes; tensors of parts are on its device.
     """
 
     def __init__(self, source: Source) -> None:
@@ -84,15 +88,16 @@ class TensorFile:
         return self.buffer.nbytes
 
     def error(self, what: str, why: str) -> FormatError:
-        """The error for a file that was read as `what` and is invalid because of `why`."""
+        """Returns the error for a file that was read as `what` and is invalid because of `why`."""
         return FormatError(f"{self.name} is not {what}: {why}")
 
     def stream(self) -> io.RawIOBase:
-        """The bytes as an open file."""
+        """Returns the bytes as an open file."""
         return _Stream(self.raw)
 
     def tensor(self, start: int, dtype: DType | ByteFloat, shape: Sequence[int]) -> Tensor:
-        """Elements from byte `start` on, row-major; nothing is read yet, but for a ByteFloat, which is converted."""
+        """Returns elements from byte `start` on, row-major. They are read later, except for a ByteFloat, which is
+        converted now."""
         if isinstance(dtype, ByteFloat):
             return dtype.decoded(self.tensor(start, dtypes.uint8, shape))
         count = prod(shape)
@@ -103,7 +108,7 @@ class TensorFile:
 
 
 class _Stream(io.RawIOBase):
-    """A memoryview as a file that can be read and sought."""
+    """Wraps a memoryview as a file that can be read and sought."""
 
     def __init__(self, raw: memoryview) -> None:
         self.raw, self.at = raw, 0

@@ -1,5 +1,7 @@
-"""The GGUF format (github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of keys with values, entries for the
-tensors, and their data, often in one of GGML's block quantizations, which become float32 when they are computed.
+"""Reads the GGUF format: a header of keys with values, entries for the tensors, and their data.
+
+Tensor data is often in one of GGML's block quantizations, which become float32 when they are computed. Source:
+github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from tinyexplore.tensor import Tensor
 
 _FORMAT = "a GGUF file"
 _MAX_RANK = 8
-_MAX_DEPTH = 4  # of arrays in arrays
-_MAX_HEADER = 256 << 20  # bytes before the data
-_MAX_VALUES = 10_000_000  # values in the header; a vocabulary has some hundred thousand
+_MAX_DEPTH = 4  # greatest depth of arrays in arrays
+_MAX_HEADER = 256 << 20  # greatest number of bytes before the data
+_MAX_VALUES = 10_000_000  # most values in the header; a vocabulary has some hundred thousand
 _MAX_BYTES = 1 << 62
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
@@ -36,10 +38,13 @@ PLAIN: dict[int, DType] = {
 
 
 def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Loads a GGUF file, or a tensor of its bytes. Returns the keys with their values, and the tensors.
+    """Loads a GGUF file, or a tensor of its bytes. Returns the keys with their values, and the tensors by name.
 
-    Tensors of a plain dtype are on the file's device. Quantized ones are lazy float32, computed from their blocks, on
-    the default device or the device of `tensor`. Raises FormatError if the file is damaged or its kind is unknown.
+    Tensors of a plain dtype are on the file's device. Quantized tensors are lazy float32, computed from their blocks,
+    on the default device or the device of `tensor`.
+
+    Raises:
+        FormatError: the file is damaged or of an unknown kind.
     """
     reader = _GGUFReader(TensorFile(tensor))
     file = reader.file
@@ -73,7 +78,7 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 class _GGUFReader:
-    """Reads values in sequence from the bytes of a file; FormatError at its end."""
+    """Reads values in sequence from the bytes of a file. Raises FormatError at the end of the file."""
 
     def __init__(self, file: TensorFile) -> None:
         self.file, self.at, self.values = file, 0, 0
@@ -153,25 +158,31 @@ def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, star
 
 
 class Quantization:
-    """`nbytes` hold `elements` numbers; `unpack` makes float32 (blocks, elements) of uint8 (blocks, nbytes)."""
+    """A block format of GGML.
+
+    name: its name.
+    nbytes: bytes of a block.
+    elements: numbers in a block.
+    unpack: converts uint8 (blocks, nbytes) to float32 (blocks, elements).
+    """
 
     def __init__(self, name: str, nbytes: int, elements: int, unpack: Callable[[Tensor], Tensor]) -> None:
         self.name, self.nbytes, self.elements, self.unpack = name, nbytes, elements, unpack
 
 
 def _half(blocks: Tensor, at: int) -> Tensor:
-    """The float16 at byte `at` of each block, as float32 (blocks, 1)."""
+    """Reads the float16 at byte `at` of each block, as float32 (blocks, 1)."""
     low, high = (blocks[:, column : column + 1].cast(dtypes.uint16) for column in (at, at + 1))
     return (low + high * 256).bitcast(dtypes.float16).cast(dtypes.float32)
 
 
 def _bits(x: Tensor, shift: int, width: int) -> Tensor:
-    """`width` bits of each byte, from bit `shift` on."""
+    """Extracts `width` bits of each byte, from bit `shift` on."""
     return (x >> shift) & ((1 << width) - 1)
 
 
 def _nibbles(packed: Tensor) -> Tensor:
-    """The lower halves of all bytes of the last axis, then the upper ones."""
+    """Returns the lower halves of all bytes of the last axis, then the upper ones."""
     return _bits(packed, 0, 4).cat(_bits(packed, 4, 4), dim=-1)
 
 
@@ -205,7 +216,7 @@ def _q8_0(blocks: Tensor) -> Tensor:
 
 
 def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Eight scales and eight minima of six bits, in the twelve bytes from 4 on; float32 (blocks, 8, 1)."""
+    """Returns the eight scales and eight minima of six bits from the twelve bytes at byte 4, as float32 (blocks, 8, 1)."""
     first, second, third = (blocks[:, at : at + 4] for at in (4, 8, 12))
     scales = _bits(first, 0, 6).cat(_bits(third, 0, 4) + _bits(first, 6, 2) * 16, dim=-1)
     mins = _bits(second, 0, 6).cat(_bits(third, 4, 4) + _bits(second, 6, 2) * 16, dim=-1)
@@ -216,7 +227,7 @@ def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _quarters(packed: Tensor) -> Tensor:
-    """64 bytes of four two-bit numbers each, in their order: (blocks, 2, 4, 32)."""
+    """Splits 64 bytes into four two-bit numbers each, in their order: (blocks, 2, 4, 32)."""
     halves = packed.reshape(-1, 2, 1, 32)
     return Tensor.cat(*(_bits(halves, shift, 2) for shift in (0, 2, 4, 6)), dim=2)
 

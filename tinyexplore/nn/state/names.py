@@ -1,4 +1,4 @@
-"""The tensors of an object by their dotted names, and giving them other values."""
+"""Lists the tensors of an object by their dotted names, and loads values into them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.tensor.checks import shown
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
-    """Every tensor in `obj` (attributes, lists, tuples, dicts, nested), by its dotted name."""
+    """Returns every tensor in `obj` (in attributes, lists, tuples, dicts, nested), by its dotted name."""
     return dict(_named(obj, prefix.rstrip("."), tensor_type, ()))
 
 
@@ -30,14 +30,14 @@ def _named(obj: Any, name: str, tensor_type: type, around: tuple[int, ...]) -> I
         parts = obj.__dict__
     else:
         return
-    if id(obj) in around:  # an object that contains itself, or its owner
+    if id(obj) in around:  # the object contains itself or its owner
         return
     for key, part in parts.items():
         yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*around, id(obj)))
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
-    """Every tensor in `obj`."""
+    """Returns every tensor in `obj`."""
     return list(get_state_dict(obj).values())
 
 
@@ -49,14 +49,22 @@ def load_state_dict(
     consume: bool = False,
     realize: bool = True,
 ) -> list[Tensor]:
-    """The tensors of `model` take over the values of those with their names, moved to their device and dtype.
+    """Replaces the values of the tensors of `model` by those of equal name, converted to their device and dtype.
 
-    Returns those tensors. They are computed here and now, one after the other, unless `realize=False`.
+    All entries are checked before the first tensor changes. The tensors are computed immediately, one after the other,
+    unless `realize=False`. Entries that the model lacks are ignored, with a warning if `verbose`, which also shows
+    progress.
 
-    ValueError where a shape differs, TypeError for what is no Tensor, before any tensor has changed.
-    `strict`: KeyError where the model has a tensor that the state has not. What the state has and the model has not is
-    left alone, with a warning if `verbose`, which also shows progress. `consume` empties `state_dict` on the way, to
-    free memory.
+    Args:
+        strict: raise KeyError if the model has a tensor that the state lacks.
+        consume: remove entries from `state_dict` as they are loaded, to free memory.
+
+    Returns:
+        The changed tensors.
+
+    Raises:
+        ValueError: a shape differs.
+        TypeError: a value is not a Tensor.
     """
     from tqdm.auto import tqdm
 
@@ -71,7 +79,7 @@ def load_state_dict(
         parts = [f"{_listed(missing)} keep their values"] if missing else []
         parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
         warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
-    for name, tensor in own.items():  # all are checked before the first one changes
+    for name, tensor in own.items():  # check all tensors before the first one changes
         if name in state_dict:
             _check_fit(name, tensor, state_dict[name])
     loaded = []
@@ -91,7 +99,7 @@ def load_state_dict(
 def _check_fit(name: str, tensor: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"load_state_dict: {name} is a {type(value).__name__} in the state; need a Tensor")
-    if value.shape != tensor.shape and {value.shape, tensor.shape} != {(), (1,)}:  # a count may be either
+    if value.shape != tensor.shape and {value.shape, tensor.shape} != {(), (1,)}:  # a count may have either shape
         raise ValueError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {value.shape} in the state")
 
 

@@ -3,7 +3,7 @@
 Python's own unpickler calls every function that a file names, so loading a file is as dangerous as running it. Here a
 name must be one of `builders`; other files are rejected. `pickletools` reads the arguments of opcodes.
 
-A few bytes can ask for much work: each opcode, and each value handed to a function, is a step of a `PickleBudget`.
+A few bytes can request much work. So each opcode, and each value passed to a function, is a step of a `PickleBudget`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType
 
 Builder = Callable[..., Any]
 _PLAIN_KEYS = (str, int, float, bytes, type(None))
-_KEY_PARTS = 16  # a key is hashed at each use, and ints with equal hashes are easily made
+_KEY_PARTS = 16  # a key is hashed at each use, and an attacker can easily find ints with equal hashes
 _KEY_BITS = 64
 _OPCODES = {ord(opcode.code): (opcode.name, opcode.arg and opcode.arg.reader) for opcode in pickletools.opcodes}
 _PUSHED = frozenset(
@@ -39,7 +39,7 @@ _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 
 class PickleError(ValueError):
-    """Raised for a pickle that is damaged, or requests what data does not need."""
+    """Raised for a pickle that is damaged, or requests an operation that data does not need."""
 
 
 class PickleBudget:
@@ -55,7 +55,7 @@ class PickleBudget:
 
 
 class PickledGlobal:
-    """A class or function that a pickle names; `build` makes the value that it represents."""
+    """A class or function that a pickle names. `build` makes the value that it represents."""
 
     def __init__(self, name: str, build: Builder, budget: PickleBudget) -> None:
         self.name, self.build, self.budget = name, build, budget
@@ -73,7 +73,7 @@ class PickledGlobal:
 
 
 class _Mark:
-    """The start of the items of a list, tuple, dict or set on the stack."""
+    """Marks the start of the items of a list, tuple, dict or set on the stack."""
 
 
 _MARK = _Mark()
@@ -204,7 +204,7 @@ class _Machine:
                 built = self.stack[-1]
                 if hasattr(built, "restore"):
                     built.restore(state)
-                elif not isinstance(built, dict):  # further attributes of an ordered dict are ignored
+                elif not isinstance(built, dict):  # ignore further attributes of an ordered dict
                     raise PickleError(f"the pickle gives a state to a {type(built).__name__}, which has none")
             case "BINPERSID" if self.storage is not None:
                 self.stack.append(PickledGlobal("a storage", self.storage, self.budget)((self.pop(),)))
@@ -218,7 +218,7 @@ class _Machine:
         if name not in self.builders:
             raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")
         builder = self.builders[name]
-        is_value = isinstance(builder, DType)  # which is callable too
+        is_value = isinstance(builder, DType)  # a PickledGlobal is callable, too
         return builder if is_value or not callable(builder) else PickledGlobal(name, builder, self.budget)
 
 

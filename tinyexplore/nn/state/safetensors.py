@@ -1,5 +1,7 @@
-"""The safetensors format (huggingface.co/docs/safetensors): the length of a JSON header (8 bytes, little endian), the
-header (name → dtype, shape, place in the data), and the data, without holes.
+"""Reads and writes the safetensors format: the length of a JSON header (8 bytes, little endian), the header, the data.
+
+The header gives the dtype, shape and data range of each name. The data has no holes. Source:
+huggingface.co/docs/safetensors.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ _OF_NAME: dict[str, str] = {
 _FIELDS = dtypes.fields()
 _NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
 _CODES = {dtype: name for name, dtype in _NAMES.items()}
-_LOADED: dict[str, DType | ByteFloat] = {  # dtypes that are read but not written
+_LOADED: dict[str, DType | ByteFloat] = {  # dtypes that this module reads but does not write
     **_NAMES,
     "F8_E4M3FNUZ": E4M3FNUZ,
     "F8_E5M2FNUZ": E5M2FNUZ,
     "F8_E8M0": E8M0FNU,
 }
-_MAX_HEADER = 100_000_000  # the format's own limit
+_MAX_HEADER = 100_000_000  # the limit of the format
 _MAX_VALUES = 5_000_000  # in a header: about half a million tensors
 _MAX_DEPTH = 16
 _MAX_RANK = 64
@@ -52,9 +54,10 @@ _FORMAT = "a safetensors file"
 
 
 def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dict[str, Any] | None = None) -> None:
-    """Writes named tensors to a safetensors file; `metadata` (as strings) goes into its header.
+    """Writes named tensors to a safetensors file. `metadata` goes into its header, as strings.
 
-    The file is written beside `fn` and then takes its place, so that tensors loaded from there may be saved there.
+    The new file is written beside `fn` and then replaces it. So tensors that were loaded from `fn` can be saved to
+    `fn`.
     """
     if not isinstance(tensors, dict):
         raise TypeError(f"safe_save: tensors is {shown(tensors)}: need a dict of names; get_state_dict(model) gives it")
@@ -94,7 +97,7 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
 
 
 def safe_load_metadata(fn: Source) -> tuple[Tensor, int, Any]:
-    """The file as a tensor of bytes, where its data starts, and its header."""
+    """Returns the file as a tensor of bytes, the offset of its data, and its header."""
     file = TensorFile(fn)
     start, header = _header(file)
     return file.whole, start, header

@@ -1,4 +1,4 @@
-"""The files in a tar archive, as lazy tensors of their bytes."""
+"""Lists the files in a tar archive as lazy tensors of their bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.tensor import Tensor
 
 
 def tar_extract(fn: Source) -> dict[str, Tensor]:
-    """The bytes of each file in a tar archive, by its name, on the archive's device; nothing is unpacked to disk."""
+    """Returns the bytes of each file in a tar archive, by its name, on the archive's device. Unpacks nothing to disk."""
     file = TensorFile(fn)
     members = []
     try:

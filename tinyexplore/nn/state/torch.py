@@ -22,14 +22,14 @@ from tinyexplore.tensor import Tensor
 _FORMAT = "a file of tensors by torch.save"
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
-# The structure around the tensors, in either kind of file: a million steps are a state of about 20 000 tensors.
+# For the structure around the tensors, in either kind of file: a million steps suffice for about 20 000 tensors.
 _MAX_PICKLE = 64 << 20
 _MAX_STEPS = 1_000_000
 _MAX_TENSORS = 100_000
-_MAX_STRIDED = 2_000  # of those, tensors with strides: each is a graph that gathers its elements
+_MAX_STRIDED = 2_000  # most tensors with strides: each is a graph that gathers its elements
 _MAX_RANK = 64
 _MAX_DEPTH = 200
-_MAX_BYTES = 1 << 62  # of a tensor; broadcast tensors are larger than their storage
+_MAX_BYTES = 1 << 62  # greatest size of a tensor; a broadcast tensor is larger than its storage
 
 _STORAGES = {
     "Float": dtypes.float32,
@@ -77,11 +77,11 @@ def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
 
 
 def torch_load(fn: Source) -> dict[str, Any]:
-    """Loads the object that torch.save wrote: dicts, lists and numbers, nested, with tensors on the file's device.
+    """Loads an object that torch.save wrote: nested dicts, lists and numbers, with tensors on the file's device.
 
     Raises:
         FormatError: the file is damaged; it names a class or function that plain tensors do not need; or the structure
-            around the tensors takes more than 64 MiB or a million of pickle's opcodes.
+            around the tensors takes more than 64 MiB or a million opcodes.
     """
     file = TensorFile(fn)
     try:
@@ -97,7 +97,7 @@ def torch_load(fn: Source) -> dict[str, Any]:
 
 
 class _Storage:
-    """`count` elements of `dtype` from byte `start` on. In old files the position is known last."""
+    """`count` elements of `dtype` from byte `start` on. In old files, `start` is known only at the end."""
 
     def __init__(self, file: TensorFile, dtype: DType, count: int, start: int | None) -> None:
         self.file, self.dtype, self.count, self.start = file, dtype, count, start
@@ -140,7 +140,7 @@ class _View:
         )
 
     def _order(self) -> list[int]:
-        """The axes, largest stride first."""
+        """Returns the axes, largest stride first."""
         return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
@@ -176,7 +176,7 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """Builds a tensor that was saved with extra attributes, and ignores these."""
+    """Builds a tensor that was saved with extra attributes, and ignores these attributes."""
     if not isinstance(function, PickledGlobal) or function.build is _rebuilt:
         raise PickleError(
             "cannot load a tensor with extra attributes: its constructor is not a supported tensor constructor"
