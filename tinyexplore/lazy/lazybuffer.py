@@ -686,7 +686,8 @@ def normal(sizes: Shape) -> Shape:
 
 
 def sized(shape: Shape) -> Shape:
-    """Returns the sizes in normal form. Raises ShapeError for a negative size, or if 64 bits cannot count the elements."""
+    """Returns the sizes in normal form. Raises ShapeError for a negative size, or if 64 bits cannot count the
+    elements."""
     total: Any = prod(shape)
     if type(total) is int:
         if total >> 63 or min(shape, default=0) < 0:
@@ -745,7 +746,8 @@ _CALLED = (["tensor"], ["nn"], ["autograd"])
 
 
 def _module_of(frame: FrameType) -> str:
-    """Returns the `__name__` of a frame's globals; an empty string if the user's program stores something else there."""
+    """Returns the `__name__` of a frame's globals; an empty string if the user's program stores something else
+    there."""
     name = frame.f_globals.get("__name__")
     return name if type(name) is str else ""
 

@@ -9,7 +9,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
-from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
+from tinyexplore.schedule.plan import KernelPlan, RowBuffer, Use
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
@@ -43,7 +43,7 @@ class AstBuilder:
         self.plan = plan
         self.memory = memory
         self.buffers: dict[Buffer, UOp] = {}
-        self.values: dict[Visit, UOp] = {}
+        self.values: dict[Use, UOp] = {}
         self.origins: list[tuple[LazyBuffer, UOp, str]] = []
         self.gathered: dict[UOp, UOp] = {}
         # for a scatter or a write: its address, and the stores that it waits for
@@ -56,9 +56,9 @@ class AstBuilder:
         plan = self.plan
         computed: dict[LazyBuffer, UOp] = {}
         targets = [self.pointer(node) for node in plan.stores]
-        for node, visit in reversed(plan.visits):
-            value = self.compute(node, visit)
-            self.values[visit] = value
+        for node, use in reversed(plan.uses):
+            value = self.compute(node, use)
+            self.values[use] = value
             if node in plan.stores:
                 computed[node] = value
             self.note(node, value, "computes" if node.op not in OpGroups.MOVEMENT else "moves")
@@ -84,7 +84,7 @@ class AstBuilder:
             nodes = ast.toposort()
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")
-        members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
+        members = tuple(dict.fromkeys(node for node, _ in plan.uses if node.op not in (Ops.BUFFER,)))
         self.note_variables(bound, members)
         return ScheduleItem(
             plan.device,
@@ -141,109 +141,113 @@ class AstBuilder:
             parameter = self.buffers[buffer] = UOp(Ops.DEFINE_GLOBAL, dtype, (), len(self.buffers))
         return parameter
 
-    def source_value(self, source: LazyBuffer, visit: Visit) -> UOp:
+    def source_value(self, source: LazyBuffer, use: Use) -> UOp:
         """Returns the value of a source: computed in this kernel, or loaded from memory."""
-        value = self.values.get(visit)
+        value = self.values.get(use)
         if value is None:
-            value = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
-            self.values[visit] = value
+            value = (
+                self.load_row_buffer(source, use, use.row_buffer)
+                if use.row_buffer is not None
+                else self.leaf(source, use)
+            )
+            self.values[use] = value
         return value
 
-    def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
+    def load_row_buffer(self, node: LazyBuffer, use: Use, row: RowBuffer) -> UOp:
         """Returns an element of a row buffer, loaded from scratch memory."""
         shape = tuple(node.shape[axis] for axis in row.axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
         barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
-        index = scratch.index(flat_index(shape, tuple(visit.idxs[axis] for axis in row.axes)))
+        index = scratch.index(flat_index(shape, tuple(use.idxs[axis] for axis in row.axes)))
         value = UOp(Ops.LOAD, node.dtype, (index, barrier))
         for part, how in ((store, "keeps"), (barrier, "keeps"), (index, "indexes"), (value, "is read")):
             self.note(node, part, how)
         return value
 
-    def leaf(self, node: LazyBuffer, visit: Visit) -> UOp:
+    def leaf(self, node: LazyBuffer, use: Use) -> UOp:
         if node.size == 0:
             value = UOp.const(node.dtype, 0)
         elif node.op is Ops.CONST and node not in self.memory:
             value = constant(node)
         elif node.op is Ops.IOTA and node not in self.memory:
-            value = visit.idxs[0].cast(node.dtype)
+            value = use.idxs[0].cast(node.dtype)
         else:
             pointer = self.pointer(node)
             self.memory_read[node] = None
-            index = pointer.index(flat_index(node.shape, visit.idxs), all_of(visit.conditions))
+            index = pointer.index(flat_index(node.shape, use.idxs), all_of(use.conditions))
             value = UOp(Ops.LOAD, node.dtype, (index,))
             self.note(node, pointer, "is read from")
-            for idx in visit.idxs:
+            for idx in use.idxs:
                 self.note(node, idx, "indexes")
             self.note(node, index, "indexes")
         self.note(node, value, "is read")
         return value
 
-    def compute(self, node: LazyBuffer, visit: Visit) -> UOp:
+    def compute(self, node: LazyBuffer, use: Use) -> UOp:
         if node.size == 0:
             return UOp.const(node.dtype, 0)
         if node.op is Ops.CONST:
             return constant(node)
         if node.op is Ops.IOTA:
-            return visit.idxs[0].cast(node.dtype)
+            return use.idxs[0].cast(node.dtype)
         if node.op is Ops.WRITE:
-            indices, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
+            indices, value = (self.source_value(*pair) for pair in zip(node.src[1:], use.sources))
             self.steps[node] = (self.written(node, indices),)
             return value
-        src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
+        src = [self.source_value(source, inner) for source, inner in zip(node.src, use.sources)]
         if node.op is Ops.CONTIGUOUS:
             return src[0]
         if node.op is Ops.PAD:
-            return self.padded(node, visit, src[0])
+            return self.padded(node, use, src[0])
         if node.op in OpGroups.MOVEMENT:
             return src[0]
         if node.op is Ops.GATHER:
-            return self.picked(node, visit, src[0], src[1])
+            return self.picked(node, use, src[0], src[1])
         if node.op is Ops.SCATTER:
-            return self.scattered(node, visit, *src)
+            return self.scattered(node, use, *src)
         if node.op is Ops.FETCH_ADD:
-            return self.fetched(node, visit, *src)
+            return self.fetched(node, use, *src)
         if node.op is Ops.SCAN_AXIS:
             op, axis = node.arg
-            loop = visit.idxs[axis]
+            loop = use.idxs[axis]
             return UOp(Ops.SCAN, node.dtype, (*src, loop), op) if loop.op is Ops.RANGE else src[0]
         if node.op is Ops.REDUCE_AXIS:
-            return self.reduced(node, visit, src[0])
+            return self.reduced(node, use, src[0])
         return UOp(node.op, node.dtype, tuple(src))
 
-    def padded(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
+    def padded(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
-        _, conditions = source_index(node, visit.idxs)
+        _, conditions = source_index(node, use.idxs)
         inside = all_of(conditions)
         if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
             return value
         return inside.where(value, UOp.const(node.dtype, 0))
 
-    def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
+    def picked(self, node: LazyBuffer, use: Use, value: UOp, index: UOp) -> UOp:
         """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
-        assert visit.picked is not None
+        assert use.picked is not None
         position = index.cast(dtypes.index)
-        last = visit.picked.src[0]
-        self.gathered[visit.picked] = position.maximum(0).minimum(last)
+        last = use.picked.src[0]
+        self.gathered[use.picked] = position.maximum(0).minimum(last)
         inside = (position >= 0) & (position <= last)
         return inside.where(value, UOp.const(node.dtype, 0))
 
-    def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
+    def scattered(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp, value: UOp) -> UOp:
         """Returns the new value at the position that `index` gives.
 
         Each step reads the old value after the copy of the target and after all earlier steps.
         """
         op, axis = node.arg
         target = self.pointer(node)
-        inner = visit.sources[0]
+        inner = use.sources[0]
         store = UOp(Ops.STORE, dtypes.void, (target.index(flat_index(node.shape, inner.idxs)), copied))
-        filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
+        filled = UOp(Ops.BARRIER, dtypes.void, (store, *use.ranges))
         position = index.cast(dtypes.index)
         last = as_size(simplified(node.shape[axis] - 1))
         inside = (position >= 0) & (position <= last)
-        coordinates = (*visit.idxs[:axis], position, *visit.idxs[axis + 1 :])
-        step = visit.idxs[axis]
+        coordinates = (*use.idxs[:axis], position, *use.idxs[axis + 1 :])
+        step = use.idxs[axis]
         stored_at = target.index(flat_index(node.shape, coordinates), inside)
         access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
         for part, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
@@ -256,17 +260,17 @@ class AstBuilder:
         self.note(node, before, "is read")
         return before.alu(op, value)
 
-    def fetched(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp) -> UOp:
+    def fetched(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp) -> UOp:
         """Returns the counter in scratch memory that `index` selects. This step then increases it by one."""
         bins = node.src[0].shape[-1]
         dtype = PtrDType(node.dtype, greatest(bins), "local")
         scratch = UOp(Ops.DEFINE_LOCAL, dtype, (), f"counts{self.plan.rows}")
         self.plan.rows += 1
-        store = UOp(Ops.STORE, dtypes.void, (scratch.index(visit.ranges[0]), copied))
-        filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(use.ranges[0]), copied))
+        filled = UOp(Ops.BARRIER, dtypes.void, (store, *use.ranges))
         position = index.cast(dtypes.index)
         counter = scratch.index(position, (position >= 0) & (position < as_size(bins)))
-        step = visit.idxs[-1]
+        step = use.idxs[-1]
         before = UOp(Ops.LOAD, node.dtype, (counter, filled, *((step,) if step.op is Ops.RANGE else ())))
         change = UOp(Ops.STORE, dtypes.void, (counter, before + 1))
         self.changes.append(change)
@@ -282,22 +286,23 @@ class AstBuilder:
         position = position.cast(dtypes.index)
         return pointer.index(position, (position >= 0) & (position < as_size(simplified(product(node.shape)))))
 
-    def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
+    def reduced(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         op = node.arg[0]
         if node.src[0].size == 0:
             return reduce_identity(op, node.dtype)
-        if not visit.ranges:
+        if not use.ranges:
             return value
-        for loop in visit.ranges:
+        for loop in use.ranges:
             self.note(node, loop, "walks")
-        return UOp(Ops.REDUCE, node.dtype, (value, *visit.ranges), op)
+        return UOp(Ops.REDUCE, node.dtype, (value, *use.ranges), op)
 
 
 def build_item(
     plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
 ) -> ScheduleItem:
-    """Builds the ScheduleItem of `plan`. Its buffers are in the order in which the kernel numbers them, outputs first."""
+    """Builds the ScheduleItem of `plan`. Its buffers are in the order in which the kernel numbers them, outputs
+    first."""
     item = AstBuilder(plan, memory, original_of).build()
     # uses refer to their plan: without this cycle, memory is freed as soon as its last reference is gone
-    plan.visits.clear()
+    plan.uses.clear()
     return item

@@ -113,7 +113,8 @@ class ValueNumbers:
         return (node.op, node.dtype, node.arg, node.device, *src)
 
     def see_view(self, node: LazyBuffer) -> None:
-        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it selects."""
+        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it
+        selects."""
         source = self.number[node.src[0]]
         base, tracker = self.views.get(source) or (source, None)
         if node in self.opaque:

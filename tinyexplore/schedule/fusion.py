@@ -18,7 +18,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.plan import IN_ORDER, KeptRow, KernelPlan, Visit, make_visit
+from tinyexplore.schedule.plan import IN_ORDER, KernelPlan, RowBuffer, Use, make_use
 from tinyexplore.schedule.rows import (
     RowLoops,
     bytes_every_row_reads,
@@ -86,7 +86,7 @@ class Fusion:
         self.original_of = original_of
         self.order = graph_order(outputs)
         self.writes = writes
-        self.pending: dict[LazyBuffer, list[Visit]] = {}
+        self.pending: dict[LazyBuffer, list[Use]] = {}
         self.plans: list[KernelPlan] = []
         self.copies: list[LazyBuffer] = []
         self.copied = {node.src[0] for node in self.order if node.op is Ops.COPY and node.buffer is None}
@@ -125,38 +125,38 @@ class Fusion:
 
     def place(self, node: LazyBuffer) -> None:
         """Decides on `node`, after all its readers, and passes its uses on to its sources."""
-        visits = self.pending.pop(node, [])
+        uses = self.pending.pop(node, [])
         self.compared = {}
         if node.size == 0 or (is_leaf(node) and node not in self.forced):
             return
         if node in self.forced:
-            self.place_forced(node, visits)
+            self.place_forced(node, uses)
             return
-        if not visits:
+        if not uses:
             return  # only an empty value reads it
-        repeats = sum(visit.executions for visit in visits) / node.size
-        if node not in self.overrides.join and self.is_rather_padded(node, visits, repeats):
+        repeats = sum(use.executions for use in uses) / node.size
+        if node not in self.overrides.join and self.is_rather_padded(node, uses, repeats):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
-        if node not in self.overrides.join and self.is_rather_moved(node, visits):
+        if node not in self.overrides.join and self.is_rather_moved(node, uses):
             self.realize(node, "what it moves will be stored, and is read in this order")
             return
         if node.op in OpGroups.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
-            for visit in visits:
-                self.visit_sources(node, visit)
+            for use in uses:
+                self.visit_sources(node, use)
             return
-        reason = self.reason_to_realize(node, visits)
-        row = self.row_to_keep(node, visits, reason)
+        reason = self.reason_to_realize(node, uses)
+        row = self.row_to_buffer(node, uses, reason)
         if row is not None:
-            self.keep(node, visits, row)
+            self.buffer_row(node, uses, row)
             return
         legality_error = against_fusing(node)
         is_joined = reason is not None and node in self.overrides.join and not legality_error
         if reason is not None and not is_joined:
             self.realize(node, reason, legality_error)
             return
-        plans = {visit.plan for visit in visits}
+        plans = {use.plan for use in uses}
         if is_joined:
             self.decide(node, "duplicate" if len(plans) > 1 else "fuse", f"you joined here; otherwise stored: {reason}")
         elif len(plans) > 1:
@@ -165,10 +165,10 @@ class Fusion:
             )
         else:
             self.decide(node, "fuse", "computed where it is read: every value once, without a trip to memory")
-        for visit in visits:
-            self.visit_sources(node, visit)
+        for use in uses:
+            self.visit_sources(node, use)
 
-    def place_forced(self, node: LazyBuffer, visits: list[Visit]) -> None:
+    def place_forced(self, node: LazyBuffer, uses: list[Use]) -> None:
         if node.op is Ops.COPY:
             self.realized.add(node)
             self.copies.append(node)
@@ -179,15 +179,15 @@ class Fusion:
             self.place_write(node)
             return
         why, must = self.reason_forced(node)
-        legality_error, reason = self.why_not_stored_by_reader(node, visits)
-        plan = None if legality_error or reason is not None else visits[0].plan
+        legality_error, reason = self.why_not_stored_by_reader(node, uses)
+        plan = None if legality_error or reason is not None else uses[0].plan
         if plan is None:
             self.realize(node, why, f"{must}: {legality_error}" if must and legality_error else "")
             return
         self.realized.add(node)
         plan.stores.append(node)
         self.decide(node, "realize", f"{why}; {STORED_BY_READER}")
-        self.visit_sources(node, visits[0])
+        self.visit_sources(node, uses[0])
 
     def place_write(self, node: LazyBuffer) -> None:
         """Creates the kernel of a WRITE. It loops over the value and stores nothing else."""
@@ -203,12 +203,12 @@ class Fusion:
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
-            self.visit_sources(copy, make_visit(plan, plan.idxs, (), plan.loops))
+            self.visit_sources(copy, make_use(plan, plan.idxs, (), plan.loops))
         # in any order, independent of the order in which the indices are computed
         plan = KernelPlan.over(indices.contiguous())
         plan.stores = [node]
         self.plans.append(plan)
-        self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
+        self.visit_sources(node, make_use(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
         """Returns the reason to store `node` however it is used, and the legality error of fusing it.
@@ -226,7 +226,7 @@ class Fusion:
             why = f"{why}, and you cut here" if why else "you cut here"
         return why, must
 
-    def why_not_stored_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
+    def why_not_stored_by_reader(self, node: LazyBuffer, uses: list[Use]) -> tuple[str, str | None]:
         """Returns the legality error and the cost reason against storing `node` in the kernel that reads it; "" and
         None if none.
 
@@ -239,27 +239,27 @@ class Fusion:
             return "the copy reads it as well", None
         if node in self.writes.apart:
             return "its kernel must run before memory that it reads is written to", None
-        if len(visits) != 1:
-            return "several kernels or places read it" if visits else "no kernel here reads it", None
-        (visit,) = visits
-        if node.device != visit.plan.device:
+        if len(uses) != 1:
+            return "several kernels or places read it" if uses else "no kernel here reads it", None
+        (use,) = uses
+        if node.device != use.plan.device:
             return "another device reads it", None
-        if visit.plan.stores[0].op in (Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE):
+        if use.plan.stores[0].op in (Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE):
             return "the loops of the kernel that reads it are not over places of its result", None
-        if not is_same_place(node, visit):
+        if not is_same_place(node, use):
             return "the kernel that reads it has another shape or order", None
         if legality_error := against_fusing(node):
             return legality_error, None
         if node in self.overrides.cut:
             return "", "you cut here"
-        return "", None if node in self.overrides.join else self.reason_to_realize(node, visits)
+        return "", None if node in self.overrides.join else self.reason_to_realize(node, uses)
 
     def realize(self, node: LazyBuffer, reason: str, legality_error: str = "") -> None:
         self.realized.add(node)
         plan = KernelPlan.over(node, self.bounds_of_reduced(node))
         self.plans.append(plan)
         self.decide(node, "realize", reason, legality_error)
-        self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
+        self.visit_sources(node, make_use(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
         """Returns how many neighbors in `root` share a value that was reduced and then expanded in another shape.
@@ -282,9 +282,9 @@ class Fusion:
                         todo.append((src, is_reshaped))
         return frozenset(bounds)
 
-    def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
+    def reason_to_realize(self, node: LazyBuffer, uses: list[Use]) -> str | None:
         """Returns the reason to store `node`; None if the kernels that read it can compute it."""
-        plans = {visit.plan for visit in visits}
+        plans = {use.plan for use in uses}
         is_reduce = node.op is Ops.REDUCE_AXIS
         if legality_error := against_fusing(node):
             return legality_error
@@ -301,35 +301,35 @@ class Fusion:
             if not self.costs.recomputing_is_cheaper(node, len(plans), self.exceeds):
                 operations = self.costs.operations[node]
                 return f"{len(plans)} kernels read it, and it takes {operations:.0f} operations to compute"
-        executions = sum(visit.executions for visit in visits)
+        executions = sum(use.executions for use in uses)
         repeats = executions / node.size / len(plans)
         if is_reduce:
-            return self.reason_to_realize_reduce(node, visits, repeats)
+            return self.reason_to_realize_reduce(node, uses, repeats)
         if node in self.dot_factors:
             return None
         if self.costs.is_little_to_read(node):
-            return self.reason_to_store_factor(node, visits, repeats)
+            return self.reason_to_store_factor(node, uses, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
-        if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, visits):
+        if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
             return f"the loops around its use would compute each element {_times(repeats)}"
         return None
 
-    def reason_to_store_factor(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
+    def reason_to_store_factor(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         """Returns the reason to store a factor of a product although its inputs are small (an identity matrix, a mask);
         else None.
 
         The product would compute the factor again for each tile of its results. A factor that does not depend on the
         last axis of the results is computed only once for a row of a tile.
         """
-        totals = {total for visit in visits for total in visit.plan.sums if node in factors_of(total)}
-        often = MANY_USES if any(map(depends_on_last_loop, visits)) else TILE_COLUMNS
+        totals = {total for use in uses for total in use.plan.sums if node in factors_of(total)}
+        often = MANY_USES if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
         if not totals or not self.exceeds("times that a product would compute each element", repeats, often):
             return None
         if not any([self.is_product(total, total.src[0].size) for total in totals]):
             return None
         return f"a product would compute each element {_times(repeats)}"
 
-    def is_recomputed_cheaply(self, node: LazyBuffer, visits: list[Visit]) -> bool:
+    def is_recomputed_cheaply(self, node: LazyBuffer, uses: list[Use]) -> bool:
         """Whether recomputing `node` costs at most one operation per element of the results. False for a value of
         reductions.
 
@@ -338,38 +338,38 @@ class Fusion:
         if reduces_within(node):
             return False
         operations = self.costs.operations[node] + operations_of(node.op)
-        results = sum([prod([loop.size for loop in plan.loops]) for plan in {visit.plan for visit in visits}])
-        done = sum([visit.executions for visit in visits]) * operations
+        results = sum([prod([loop.size for loop in plan.loops]) for plan in {use.plan for use in uses}])
+        done = sum([use.executions for use in uses]) * operations
         return not self.exceeds("operations to recompute it, against elements of the results", done, results)
 
-    def reason_to_realize_reduce(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
+    def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
             return f"the loops around its use would do the reduction {_times(repeats)} for each element"
-        if self.exceeds("different places at which one kernel reads it", len(visits), 1):
-            return f"read at {len(visits)} different places of one kernel"
-        (visit,) = visits
+        if self.exceeds("different places at which one kernel reads it", len(uses), 1):
+            return f"read at {len(uses)} different places of one kernel"
+        (use,) = uses
         work = node.src[0].size
-        if any(loop not in visit.plan.loops for loop in visit.loops):
-            if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, visit):
+        if any(loop not in use.plan.loops for loop in use.loops):
+            if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, use):
                 return "inside another reduction it could not be divided among threads"
             return None
-        whole = prod(loop.size for loop in visit.plan.loops)
+        whole = prod(loop.size for loop in use.plan.loops)
         if (
-            visit.executions != whole
-            and not self.reaches("rows that are left to divide among threads", visit.executions, MIN_ROWS)
+            use.executions != whole
+            and not self.reaches("rows that are left to divide among threads", use.executions, MIN_ROWS)
             and self.exceeds("steps of the kernel", max(work, whole), SMALL_WORK)
         ):
-            return f"only {visit.executions} rows would be left to divide among threads"
-        if visit.executions != whole and self.is_product(node, work):
+            return f"only {use.executions} rows would be left to divide among threads"
+        if use.executions != whole and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
         if (
-            visit.executions != whole
+            use.executions != whole
             and self.exceeds("steps of the reduction", work, LARGE_STRIDED)
-            and is_read_across(node, visit.idxs)
+            and is_read_across(node, use.idxs)
         ):
             return "the loops around its use read with a large stride: alone it is computed in vectors"
-        if visit.plan.sums:
-            return self.reason_to_part(node, visit.plan)
+        if use.plan.sums:
+            return self.reason_to_part(node, use.plan)
         return None
 
     def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
@@ -456,15 +456,15 @@ class Fusion:
             return True
         return op is not None and has_dot(target, op) and (not size % IN_A_WORD[op] or bool(config().TC_OPT))
 
-    def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> RowLoops | None:
+    def row_to_buffer(self, node: LazyBuffer, uses: list[Use], reason: str | None) -> RowLoops | None:
         """Returns the row of `node` to compute once and keep in a row buffer, if fusing would compute it repeatedly;
         else None."""
-        if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
+        if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(uses) < 2 or node.op not in EXPENSIVE)):
             return None
         target = self.target_of(node.device)
         if target.has_local:
             return None  # work-items have no private cache that would hold a row
-        row = common_row(node, visits)
+        row = common_row(node, uses)
         if row is None or self.exceeds("bytes of a row", row_bytes(node, row), target.row_bytes):
             return None
         if prod(loop.size for loop in row.loops) < MIN_ROWS and node.size > SMALL_WORK:
@@ -473,57 +473,57 @@ class Fusion:
             return row
         # Between two products, as in an MLP, rows that are not fused are written once and read once. A shared cache is
         # fast enough for that, and plain products have the better tiles. Attention also reduces its rows themselves.
-        cached = target.from_memory_bytes if len(visits) == 1 and self.has_only_products(node) else target.matrix_bytes
+        cached = target.from_memory_bytes if len(uses) == 1 and self.has_only_products(node) else target.matrix_bytes
         if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, cached):
             return None  # the cache holds all rows between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better stored once, for all kernels that stream it
-        columns = max(steps_between(row, visit) for visit in visits)
-        shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
-        needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in visits[0].plan.sums])
+        columns = max(steps_between(row, use) for use in uses)
+        shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, uses[0].idxs, row))
+        needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in uses[0].plan.sums])
         bound = target.matrix_bytes if needs_panels else target.read_again_bytes
         return None if self.exceeds(SHARED, shared, bound) else row
 
-    def keep(self, node: LazyBuffer, visits: list[Visit], row: RowLoops) -> None:
+    def buffer_row(self, node: LazyBuffer, uses: list[Use], row: RowLoops) -> None:
         """Computes `node` once for each row, into a row buffer that all uses then read."""
-        plan = visits[0].plan
+        plan = uses[0].plan
         ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
         range_of = dict(zip(row.axes, ranges))
-        idxs = tuple(range_of.get(axis, idx) for axis, idx in enumerate(visits[0].idxs))
+        idxs = tuple(range_of.get(axis, idx) for axis, idx in enumerate(uses[0].idxs))
         loops = row.loops + ranges
-        filled = Visit(plan, idxs, (), loops, prod(loop.size for loop in loops))
-        row_buffer = KeptRow(plan.rows, filled, row.axes, ranges)
+        filled = Use(plan, idxs, (), loops, prod(loop.size for loop in loops))
+        row_buffer = RowBuffer(plan.rows, filled, row.axes, ranges)
         plan.rows += 1
-        for visit in visits:
-            visit.kept = row_buffer
+        for use in uses:
+            use.row_buffer = row_buffer
         size = row_bytes(node, row)
-        often = sum(steps_between(row, visit) for visit in visits)
+        often = sum(steps_between(row, use) for use in uses)
         long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
         self.decide(
             node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {long} stays in the cache"
         )
         self.visit_sources(node, filled)
 
-    def stays_in_cache(self, node: LazyBuffer, visit: Visit) -> bool:
+    def stays_in_cache(self, node: LazyBuffer, use: Use) -> bool:
         """Whether a reduction that fills a row reads memory that the cache holds for all rows."""
-        outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
-        if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
+        outer = tuple(loop for loop in use.loops if loop in use.plan.loops)
+        if any(loop.arg.kind is not AxisKind.ROW for loop in use.loops[len(outer) :]):
             return False
-        shared = bytes_every_row_reads(node, visit.idxs, RowLoops((), outer))
+        shared = bytes_every_row_reads(node, use.idxs, RowLoops((), outer))
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
-    def is_rather_padded(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> bool:
+    def is_rather_padded(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:
         """Whether padding is read so often that a padded copy costs less than masks."""
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
-        several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
+        several = len({use.plan for use in uses}) > 1  # kernels that share the copy
         often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
         most = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
         return self.reaches("times that each element is read", repeats, often) and self.exceeds(
             "elements read", repeats * node.size, most
         )
 
-    def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
+    def is_rather_moved(self, node: LazyBuffer, uses: list[Use]) -> bool:
         """Whether a reordering gets its own kernel.
 
         That pays if several kernels read its elements in another order than they are computed, and none of these should
@@ -536,107 +536,107 @@ class Fusion:
                 return False
         if source is node or is_leaf(source) or source.op not in OpGroups.ALU or source in self.forced:
             return False
-        kernels = len({visit.plan for visit in visits})
+        kernels = len({use.plan for use in uses})
         return kernels > 1 and not self.costs.recomputing_is_cheaper(source, kernels)
 
-    def visit_sources(self, node: LazyBuffer, visit: Visit) -> None:
-        """Adds the uses of the sources of `node`, which is computed for the use `visit`."""
-        plan = visit.plan
-        plan.visits.append((node, visit))
+    def visit_sources(self, node: LazyBuffer, use: Use) -> None:
+        """Adds the uses of the sources of `node`, which is computed for the use `use`."""
+        plan = use.plan
+        plan.uses.append((node, use))
         if node.size == 0 or node.op in (Ops.CONST, Ops.IOTA):
             return
         if node.op in OpGroups.MOVEMENT:
             source = node.src[0]
-            idxs, conditions = source_index(node, visit.idxs)
-            together = (*visit.conditions, *(c for c in conditions if c not in visit.conditions))
-            inner = make_visit(plan, idxs, together, visit.loops)
-            visit.sources = (self.add_visit(source, inner),)
+            idxs, conditions = source_index(node, use.idxs)
+            together = (*use.conditions, *(c for c in conditions if c not in use.conditions))
+            inner = make_use(plan, idxs, together, use.loops)
+            use.sources = (self.add_use(source, inner),)
             return
         if node.op is Ops.REDUCE_AXIS:
             source = node.src[0]
             axes = [axis for axis in node.arg[1] if source.shape[axis] != 1]
             ranges = {axis: plan.inner_range(source.shape[axis], AxisKind.REDUCE) for axis in axes}
-            visit.ranges = tuple(ranges.values())
-            if all(loop in plan.loops for loop in visit.loops):
+            use.ranges = tuple(ranges.values())
+            if all(loop in plan.loops for loop in use.loops):
                 plan.sums.append(node)
-            idxs = tuple(ranges.get(axis, idx) for axis, idx in enumerate(visit.idxs))
-            inner = make_visit(plan, idxs, visit.conditions, visit.loops + visit.ranges)
-            visit.sources = (self.add_visit(source, inner),)
+            idxs = tuple(ranges.get(axis, idx) for axis, idx in enumerate(use.idxs))
+            inner = make_use(plan, idxs, use.conditions, use.loops + use.ranges)
+            use.sources = (self.add_use(source, inner),)
             plan.op_count += 1
             return
         plan.op_count += 1
         if node.op is Ops.GATHER:
-            self.visit_sources_of_gather(node, visit)
+            self.visit_sources_of_gather(node, use)
             return
         if node.op is Ops.SCATTER:
-            self.visit_sources_of_scatter(node, visit)
+            self.visit_sources_of_scatter(node, use)
             return
         if node.op is Ops.FETCH_ADD:
-            self.visit_sources_of_fetch(node, visit)
+            self.visit_sources_of_fetch(node, use)
             return
-        inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
+        inner = Use(plan, use.idxs, use.conditions, use.loops, use.executions)
         sources = node.src[1:] if node.op is Ops.WRITE else node.src  # the target of a write is not read
-        visit.sources = tuple(self.add_visit(source, inner) for source in sources)
+        use.sources = tuple(self.add_use(source, inner) for source in sources)
 
-    def visit_sources_of_gather(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_gather(self, node: LazyBuffer, use: Use) -> None:
         """Adds the use of the index like that of any operand, and of the table at the gathered position.
 
         That position is a variable until the index is computed.
         """
-        plan = visit.plan
+        plan = use.plan
         table, index = node.src
-        at_index = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
-        loops = sorted(frozenset().union(*(idx.ranges for idx in visit.idxs)), key=lambda loop: loop.arg.id)
-        name = f"gathered{len(plan.visits)}"
+        at_index = Use(plan, use.idxs, use.conditions, use.loops, use.executions)
+        loops = sorted(frozenset().union(*(idx.ranges for idx in use.idxs)), key=lambda loop: loop.arg.id)
+        name = f"gathered{len(plan.uses)}"
         last = as_size(simplified(table.shape[-1] - 1))
-        visit.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last, *loops), (name, 0, bounds(last)[1]))
-        at_table = make_visit(plan, (*visit.idxs, visit.picked), visit.conditions, visit.loops)
-        visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
+        use.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last, *loops), (name, 0, bounds(last)[1]))
+        at_table = make_use(plan, (*use.idxs, use.picked), use.conditions, use.loops)
+        use.sources = (self.add_use(table, at_table), self.add_use(index, at_index))
 
-    def visit_sources_of_scatter(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_scatter(self, node: LazyBuffer, use: Use) -> None:
         """Adds the uses of index and values like those of any operand. The target is copied first, in separate loops.
 
         Memory (or a constant) is copied in one loop, any other target in one loop per axis.
         """
-        plan, (target, index, values), axis = visit.plan, node.src, node.arg[1]
-        outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:axis])
+        plan, (target, index, values), axis = use.plan, node.src, node.arg[1]
+        outer = tuple(loop for loop in use.loops if loop in use.idxs[:axis])
         copied = [number for number in range(axis, len(node.shape)) if node.shape[number] != 1]
         sizes = {number: node.shape[number] for number in copied}
         if is_leaf(target) and copied:
             sizes = {copied[-1]: product(tuple(sizes.values()))}
         rows = {number: plan.inner_range(size, AxisKind.ROW) for number, size in sizes.items()}
-        idxs = tuple(rows.get(number, ZERO if number >= axis else idx) for number, idx in enumerate(visit.idxs))
-        visit.ranges = tuple(rows.values())
-        copy = make_visit(plan, idxs, (), outer + visit.ranges)
-        sources = [self.add_visit(target, copy)]
-        sources += [self.add_visit(source, make_visit(plan, visit.idxs, (), visit.loops)) for source in (index, values)]
-        visit.sources = tuple(sources)
+        idxs = tuple(rows.get(number, ZERO if number >= axis else idx) for number, idx in enumerate(use.idxs))
+        use.ranges = tuple(rows.values())
+        copy = make_use(plan, idxs, (), outer + use.ranges)
+        sources = [self.add_use(target, copy)]
+        sources += [self.add_use(source, make_use(plan, use.idxs, (), use.loops)) for source in (index, values)]
+        use.sources = tuple(sources)
 
-    def visit_sources_of_fetch(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_fetch(self, node: LazyBuffer, use: Use) -> None:
         """Adds the use of the index like that of any operand. The counters are copied first, in a separate loop."""
         counters, index = node.src
-        row = visit.plan.inner_range(counters.shape[-1], AxisKind.ROW)
-        visit.ranges = (row,)
-        outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:-1])
-        copy = make_visit(visit.plan, (*visit.idxs[:-1], row), (), (*outer, row))
-        at_index = make_visit(visit.plan, visit.idxs, (), visit.loops)
-        visit.sources = (self.add_visit(counters, copy), self.add_visit(index, at_index))
+        row = use.plan.inner_range(counters.shape[-1], AxisKind.ROW)
+        use.ranges = (row,)
+        outer = tuple(loop for loop in use.loops if loop in use.idxs[:-1])
+        copy = make_use(use.plan, (*use.idxs[:-1], row), (), (*outer, row))
+        at_index = make_use(use.plan, use.idxs, (), use.loops)
+        use.sources = (self.add_use(counters, copy), self.add_use(index, at_index))
 
-    def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
-        """Returns the use of `node` like `visit` in its kernel. An equal existing use is reused."""
-        visits = self.pending.setdefault(node, [])
-        for other in visits:
-            if other.plan is visit.plan and other.key == visit.key:
+    def add_use(self, node: LazyBuffer, use: Use) -> Use:
+        """Returns the use of `node` like `use` in its kernel. An equal existing use is reused."""
+        uses = self.pending.setdefault(node, [])
+        for other in uses:
+            if other.plan is use.plan and other.key == use.key:
                 return other
-        own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
-        visits.append(own)
+        own = Use(use.plan, use.idxs, use.conditions, use.loops, use.executions)
+        uses.append(own)
         return own
 
 
-def depends_on_last_loop(visit: Visit) -> bool:
+def depends_on_last_loop(use: Use) -> bool:
     """Whether neighboring results of the kernel read different elements."""
-    last = frozenset(visit.plan.loops[-1:])
-    return any([idx.ranges & last for idx in visit.idxs])
+    last = frozenset(use.plan.loops[-1:])
+    return any([idx.ranges & last for idx in use.idxs])
 
 
 def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
@@ -689,10 +689,10 @@ def has_other_axes(node: LazyBuffer) -> bool:
     return [size for size in node.shape if size != 1] != [size for size in node.src[0].shape if size != 1]
 
 
-def is_same_place(node: LazyBuffer, visit: Visit) -> bool:
+def is_same_place(node: LazyBuffer, use: Use) -> bool:
     """Whether a kernel reads `node` at the position of its own result."""
-    plan = visit.plan
-    return visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
+    plan = use.plan
+    return use.idxs == plan.idxs and not use.conditions and node.shape == plan.shape
 
 
 def runs_sequentially(plan: KernelPlan, *, sums_up: bool) -> bool:

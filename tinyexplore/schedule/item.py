@@ -88,7 +88,8 @@ class ScheduleItem:
         return self.ast is None
 
     def arguments(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
-        """Returns the kernel's integer arguments for these values. Raises SymbolicError if one is missing or invalid."""
+        """Returns the kernel's integer arguments for these values. Raises SymbolicError if one is missing or
+        invalid."""
         for requirement in self.requires:
             requirement.check(values)
         try:

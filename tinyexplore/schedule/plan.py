@@ -24,7 +24,7 @@ class KernelPlan:
     next_axis: the id of the next new axis.
     stores: the LazyBuffers that it stores.
     rows: number of row buffers.
-    visits: every use of a node in this kernel.
+    uses: every use of a node in this kernel.
     op_count: number of operations.
     sums: its reductions outside of other reductions' loops.
     """
@@ -36,7 +36,7 @@ class KernelPlan:
     next_axis: int
     stores: list[LazyBuffer] = field(default_factory=list)
     rows: int = 0
-    visits: list[tuple[LazyBuffer, Visit]] = field(default_factory=list)
+    uses: list[tuple[LazyBuffer, Use]] = field(default_factory=list)
     op_count: int = 0
     sums: list[LazyBuffer] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[t
 
 
 @dataclass(eq=False, slots=True)
-class Visit:
+class Use:
     """One use of a node in a kernel: the elements that the kernel needs of the node.
 
     plan: the kernel.
@@ -98,7 +98,7 @@ class Visit:
     sources: the uses of the node's sources.
     ranges: the loops of the node's own reduction.
     picked: the index that a gather reads, or None.
-    kept: the row buffer that the elements are read from, or None.
+    row_buffer: the row buffer that the elements are read from, or None.
     """
 
     plan: KernelPlan
@@ -106,10 +106,10 @@ class Visit:
     conditions: Conditions
     loops: tuple[UOp, ...]
     executions: int
-    sources: tuple[Visit, ...] = ()
+    sources: tuple[Use, ...] = ()
     ranges: tuple[UOp, ...] = ()
     picked: UOp | None = None  # stands for a gathered position until the index is computed
-    kept: KeptRow | None = None  # the row buffer that holds the value, if it is not computed here
+    row_buffer: RowBuffer | None = None  # the row buffer that holds the value, if it is not computed here
 
     @property
     def key(self) -> tuple[Index, Conditions]:
@@ -117,7 +117,7 @@ class Visit:
 
 
 @dataclass(eq=False, slots=True)
-class KeptRow:
+class RowBuffer:
     """A row buffer in scratch memory.
 
     number: its number in the kernel.
@@ -127,12 +127,12 @@ class KeptRow:
     """
 
     number: int
-    filled: Visit
+    filled: Use
     axes: tuple[int, ...]
     ranges: tuple[UOp, ...]
 
 
-def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
+def make_use(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Use:
     """Returns a use inside only the `loops` that its index needs: the deepest such loop, and the loops around it.
 
     Drops conditions on loops and Variables that the index does not depend on.
@@ -145,4 +145,4 @@ def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tup
         used |= condition.ranges
     depth = max((number + 1 for number, loop in enumerate(loops) if loop in used), default=0)
     inner = loops[:depth]
-    return Visit(plan, idxs, needed, inner, prod(loop.size for loop in inner))
+    return Use(plan, idxs, needed, inner, prod(loop.size for loop in inner))

@@ -19,7 +19,7 @@ from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import greatest, product, simplified
 
 if TYPE_CHECKING:
-    from tinyexplore.schedule.plan import Visit
+    from tinyexplore.schedule.plan import Use
 
 STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE})  # always in memory
 
@@ -36,16 +36,16 @@ class RowLoops:
     loops: tuple[UOp, ...]
 
 
-def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], set[UOp]] | None:
+def _walked_axes(node: LazyBuffer, uses: Sequence[Use]) -> tuple[list[int], set[UOp]] | None:
     """Finds the axes along which every use reads all elements, and the loops in the indices along the other axes.
 
     None if a use does neither along some axis.
     """
-    plan = visits[0].plan
+    plan = uses[0].plan
     axes: list[int] = []
     outside: set[UOp] = set()
     for axis, size in enumerate(node.shape):
-        indices = {visit.idxs[axis] for visit in visits}
+        indices = {use.idxs[axis] for use in uses}
         (index, *others) = indices
         if not others and all(loop in plan.loops for loop in index.ranges):
             outside |= index.ranges
@@ -56,21 +56,21 @@ def _walked_axes(node: LazyBuffer, visits: Sequence[Visit]) -> tuple[list[int], 
     return axes, outside
 
 
-def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
+def common_row(node: LazyBuffer, uses: Sequence[Use]) -> RowLoops | None:
     """Returns the row of `node` that all uses read completely, with equal indices along the other axes; None if there
     is none."""
-    plan = visits[0].plan
-    if any(visit.plan is not plan or visit.conditions for visit in visits):
+    plan = uses[0].plan
+    if any(use.plan is not plan or use.conditions for use in uses):
         return None
     if any(loop.arg.kind is AxisKind.SCAN for loop in plan.loops):
         return None
-    walked_axes = _walked_axes(node, visits)
+    walked_axes = _walked_axes(node, uses)
     if walked_axes is None:
         return None
     axes, outside = walked_axes
     depth = max((number + 1 for number, loop in enumerate(plan.loops) if loop in outside), default=0)
     row = RowLoops(tuple(axes), plan.loops[:depth])
-    if any(visit.idxs[axis] in row.loops for visit in visits for axis in axes):
+    if any(use.idxs[axis] in row.loops for use in uses for axis in axes):
         return None
     last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
     if axes != last:
@@ -84,10 +84,10 @@ def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
     return greatest(product(node.shape[axis] for axis in row.axes)) * node.dtype.itemsize
 
 
-def steps_between(row: RowLoops, visit: Visit) -> int:
-    """Counts how often a visit reads each row: the steps of its loops that are neither over rows nor inside a row."""
-    own = frozenset().union(*(visit.idxs[axis].ranges for axis in row.axes))
-    return prod(loop.size for loop in visit.loops if loop not in row.loops and loop not in own)
+def steps_between(row: RowLoops, use: Use) -> int:
+    """Counts how often a use reads each row: the steps of its loops that are neither over rows nor inside a row."""
+    own = frozenset().union(*(use.idxs[axis].ranges for axis in row.axes))
+    return prod(loop.size for loop in use.loops if loop not in row.loops and loop not in own)
 
 
 def reduces_within(node: LazyBuffer) -> bool:

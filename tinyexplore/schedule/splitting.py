@@ -74,7 +74,8 @@ def split_reductions(
 
 
 def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
-    """Returns the node that gets the memory of `node`: for a split running sum, the last scan under the final reshape."""
+    """Returns the node that gets the memory of `node`: for a split running sum, the last scan under the final
+    reshape."""
     return result.src[0] if node.op is Ops.SCAN_AXIS and result.op is Ops.RESHAPE else result
 
 

@@ -62,7 +62,8 @@ def _resemblance(item: ScheduleItem) -> Any:
 
 
 def _known_places(item: ScheduleItem) -> Places:
-    """Returns the indices of reads in buffers that the kernel does not write, if they do not depend on loaded values."""
+    """Returns the indices of reads in buffers that the kernel does not write, if they do not depend on loaded
+    values."""
     assert item.ast is not None
     written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
     terms_of: Places = {}

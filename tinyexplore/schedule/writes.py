@@ -44,7 +44,8 @@ def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
 def must_be_realized(
     order: Collection[LazyBuffer], outputs: Iterable[LazyBuffer], overrides: Overrides = NO_OVERRIDES
 ) -> set[LazyBuffer]:
-    """Returns the nodes that always get memory: outputs, nodes needed in memory, contiguous nodes, and the user's cuts."""
+    """Returns the nodes that always get memory: outputs, nodes needed in memory, contiguous nodes, and the user's
+    cuts."""
     forced = needed_in_memory(order).union(outputs, overrides.cut)
     forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)
     return {node for node in forced if node.buffer is None}

@@ -27,7 +27,8 @@ def need_tensor(value: Any, what: str) -> None:
 
 
 def need_int(value: Any, what: str, least: int | None = None) -> None:
-    """Raises unless `value` is an int (or symbolic) and at least `least`. `what` names the function and the argument."""
+    """Raises unless `value` is an int (or symbolic) and at least `least`. `what` names the function and the
+    argument."""
     if not isinstance(value, (int, UOp)) or isinstance(value, bool):
         raise TypeError(f"{what} is {shown(value)}: need an int")
     if least is not None and isinstance(value, int) and value < least:

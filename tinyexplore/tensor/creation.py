@@ -411,7 +411,8 @@ def _he_deviation(shape: Shape, slope: float) -> float:
 
 
 def _range_float(target: DType, start: Any, stop: Any) -> DType:
-    """Returns the float dtype in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
+    """Returns the float dtype in which numbers from `start` to `stop` are computed before they are rounded to
+    `target`."""
     if dtypes.is_float(target):
         return wide_float(target)
     is_large = target.itemsize >= 4 and not isinstance(start, UOp) and not isinstance(stop, UOp)

@@ -212,7 +212,8 @@ class Indexing(Reduction):
         return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
 
     def gather(self, dim: int, index: Self) -> Self:
-        """Gathers result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0). `index` may be smaller on the other axes."""
+        """Gathers result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0). `index` may be smaller on the other
+        axes."""
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
@@ -234,7 +235,8 @@ class Indexing(Reduction):
         return table._picked(indices)
 
     def _true_places(self) -> list[Self]:
-        """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the tensor."""
+        """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the
+        tensor."""
         flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
         count = int(flat.sum(dtype=dtype).item())
@@ -355,7 +357,8 @@ class Indexing(Reduction):
 
 
 def _fitted(value: T, shape: Shape) -> T:
-    """Broadcasts `value` to the shape of the written part. As in NumPy, it may have additional leading axes of size 1."""
+    """Broadcasts `value` to the shape of the written part. As in NumPy, it may have additional leading axes of size
+    1."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
     if broadcast_shape("setitem", value.shape, shape) != shape:
@@ -387,7 +390,8 @@ def _is_advanced(item: Any) -> bool:
 
 
 def _from_mask(item: Any) -> list[Any]:
-    """Converts a bool mask to lists of its true indices, one list per axis. Returns other items unchanged, in a list."""
+    """Converts a bool mask to lists of its true indices, one list per axis. Returns other items unchanged, in a
+    list."""
     if isinstance(item, Indexing):
         if item.dtype is not dtypes.bool:
             return [item]

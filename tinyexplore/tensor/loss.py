@@ -97,7 +97,8 @@ class Loss(Creation):
         return losses._averaged(reduction)
 
     def _class_axis(self, y: Self) -> int:
-        """Returns the class axis of logits (batch, classes, …) or (classes,). `y` holds class indices or probabilities."""
+        """Returns the class axis of logits (batch, classes, …) or (classes,). `y` holds class indices or
+        probabilities."""
         need_tensor(y, "class labels: Y")
         axis = 0 if self.ndim == 1 else 1
         expected = self.shape[:axis] + self.shape[axis + 1 :]

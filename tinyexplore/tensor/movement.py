@@ -543,7 +543,8 @@ class Movement(Operators):
 
 
 def _check_cat(shapes: Sequence[Sequence[Any]], axis: int, dim: int) -> None:
-    """Raises ShapeError if `shapes` differ along another axis than `axis`. Raises IndexError for tensors without axes."""
+    """Raises ShapeError if `shapes` differ along another axis than `axis`. Raises IndexError for tensors without
+    axes."""
     first = shapes[0]
     if not first:
         raise IndexError("cat of tensors without axes: join them with stack()")

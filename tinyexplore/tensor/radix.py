@@ -38,7 +38,8 @@ WORTH_TWO_LEVELS = 2  # the factor of fewer examined elements that pays for the 
 
 
 def sorted_indices(x: T, descending: bool) -> T:
-    """Returns for each row of `x` (rows, length) the indices that sort it, as int64. Equal elements keep their order."""
+    """Returns for each row of `x` (rows, length) the indices that sort it, as int64. Equal elements keep their
+    order."""
     key = ordered_int(x)
     if descending:
         key = key ^ -1
@@ -154,7 +155,8 @@ def comparable(x: T) -> T:
 
 
 def ordered_int(x: T) -> T:
-    """Converts elements to int64 of the same order, using 32 bits unless `x` has 64. NaN is last, and -0.0 equals 0.0."""
+    """Converts elements to int64 of the same order, using 32 bits unless `x` has 64. NaN is last, and -0.0 equals
+    0.0."""
     return comparable(x).cast(dtypes.int64)
 
 

@@ -73,7 +73,8 @@ class Generator:
         return LazyBuffer.from_buffer(buffer, shape).copy_to_device(device)
 
     def fill(self, buffer: Buffer, size: int) -> None:
-        """Redraws the key of `size` numbers into `buffer`. For a `size` of 0, redraws all words that `next_words` drew."""
+        """Redraws the key of `size` numbers into `buffer`. For a `size` of 0, redraws all words that `next_words`
+        drew."""
         with _drawing:
             count = 0 if self.drawn is None else self.drawn + (size or 1)
             seed, self.drawn = self.seed, count

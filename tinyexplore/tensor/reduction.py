@@ -36,7 +36,8 @@ def sum_dtype(dtype: DType) -> DType:
 
 
 def place_dtype(dtype: DType) -> DType:
-    """Returns the dtype in which indices are compared with ints of `dtype`. A narrow dtype could not count a long axis."""
+    """Returns the dtype in which indices are compared with ints of `dtype`. A narrow dtype could not count a long
+    axis."""
     return dtype if dtype.itemsize >= 4 else dtypes.int32
 
 

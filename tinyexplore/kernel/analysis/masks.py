@@ -48,11 +48,11 @@ def causal_mask(node: UOp) -> CausalMask | None:
                 return mask
         return None
     if node.op is Ops.LOAD and len(node.src) == 2:
-        return mask_of_kept_row(node)
+        return mask_of_row_buffer(node)
     return None
 
 
-def mask_of_kept_row(load: UOp) -> CausalMask | None:
+def mask_of_row_buffer(load: UOp) -> CausalMask | None:
     """The causal mask of a load from a row buffer: the mask of the value that filled the buffer."""
     index, barrier = load.src
     filled_at, value = barrier.src[0].src

@@ -216,7 +216,8 @@ def _q8_0(blocks: Tensor) -> Tensor:
 
 
 def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the eight scales and eight minima of six bits from the twelve bytes at byte 4, as float32 (blocks, 8, 1)."""
+    """Returns the eight scales and eight minima of six bits from the twelve bytes at byte 4, as float32 (blocks, 8,
+    1)."""
     first, second, third = (blocks[:, at : at + 4] for at in (4, 8, 12))
     scales = _bits(first, 0, 6).cat(_bits(third, 0, 4) + _bits(first, 6, 2) * 16, dim=-1)
     mins = _bits(second, 0, 6).cat(_bits(third, 4, 4) + _bits(second, 6, 2) * 16, dim=-1)

@@ -11,7 +11,8 @@ from tinyexplore.tensor import Tensor
 
 
 def tar_extract(fn: Source) -> dict[str, Tensor]:
-    """Returns the bytes of each file in a tar archive, by its name, on the archive's device. Unpacks nothing to disk."""
+    """Returns the bytes of each file in a tar archive, by its name, on the archive's device. Unpacks nothing to
+    disk."""
     file = TensorFile(fn)
     members = []
     try:
