@@ -1,4 +1,4 @@
-"""Kernels, the Opts that transform their axes, the default schedule, and the search for Opts."""
+"""Kernels, the Opts that transform their loops, the default schedule, and the search for Opts."""
 
 from tinyexplore.kernel.apply import apply_opt, apply_opts, undo_opt
 from tinyexplore.kernel.decisions import hand_coded

@@ -1,4 +1,4 @@
-"""Applying Opts to a kernel, and undoing the last one."""
+"""Applies Opts to a kernel, and undoes the last one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.trace import OptApplied, active_recorder
 
 
 def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
-    """Applies `opt` to `kernel`. An attached recorder receives the event with `reason`. Raises OptError if `opt` is
+    """Applies `opt` to `kernel`. Emits the event with `reason` to an attached recorder. Raises OptError if `opt` is
     illegal."""
     axis = check_opt(kernel, opt)
     ast = KINDS[opt.op].apply(kernel, axis, opt)
@@ -31,5 +31,5 @@ def apply_opts(kernel: Kernel, *opts: Opt) -> Kernel:
 
 
 def undo_opt(kernel: Kernel) -> Kernel:
-    """The kernel without its last Opt."""
+    """Returns the kernel without its last Opt."""
     return apply_opts(kernel.restarted(kernel.start), *kernel.applied[:-1])

@@ -1,4 +1,4 @@
-"""Kernel: an ast in range form, and the Opts that were applied to it. `apply.py` applies Opts."""
+"""Kernel: an ast over loops (RANGEs), and the Opts that were applied to it. `apply.py` applies Opts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Kernel:
     ast: a SINK of STOREs over RANGEs.
     target: the machine that it is for.
     original: the ast as the scheduler wrote it.
-    start: the ast before the first Opt. It differs from `original` by axes that were merged or split without a choice
-      (`transforms/axes.py`).
+    start: the ast before the first Opt. It differs from `original` by axes that are always merged or split
+    (`transforms/axes.py`).
     applied: the Opts applied so far, in order.
     """
 
@@ -64,7 +64,7 @@ class Kernel:
         return nodes
 
     def find(self, op: Ops) -> list[UOp]:
-        """The nodes with this operation, sources first."""
+        """Returns the nodes with this operation, sources first."""
         return self.by_op.get(op, [])
 
     @cached_property
@@ -88,13 +88,14 @@ class Kernel:
         return tuple(reduce for reduce in self.reduces if reduce not in along)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
-        """The loop of a maximum and the loops of its argmax. They need the same opts, because they will be merged."""
+        """Returns the loop of a maximum and the loops of its argmax. They need the same opts, because they will be
+        merged."""
         partners = [other for argextreme in self.argextremes for other, own in argextreme.loops.items() if own is loop]
         return (loop, *partners)
 
     @cached_property
     def output_axes(self) -> tuple[UOp, ...]:
-        """The axes of the results: RANGEs around the stores that no reduction closes."""
+        """The loops of the results: RANGEs around the stores that no reduction closes."""
         left_open = frozenset[UOp]().union(*[store.ranges for store in self.ast.src])
         return tuple([axis for axis in self.axes if axis in left_open])
 
@@ -106,7 +107,8 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first; the largest after TRIM."""
+        """The name: r (reduces) or E (elementwise), then the sizes of the axes, outermost first (after TRIM, the
+        largest sizes)."""
         kind = "r" if self.reduces else "E"
         ends = [str(axis.size) if axis.src[0].ranges else text(axis.src[0]) for axis in self.axes]
         sizes = [re.sub(r"\W", "", end, flags=re.ASCII) for end in ends]
@@ -114,7 +116,7 @@ class Kernel:
 
     @cached_property
     def steps(self) -> int:
-        """The greatest number of times that an innermost loop body of the kernel runs."""
+        """How often an innermost loop body of the kernel runs at most."""
         most = prod(axis.size for axis in self.output_axes)
         for reduce in self.reduces:
             most = max(most, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
@@ -122,7 +124,7 @@ class Kernel:
 
     @cached_property
     def vector_dtype(self) -> DType:
-        """The widest dtype that the kernel loads, stores or computes in; it determines the number of lanes."""
+        """The widest dtype that the kernel loads, stores or computes in. It determines the number of lanes."""
         widest = dtypes.bool
         for node in self.nodes:
             if node.op in WITH_LANES:

@@ -9,7 +9,7 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import recording
 from tinyexplore.uop import Ops, UOp
 
-MOST_DIMENSIONS = 3  # dimensions of a work-group
+MOST_DIMENSIONS = 3  # most dimensions of a work-group
 
 
 def check_opt(kernel: Kernel, opt: Opt) -> UOp:
@@ -23,7 +23,7 @@ def check_opt(kernel: Kernel, opt: Opt) -> UOp:
 
 
 def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
-    """Every Opt, with the usual amounts, that is legal for `kernel` now."""
+    """Returns every Opt, with the usual amounts, that is legal for `kernel`."""
     legal = []
     for axis in kernel.axes:
         for op, kind in KINDS.items():
@@ -35,7 +35,7 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
 
 
 def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """The reason why `opt` is illegal for `kernel`, as text; None if it is legal."""
+    """Returns why `opt` is illegal for `kernel`, as text; None if it is legal."""
     for done in kernel.applied:
         if KINDS[done.op].comes_last:
             return f"{KINDS[done.op].comes_last}: {done.op.name} comes last"
@@ -50,7 +50,7 @@ def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 
 
 def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
-    """The legality error of an Opt whose kind is for other machines."""
+    """Returns the legality error if this kind of Opt is for other machines; else None."""
     target = kernel.target
     if KINDS[op].machine == "gpu" and not target.has_local:
         return f"{target.name} has no work-groups: this Opt is for GPUs (for example TARGET=opencl)"
@@ -60,8 +60,10 @@ def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
 
 
 def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """The legality error of an Opt on a kernel whose sum is on tensor cores: the core fixes the registers of the
-    results."""
+    """Returns the legality error if tensor cores fix the loop that `opt` would change; else None.
+
+    A kernel whose sum is on tensor cores has its results in the registers that the core fixes.
+    """
     if not kernel.find(Ops.WMMA):
         return None
     kind = KINDS[opt.op]
@@ -73,7 +75,8 @@ def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 
 
 def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    """The legality error of the work-group that a GPU kernel would have after `opt`; None if the group is legal."""
+    """Returns the legality error of the work-group that a GPU kernel would have after `opt`; None if the group is
+    legal."""
     target = kernel.target
     with recording(None):
         after = KINDS[opt.op].apply(kernel, axis, opt)

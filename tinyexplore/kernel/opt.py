@@ -31,7 +31,7 @@ class OptOps(PickledByName):
     PREFETCH = "PREFETCH"
     PIPELINE = "PIPELINE"
 
-    # spellings of earlier versions: aliases, so that their traces and scripts still name an Opt
+    # spellings of earlier versions, so that their traces and scripts still load
     MERGE = "COLLAPSE"
     COLLECT = "TRANSPOSE_STORE"
     CUT = "TRIM"
@@ -40,17 +40,17 @@ class OptOps(PickledByName):
 
     @property
     def splits(self) -> bool:
-        """True if the Opt splits the loop into blocks of `amount` steps."""
+        """Whether the Opt splits the loop into blocks of `amount` steps."""
         return self in SPLITS
 
     @property
     def moves(self) -> bool:
-        """True if the Opt reorders loops or merges them."""
+        """Whether the Opt reorders or merges loops."""
         return self in MOVES
 
     @property
     def ends_groups(self) -> bool:
-        """True if no later Opt may make a work-group."""
+        """Whether no later Opt may make a work-group."""
         return self is OptOps.NOLOCALS
 
     def __repr__(self) -> str:

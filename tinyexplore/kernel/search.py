@@ -1,4 +1,4 @@
-"""beam_search: finds the fastest Opts by measurement. The clock is an argument; tests pass a formula."""
+"""Beam search: finds the fastest Opts by measurement. The clock is an argument; tests pass a formula."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import CandidateMeasured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
-MOST_COPIES = 64  # steps written out, register tile times unrolling: beyond it programs grow and registers spill
+MOST_COPIES = 64  # most unrolled steps, register tile times unrolling: beyond it, programs grow and registers spill
 MOST_ROUNDS = 8
-PER_ROUND = 32  # candidates of one round for each kernel in the beam
+PER_ROUND = 32  # candidates of one round per kernel in the beam
 WORTH_IT = 0.99  # a better kernel takes at most this fraction of the other's time
 
 
@@ -27,9 +27,9 @@ WORTH_IT = 0.99  # a better kernel takes at most this fraction of the other's ti
 class CandidateTime:
     """The measured time of one candidate of a search.
 
-    seconds: seconds of one run; infinite where the candidate failed.
-    note: why it failed, or where the time is from: another candidate with the same program, or a measurement that
-      stopped early.
+    seconds: seconds of one run; infinite if the candidate failed.
+    note: why it failed, or the origin of the time: another candidate with the same program, or a measurement that
+    stopped early.
     disturbed: whether other programs used the cores during the measurement, so that the time is unreliable.
     """
 
@@ -42,12 +42,14 @@ class Clock(Protocol):
     """Measures kernels for a search."""
 
     def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[CandidateTime]:
-        """The time of each of `kernels`, in their order, as it becomes known. `best`: the time to beat, in
-        seconds; a kernel that is clearly slower need not be timed to the end."""
+        """Yields the time of each of `kernels`, in their order, as it becomes known.
+
+        best: the time to beat, in seconds; a kernel that is clearly slower need not be timed to the end.
+        """
         ...
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
-        """Times both kernels again, interleaved: the fastest of many candidates may only have been lucky."""
+        """Times both kernels again, interleaved. The fastest of many candidates may only have been lucky."""
         ...
 
 
@@ -58,9 +60,9 @@ class SearchResult:
     kernel: the fastest kernel.
     seconds: its time.
     start_seconds: the time of the first starting kernel.
-    tried: number of candidates measured.
-    disturbed: number of unreliable times, because the machine was busy.
-    why_lost: why candidates failed, where none could be measured.
+    tried: the number of candidates measured.
+    disturbed: the number of unreliable times, because the machine was busy.
+    why_lost: why candidates failed, if none could be measured.
     """
 
     kernel: Kernel
@@ -72,7 +74,7 @@ class SearchResult:
 
     @property
     def source(self) -> str:
-        """The origin of the opts, as text without times. Measured times are recorded with the candidates only."""
+        """The origin of the opts, as text without times. Measured times are recorded only with the candidates."""
         return self.why_lost or f"the search's choice, of {self.tried} measured"
 
     @property
@@ -96,8 +98,8 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     A round tries each single change of each kernel in the beam: one opt more or less, or another amount. If there are
     too many candidates, `seed` determines the selection and its order; equal times keep that order. The result depends
     only on the seed and the clock. The first of `starts` is the baseline: it is the result unless another kernel is
-    more than 1 % faster, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`; the
-    measurement itself is not recorded.
+    more than 1 % faster, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`. The
+    search records no events of the measurement itself.
     """
     search = _Search(clock)
     beam = list(starts)
@@ -108,7 +110,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         beam = sorted(beam, key=search.seconds)[:width]
         floor = search.seconds(beam[0])
         if math.isinf(floor):
-            break  # nothing runs
+            break  # no kernel runs
         fresh = {after.ast: after for kernel in beam for after in neighbors(kernel) if after.ast not in search.known}
         if not fresh:
             break
@@ -165,7 +167,7 @@ class _Search:
 
 
 def neighbors(kernel: Kernel) -> list[Kernel]:
-    """The kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
+    """Returns the kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
     with recording(None):
         results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
         for number, old in enumerate(kernel.applied):
@@ -181,7 +183,7 @@ def neighbors(kernel: Kernel) -> list[Kernel]:
 
 
 def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
-    """`kernel` restarted with `opts`; None if one of them is illegal, or if `limited` and one `is_too_much`."""
+    """Returns `kernel` restarted with `opts`; None if one of them is illegal, or if `limited` and one `is_too_much`."""
     replayed = kernel.restarted(kernel.start)
     for opt in opts:
         try:

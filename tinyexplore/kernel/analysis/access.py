@@ -31,7 +31,7 @@ def shares_loads(axis: UOp, loads: Sequence[IndexStrides]) -> bool:
 
 
 def lanes_for(kernel: Kernel, axis: UOp) -> int:
-    """The largest power of two of lanes that the machine has and the axis fills."""
+    """Returns the largest power of two of lanes that the machine has and the axis fills."""
     lanes = kernel.lanes
     while lanes > axis.size or (kernel.result_copies and axis in kernel.output_axes and axis.size % lanes):
         lanes //= 2
@@ -39,7 +39,7 @@ def lanes_for(kernel: Kernel, axis: UOp) -> int:
 
 
 def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
-    """Whether `axis` counts rows that the kernel reduces and then reads again: lanes belong inside of it."""
+    """Whether `axis` counts rows that the kernel reduces and then reads again. Lanes then belong inside it."""
     walks = [store.ranges for store in kernel.ast.src]
     for reduce in kernel.reduces:
         if any(not walk <= reduce.ranges for walk in walks) and axis in reduce.ranges:
@@ -48,7 +48,7 @@ def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
 
 
 def best_block(size: int, most: int, limit: int) -> int:
-    """A block of at most `most` and `limit` rows: the largest that wastes no more than an eighth of the work."""
+    """Returns the largest block of at most `most` and `limit` rows that wastes no more than an eighth of the work."""
     most = min(most, limit, size)
     for block in range(most, 1, -1):
         done = -(-size // block) * block

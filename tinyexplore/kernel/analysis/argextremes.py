@@ -1,4 +1,4 @@
-"""Argmax and argmin: finds pairs of reductions, an extreme and its first index, that can share one loop."""
+"""Argmax and argmin: finds an extreme and its first index, two reductions that can share one loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIDE_BY_SIDE = (AxisKind.VECTOR, AxisKind.UNROLL)
 
 @dataclass(frozen=True)
 class ArgExtreme:
-    """An argmin or argmax that a kernel computes beside the extreme: the least index at which a value equals the
+    """An argmin or argmax whose index is found in the loop of its extreme: the least index at which a value equals the
     extreme.
 
     place: the reduction that finds the index.
@@ -33,15 +33,16 @@ class ArgExtreme:
 
 
 def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
-    """Finds the pairs of REDUCEs, an extreme and its index, at any stage between an ast and its accumulators.
+    """Finds the pairs of REDUCEs, an extreme and its index. Works at any stage between an ast and its accumulators.
 
     The index is `min over i of where(x(i) == m, i, none)`, or the same with `x(i) == m or x(i) is NaN`. Here m is
-    `extreme`, or the extreme of several values of which `extreme` is one (those of other lanes, for example). No x(i)
-    may go beyond m: then only the positions of `extreme` count. `none` must be no less than any index, and the indices
-    must grow from step to step. Then the first index at which a value goes beyond all values before it is the least.
+    `extreme`, or the extreme of several values, one of which is `extreme` (the others can be those of other lanes). No
+    x(i) may exceed m: then only the positions of `extreme` count. `none` must be no less than any index, and the
+    indices must grow from step to step. Then the index is that of the last step at which a value exceeds all values
+    before it.
     """
     remaining = list(reduces)
-    extremes: dict[tuple[UOp, ...], dict[UOp, list[UOp]]] = {}  # over the same loops, of the same values
+    extremes: dict[tuple[UOp, ...], dict[UOp, list[UOp]]] = {}  # by loops, then by values
     for reduce in remaining:
         if reduce.arg in EXTREMES and not dtypes.is_bool(reduce.dtype):
             extremes.setdefault(reduce.src[1:], {}).setdefault(reduce.src[0], []).append(reduce)
@@ -54,7 +55,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
             continue
         value, whole = sides
         if not value.ranges.issuperset(in_time(own)):
-            continue  # the value is the same for several steps: its comparison would be outside of the loop
+            continue  # the value is the same in several steps, so its comparison would be outside the loop
         for others, by_value in extremes.items():
             loops = same_loops(own, others)
             if loops is None or others == own:
@@ -73,7 +74,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
 
 
 def compared(holds: UOp) -> tuple[UOp, UOp] | None:
-    """(x, m) if `holds` means `x == m`, or `x == m or x is NaN`; else None."""
+    """Returns (x, m) if `holds` means `x == m`, or `x == m or x is NaN`; else None."""
     if holds.op is Ops.OR:
         holds, is_nan = holds.src
         if is_nan.op is not Ops.CMPNE or not is_nan.src[0] is is_nan.src[1] is holds.src[0]:
@@ -82,7 +83,7 @@ def compared(holds: UOp) -> tuple[UOp, UOp] | None:
 
 
 def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | None:
-    """For each of `loops`, the loop of `others` at the same position; None unless they differ only in their ids."""
+    """Maps each of `loops` to the loop of `others` at the same position. None unless they differ only in their ids."""
     if len(loops) != len(others):
         return None
     pairs = dict(zip(loops, others))
@@ -129,12 +130,13 @@ def grows(position: UOp, loops: Sequence[UOp]) -> bool:
 
 
 def in_time(loops: Iterable[UOp]) -> list[UOp]:
-    """The members of `loops` whose steps run in sequence. Lanes and unrolled steps have separate extremes."""
+    """Returns the loops whose steps run in sequence. Lanes and unrolled steps have separate extremes."""
     return [loop for loop in loops if loop.arg.kind not in SIDE_BY_SIDE]
 
 
 def factors_of(position: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
-    """The factor of each of `loops` in the index `position`, with or without lanes; None if the index is not linear."""
+    """Returns the factor of each of `loops` in the index `position`, with or without lanes; None if the index is not
+    linear."""
     if loops.isdisjoint(position.ranges):
         return {}
     if not is_exact(position):

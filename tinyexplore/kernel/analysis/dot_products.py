@@ -1,4 +1,4 @@
-"""Sums of products that a dot instruction of the target computes: several small numbers in a word of 32 bits."""
+"""Finds sums of products that a dot instruction of the target computes: several small numbers in a word of 32 bits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 DOTS = {(dtypes.bfloat16, dtypes.float32): Ops.DOT_BF16, (dtypes.int8, dtypes.int32): Ops.DOT_I8}
 IN_A_WORD = {Ops.DOT_BF16: 2, Ops.DOT_I8: 4}
-EMULATED = 2  # TC=2: also where the target has no such instruction
+EMULATED = 2  # TC=2: also if the target has no such instruction
 
 
 def dot_of(kernel: Kernel, reduce: UOp) -> Ops | None:
-    """The dot operation for the sum `reduce` of products of two loaded values, if the target has one; else None."""
+    """Returns the dot operation for the sum `reduce` of products of two loaded values; None if the target has none."""
     value = reduce.src[0]
     if reduce.arg is not Ops.ADD or value.op is not Ops.MUL or not config().TC:
         return None
@@ -35,13 +35,15 @@ def has_dot(target: Target, op: Ops) -> bool:
 
 
 def first_load(word: UOp) -> UOp:
-    """The load of the first value in a word; a load is returned itself."""
+    """Returns the load of the first value in a word. Returns a load itself."""
     return word if word.op is Ops.LOAD else next(node for node in word.toposort() if node.op is Ops.LOAD)
 
 
 def words_in(value: UOp) -> list[UOp]:
-    """The words that are multiplied in a summed value, as `TC` made them. For tiles, the words that fill the tiles;
-    otherwise an empty list."""
+    """Returns the words, as `TC` made them, that are multiplied in a summed value; [] if there are none.
+
+    For tiles, these are the words that fill the tiles.
+    """
     if value.op is Ops.WMMA:
         return [tile.src[0] for tile in value.src[:2] if tile.op is Ops.TILE]
     return list(value.src[:2]) if value.op in OpGroups.DOT else []

@@ -29,7 +29,7 @@ class CausalMask:
 
 
 def causal_mask(node: UOp) -> CausalMask | None:
-    """The causal mask of `node`, a value of an ast before any Opt: where it is known to be constant; else None."""
+    """Returns the causal mask of `node`, a value of an ast before any Opt; None if it has none."""
     if node.op is Ops.WHERE:
         condition, yes, no = node.src
         if no.op is Ops.CONST:
@@ -53,7 +53,7 @@ def causal_mask(node: UOp) -> CausalMask | None:
 
 
 def mask_of_row_buffer(load: UOp) -> CausalMask | None:
-    """The causal mask of a load from a row buffer: the mask of the value that filled the buffer."""
+    """Returns the causal mask of a load from a row buffer: the mask of the value that filled the buffer."""
     index, barrier = load.src
     filled_at, value = barrier.src[0].src
     mask = causal_mask(value)
@@ -63,8 +63,8 @@ def mask_of_row_buffer(load: UOp) -> CausalMask | None:
 
 
 def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
-    """The mask of a value that is `masked` unless `condition` holds, if this means `row + ahead >= column`; else
-    None."""
+    """Returns the mask of a value that is `masked` unless `condition` holds, if this means `row + ahead >= column`;
+    else None."""
     holds = True
     while True:
         if condition.op is Ops.WHERE and [src.op for src in condition.src[1:]] == [Ops.CONST] * 2:
@@ -95,7 +95,7 @@ def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
 
 
 def uncast(node: UOp) -> UOp:
-    """An index without its casts to integer dtypes."""
+    """Returns an index without its casts to integer dtypes."""
     while node.op is Ops.CAST and dtypes.is_int(node.dtype) and not dtypes.is_float(node.src[0].dtype):
         node = node.src[0]
     return node

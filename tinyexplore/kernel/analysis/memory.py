@@ -20,22 +20,22 @@ def buffer_bytes(pointer: UOp) -> int:
 
 
 def comes_from_memory(load: IndexStrides, target: Target) -> bool:
-    """Whether the buffer is too large for the caches. For a smaller one, a prefetch costs more than it gains."""
+    """Whether the buffer is too large for the caches. For a smaller one, a prefetch costs more than it saves."""
     return buffer_bytes(load.node.src[0]) >= target.from_memory_bytes
 
 
 def step_bytes(load: IndexStrides, axis: UOp) -> int:
-    """The bytes by which a step of `axis` moves the address; 0 if that varies from step to step."""
+    """Returns how far a step of `axis` moves the address, in bytes; 0 if that varies."""
     return abs(load.stride(axis) or 0) * int(load.node.src[0].dtype.base.itemsize)
 
 
 def inside(load: IndexStrides, axis: UOp) -> frozenset[UOp]:
-    """The axes along which an operand is read in one step of `axis`."""
+    """Returns the axes along which one step of `axis` reads an operand."""
     return frozenset([other for other in load.node.ranges if other.arg.kind not in LOOPS or other.arg.id > axis.arg.id])
 
 
 def footprint_bytes(load: IndexStrides, axis: UOp) -> int:
-    """Bytes of an operand that one step of `axis` reads."""
+    """Returns how many bytes of an operand one step of `axis` reads."""
     return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
 
 

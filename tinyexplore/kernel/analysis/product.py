@@ -1,4 +1,5 @@
-"""Sums of products (matmul, convolution, gradients): the reduction that takes a kernel's time, and its operands."""
+"""Sums of products (matmul, convolution, gradients): finds the reduction that takes most of a kernel's time, and its
+operands."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
-BESIDE = 8  # a product takes at least this many times the steps of all other reductions
+BESIDE = 8  # a product has at least this many times the steps of all other reductions
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Product:
 
     @property
     def steps(self) -> int:
-        """Terms of each sum."""
+        """The terms of each sum."""
         return prod(loop.size for loop in self.reduce.src[1:])
 
     @property
@@ -41,7 +42,7 @@ class Product:
         return [axis for axis in self.kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
 
     def along(self, axis: UOp) -> list[IndexStrides]:
-        """The operands that change along `axis`."""
+        """Returns the operands that change along `axis`."""
         return [load for load in self.loads if axis in load.node.ranges]
 
     def rows_of(self, vectors: list[IndexStrides]) -> list[UOp]:
@@ -50,13 +51,15 @@ class Product:
 
 
 def find_product(kernel: Kernel) -> Product | None:
-    """The reduction that dominates the kernel, if it sums products of two operands or more and an output axis shares
-    one of them; else None."""
+    """Returns the reduction that dominates the kernel, if it sums products of at least two operands; else None.
+
+    An output axis must share one of the operands.
+    """
     reduce = main_reduce(kernel)
     if reduce is None or reduce.arg is not Ops.ADD or kernel.gathered_along:
         return None
     if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
-        return None  # a row that is reduced and then read again
+        return None  # the kernel reduces a row and then reads it again
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
@@ -69,7 +72,7 @@ def find_product(kernel: Kernel) -> Product | None:
 
 
 def main_reduce(kernel: Kernel) -> UOp | None:
-    """The reduction that takes most of the time, unless another reduction is inside it or around it; else None."""
+    """Returns the reduction that takes most of the time; None if another reduction is inside it or around it."""
     if len(kernel.reduces) < 2:
         return kernel.reduces[0] if kernel.reduces else None
     steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}

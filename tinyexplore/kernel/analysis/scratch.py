@@ -1,4 +1,4 @@
-"""Scratch memory: row buffers, the copy that a scatter makes first, and the layout of a tile."""
+"""Scratch memory: row buffers, the copy before the steps of a scatter, and the layout of a tile."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ PACKING_ORDER = {
 
 
 def filling(kernel: Kernel) -> list[UOp]:
-    """Every BARRIER of the kernel: loads of scratch memory wait for it."""
+    """Returns every BARRIER of the kernel. Loads of scratch memory wait for it."""
     return kernel.find(Ops.BARRIER)
 
 
 def is_after_copy(kernel: Kernel, axis: UOp) -> bool:
-    """Whether `axis` is a loop over the steps of a scatter, outside of the copy of the memory that it writes."""
+    """Whether `axis` is a loop over the steps of a scatter, outside the copy of the memory that it writes."""
     return any(axis not in barrier.ranges for barrier in kernel.result_copies)
 
 
 def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The BARRIERs of scratch memory whose contents differ from step to step of `axis`."""
+    """Returns the BARRIERs of scratch memory with a separate content for each step of `axis`."""
     return [barrier for barrier in filling(kernel) if keeps_row(barrier) and axis in barrier.ranges]
 
 
 def row_major(axes: list[UOp]) -> UOp:
-    """The index of an element in row-major order: the last of `axes` has stride 1."""
+    """Returns the row-major index of an element. The last of `axes` has stride 1."""
     terms: dict[UOp, int] = {}
     stride = 1
     for axis in reversed(axes):

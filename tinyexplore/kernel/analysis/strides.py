@@ -1,4 +1,4 @@
-"""Strides: how far a step of each axis moves an address."""
+"""Strides: how far a step of each axis moves an address, in elements."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from math import gcd
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-SHUFFLED_STRIDE = 4  # elements at this stride are extracted from whole vectors, at about the cost of a load each
+# elements at a stride up to this are shuffled out of whole vectors, at about the cost of a load each
+SHUFFLED_STRIDE = 4
 
 
 @dataclass(frozen=True)
 class IndexStrides:
-    """One INDEX, and its stride along each axis.
+    """The strides of one INDEX.
 
     node: the INDEX.
-    is_store: whether it is stored to.
-    strides: elements that one step of each axis moves the address by; None where the address is not linear in the axis.
+    is_store: whether a STORE uses it.
+    strides: elements that one step of each axis moves the address by; None if the address is not linear in the axis.
     """
 
     node: UOp
@@ -29,9 +30,10 @@ class IndexStrides:
 
 
 def strides_of(idx: UOp) -> dict[UOp, int | None]:
-    """The stride of `idx` along each axis; None if `idx` is not linear in the axis.
+    """Returns the stride of `idx` along each axis; None if `idx` is not linear in the axis.
 
-    The start of a block that is shifted to end with its axis counts as linear: min(16 * i, last) has stride 16.
+    A block's start that is limited so that the block ends with its axis counts as linear: min(16 * i, last) has stride
+    16.
     """
     terms, _ = linear_terms(idx)
     strides: dict[UOp, int | None] = {}
@@ -46,8 +48,11 @@ def strides_of(idx: UOp) -> dict[UOp, int | None]:
 
 
 def vector_along(index: UOp, loop: UOp, most_bytes: int) -> int:
-    """The number of steps of `loop` that the INDEX `index` can access as one aligned vector of at most `most_bytes`; 1
-    if no two steps can. A mask must hold for all of these steps or for none."""
+    """Returns how many steps of `loop` the INDEX `index` can access as one aligned vector of at most `most_bytes`
+    bytes.
+
+    1 if no two steps can share a vector. A mask must hold for all of these steps or for none.
+    """
     pointer, idx, *valid = index.src
     terms, constant = linear_terms(idx)
     strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)
@@ -58,7 +63,7 @@ def vector_along(index: UOp, loop: UOp, most_bytes: int) -> int:
 
 
 def block_number(start: UOp) -> UOp | None:
-    """The axis that counts the blocks, if `start` is min(axis * size, last); else None."""
+    """Returns the axis that counts the blocks, if `start` is min(axis * size, last); else None."""
     offset = start.src[0]
     if offset.op is Ops.MUL and offset.src[0].op is Ops.RANGE and offset.src[1].op is Ops.CONST:
         return offset.src[0]

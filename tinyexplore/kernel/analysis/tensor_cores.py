@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """A sum of products that a tensor core can compute.
+    """A sum of products that a tensor core can compute, with the axes to map to the core.
 
     core: the tensor core.
     reduce: the sum.
@@ -26,7 +26,7 @@ class Fit:
     b: the second factor, of the dtype that the core takes.
     rows: the output axis along which only A differs.
     columns: the output axis along which only B differs.
-    steps: the axis of the sum that the core takes `k` steps of at a time.
+    steps: the axis of the sum; the core takes `k` steps at a time.
     """
 
     core: TensorCore
@@ -39,17 +39,17 @@ class Fit:
 
     @property
     def axes(self) -> tuple[tuple[UOp, int], ...]:
-        """Rows, columns and steps, each with the number that the core takes at a time."""
+        """Returns rows, columns and steps, each with the number that the core takes at a time."""
         return tuple(zip((self.rows, self.columns, self.steps), self.core.dims))
 
     @property
     def left_over(self) -> int:
-        """The number of rows, columns and steps that do not fill a core."""
+        """Returns the number of rows, columns and steps that do not fill a core."""
         return sum(axis.size % amount for axis, amount in self.axes)
 
     @property
     def work_done(self) -> float:
-        """The number of multiply-adds that the cores compute for each one that is needed."""
+        """Returns the ratio of multiply-adds that the cores compute to those that are needed."""
         done = 1.0
         for axis, amount in self.axes:
             done *= -(-axis.size // amount) * amount / axis.size
@@ -57,19 +57,20 @@ class Fit:
 
 
 def cores_of(target: Target) -> tuple[TensorCore, ...]:
-    """The cores of the target. With TC=2, a CPU without cores emulates them by sums of dot products."""
+    """Returns the tensor cores of the target. With TC=2, a CPU without cores emulates them by sums of dot products."""
     return target.cores or (AMX if config().TC >= EMULATED and not target.has_local else ())
 
 
 def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[TensorCore]:
-    """The cores of the target for these dtypes that the settings allow, preferred ones first."""
+    """Yields the cores of the target for these dtypes that the settings allow, preferred ones first."""
     for core in cores_of(target) if config().TC else ():
         if core.factor is factor and core.accumulator is accumulator and (not core.mantissa or config().ALLOW_TF32):
             yield core
 
 
 def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
-    """The fit of the sum over `steps` to a core that takes `amount` steps at a time; or the legality error, as text."""
+    """Returns how the sum over `steps` fits a core that takes `amount` steps at a time, or the legality error as
+    text."""
     target = kernel.target
     if not cores_of(target):
         return f"{target.cpu} has no tensor cores"
@@ -92,7 +93,7 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
 
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
-    """Every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
+    """Yields every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
     first, second = reduce.src[0].src
     stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
     axes = [axis for axis in reversed(kernel.output_axes) if axis.arg.kind is AxisKind.GLOBAL and axis.is_static]
@@ -109,7 +110,8 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
 
 
 def read_as(first: UOp, second: UOp) -> DType:
-    """The dtype of two factors before they are converted for the product; if they differ, the dtype of the product."""
+    """Returns the dtype of two factors before their conversion for the product; if they differ, the dtype of the
+    product."""
     if first.op is Ops.CAST and second.op is Ops.CAST and first.src[0].dtype is second.src[0].dtype:
         narrow: DType = first.src[0].dtype
         return narrow

@@ -10,7 +10,7 @@ DONE_WHOLE = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BARRIER})
 
 
 def grid_axes(ast: UOp) -> list[UOp]:
-    """The GLOBAL axes that are dimensions of the grid, outermost first. The others are loops of each work-item.
+    """Returns the GLOBAL axes that are dimensions of the grid, outermost first. The others are loops of each work-item.
 
     Steps of a grid axis are independent: every store, every reduction and every fill of scratch memory depends on the
     axis. Therefore nothing is computed twice, and no two work-items store to one address. Each group makes its own
@@ -22,7 +22,7 @@ def grid_axes(ast: UOp) -> list[UOp]:
 
 
 def fills_shared(node: UOp) -> bool:
-    """True for a BARRIER of shared memory, which the work-items of a group fill together (STAGE)."""
+    """Whether `node` is a BARRIER of shared memory, which the work-items of a group fill together (STAGE)."""
     return node.op is Ops.BARRIER and is_shared(node.src[0].src[0].src[0])
 
 
@@ -31,7 +31,7 @@ def is_shared(memory: UOp) -> bool:
 
 
 def group_dimensions(ast: UOp) -> list[list[UOp]]:
-    """The dimensions of the work-group, fastest first: the axes that map to each dimension.
+    """Returns the axes that map to each dimension of the work-group, fastest dimension first.
 
     All GROUP axes share the first dimension. So does a LOCAL axis of the same size on which no reduction of the group
     depends: the work-items that shared the maximum of a row then divide the row among themselves. The lanes of a warp
@@ -49,23 +49,25 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
 
 
 def group_items(ast: UOp) -> int:
-    """The number of work-items in a group."""
+    """Returns the number of work-items in a group."""
     return prod(dimension[0].size for dimension in group_dimensions(ast))
 
 
 def group_axis_of(reduce: UOp) -> UOp | None:
-    """The axis of a reduction that the work-items of a group share."""
+    """Returns the axis of a reduction that the work-items of a group share; None if there is none."""
     return next((axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.GROUP), None)
 
 
 def grouped_reductions(ast: UOp) -> list[UOp]:
-    """The reductions that the work-items of a group share, sources first."""
+    """Returns the reductions that the work-items of a group share, sources first."""
     return [node for node in ast.toposort() if node.op is Ops.REDUCE and group_axis_of(node) is not None]
 
 
 def shared_bytes(ast: UOp) -> int:
-    """The shared memory that a kernel needs, in bytes: staged tiles, and for grouped reductions a partial result of
-    each work-item for each step of a tile that is written out."""
+    """Returns the bytes of shared memory that a kernel needs: for staged tiles and grouped reductions.
+
+    A grouped reduction needs a partial result of each work-item, for each unrolled step of a tile.
+    """
     total = sum(int(node.dtype.size * node.dtype.base.itemsize) for node in ast.toposort() if is_shared(node))
     written_out = (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.LOCAL)
     for reduce in grouped_reductions(ast):

@@ -1,8 +1,8 @@
 """The default schedule: one list of heuristics for CPUs with vectors and caches, and one for GPUs.
 
-The list runs from top to bottom. A heuristic is a function that proposes Opts, each with a reason, for the kernel in
-its current state. Its docstring says what it proposes, when and why. Several heuristics may decide the same aspect
-(which axis has the lanes, what the register tile is). The first one that changes the kernel settles the aspect.
+A list runs from top to bottom. A heuristic is a function that proposes Opts, each with a reason, for the current
+kernel. Its docstring says what it proposes, when and why. Several heuristics may decide the same aspect (which axis has
+the lanes, what the register tile is). The first one that changes the kernel settles the aspect.
 """
 
 from __future__ import annotations

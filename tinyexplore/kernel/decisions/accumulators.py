@@ -1,4 +1,4 @@
-"""Independent accumulators in a reduction."""
+"""Heuristic: independent accumulators in a reduction."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-ALONGSIDE = 4  # accumulators of one row: past L1 at most one vector arrives per cycle; more take longer to compile
-LONGEST_WINDOW = 4  # steps of a fully unrolled window: one of 3 x 3 would take lanes from too many vectors
+# accumulators of one row: past L1, at most one vector arrives per cycle; more accumulators take longer to compile
+ALONGSIDE = 4
+LONGEST_WINDOW = 4  # steps of a fully unrolled window; a window of 3 x 3 would take lanes from too many vectors
 FEW_VECTORS = 64  # a chain of this many dependent additions takes less than 0.1 µs
 
 
@@ -39,7 +40,8 @@ def add_accumulators(kernel: Kernel) -> Proposals:
 
 
 def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None:
-    """UNROLL of the longest of `loops` by its number of accumulators; None if the register tile has enough already.
+    """Returns UNROLL of the longest of `loops` by the number of accumulators; None if the register tile has enough of
+    them.
 
     most: the number of accumulators that keep a core busy.
     """
@@ -57,10 +59,9 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None
 
 
 def is_short_window(reduce: UOp, loops: Sequence[UOp]) -> bool:
-    """Whether `reduce` is a window of a few steps in two loops, with lanes along its results: a pool of 2 x 2, for
-    example.
+    """Whether `reduce` is a window of a few steps in two loops, with lanes along its results. Example: a pool of 2 x 2.
 
-    Unrolled, it takes 0.6 to 0.87 of the time, and half of LLVM's.
+    Unrolled, it takes 0.6 to 0.87 of the time, and half of LLVM's compile time.
     """
     if len(loops) < 2 or len(loops) < len(reduce.src) - 1 or not all(axis.is_static for axis in loops):
         return False

@@ -1,5 +1,7 @@
-"""Reductions down the columns of a matrix: how much of each row a step reads, so that reads are sequential or
-prefetched."""
+"""Heuristics for reductions down the columns of a matrix: how much of each row a step reads.
+
+The aim is to read sequentially, or to prefetch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
-WHOLE_ROW = 32  # most vectors of a row that is read whole, with one accumulator each
+WHOLE_ROW = 32  # most vectors of a row that one step reads whole, with one accumulator each
 LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # fewest pages of a row, and fewest rows, for a prefetch down the rows
 LONG_STEP = 16  # vectors of a long row that a step reads
 MANY_ROWS = 8  # fewest blocks of rows: with this many, the remainder costs little
@@ -21,7 +23,7 @@ MANY_ROWS = 8  # fewest blocks of rows: with this many, the remainder costs litt
 def block_columns(kernel: Kernel) -> Proposals:
     """Proposes UPCAST of columns, and UNROLL of rows, for reductions down the columns that share no loads.
 
-    Short rows are read whole, one after the other. Of longer rows a step reads several vectors, so that each row
+    Short rows are read whole, one after the other. For longer rows, a step reads several vectors, so that each row
     contributes a long contiguous stretch of memory.
     """
     reduced = find_reduced(kernel)
@@ -55,19 +57,22 @@ def block_columns(kernel: Kernel) -> Proposals:
 
 
 def registers_of(kernel: Kernel) -> int:
-    """The registers of one accumulator: an argmax or argmin keeps its index in a second one."""
+    """Returns the registers of one accumulator. An argmax or argmin keeps its index in a second register."""
     return 2 if kernel.argextremes else 1
 
 
 def rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Proposals:
-    """Proposes UNROLL of `loop` by `rows`; if it finds a maximum, also of the loops that find its index."""
+    """Proposes UNROLL of `loop` by `rows`. For a maximum, also proposes it for the loops that find its index."""
     for axis in kernel.with_partners(loop):
         yield Proposal(Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
 
 
 def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp) -> bool:
-    """Whether it pays to read much of each row in a step and to prefetch later rows: for data in a cache past L2, and
-    for long rows in memory. `blocks`: the vectors of a row; each core must get enough of them."""
+    """Whether it pays to read much of each row in a step and to prefetch later rows.
+
+    It does for data in a cache past L2, and for long rows in memory.
+    blocks: the vectors of a row; each core must get enough of them.
+    """
     if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
         return False
     if comes_from_memory(load, kernel.target):
@@ -78,8 +83,7 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
 
 
 def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp) -> bool:
-    """Whether whole rows are contiguous in memory, with few enough vectors each, and the cores can share another
-    loop."""
+    """Whether whole rows are contiguous in memory, have few vectors each, and the cores can share another loop."""
     vector = load.stride(columns)
     if not vector or columns.size > WHOLE_ROW or load.stride(loop) != columns.size * vector:
         return False
@@ -89,8 +93,10 @@ def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp
 
 
 def whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
-    """Proposes UPCAST for all vectors of a row, so that hardware prefetchers see one sequential stream. If rows are
-    short, a step reads several, for `sums` independent accumulators."""
+    """Proposes UPCAST for all vectors of a row, so that hardware prefetchers see one sequential stream.
+
+    If rows are short, a step reads several of them, for `sums` independent accumulators.
+    """
     reason = "whole rows: memory is read sequentially"
     kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = sums // columns.size

@@ -1,4 +1,4 @@
-"""A heuristic: a function that proposes Opts for a kernel, with the aspects of the schedule that it settles."""
+"""A heuristic: a function that proposes Opts for a kernel, and the aspects of the schedule that it settles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Proposal:
     reason: str
 
 
-Proposals = Generator[Proposal, Kernel, None]  # each `yield` proposes one, and evaluates to the kernel after it
+Proposals = Generator[Proposal, Kernel, None]  # each `yield` proposes one Opt, and evaluates to the kernel after it
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ def _noted(what: str, value: float, bound: float, over: bool) -> bool:
 
 
 def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
-    """Records the options of a heuristic, with the score of each, and the chosen one."""
+    """Records the options of a heuristic with their scores, and the chosen option."""
     recorder = active_recorder()
     if recorder is not None and options:
         recorder.record(OptionsScored(what, tuple(options.items()), chosen, least))
 
 
 def block_of(what: str, size: int, most: int, limit: int) -> int:
-    """`best_block`, recorded: for each block size, the ratio of work done to work needed."""
+    """Returns `best_block`. Records the ratio of work done to work needed for each block size."""
     size_of_block = best_block(size, most, limit)
     recorder = active_recorder()
     if recorder is not None:

@@ -1,4 +1,4 @@
-"""Dot instructions for sums of products of small numbers."""
+"""Heuristic: dot instructions for sums of products of small numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors: the axis along which a kernel, or each of its reductions, has lanes."""
+"""Heuristic for vectors: the axis along which a kernel, or each of its reductions, has lanes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the most for all of them
+ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the greatest weight of all of them
 SUITS = "lanes along: neighbors in memory count for an axis, strided and scattered accesses against it"
-LARGE = 1 << 16  # steps of a kernel from which on every loop gets lanes
-SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
+LARGE = 1 << 16  # steps of a kernel from which every loop gets lanes
+SHUFFLED_LANES = 4  # fewer lanes than this do not pay for shuffles
 
 
 def choose_lanes(kernel: Kernel) -> Proposals:
@@ -55,8 +55,8 @@ def choose_lanes(kernel: Kernel) -> Proposals:
 
 
 def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Generator[Proposal, Kernel, Kernel]:
-    """Proposes VECTOR along an output axis, if it has at least half of the lanes that a reduction could have. Returns
-    the kernel after it."""
+    """Proposes VECTOR along an output axis with at least half of the lanes that a reduction could have. Returns the
+    new kernel."""
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
     packed = packed_operands(kernel)
@@ -87,9 +87,9 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
 def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection[UOp] = ()) -> float:
     """Scores `axis` as the axis of lanes: contiguous accesses add to the score, strided or scattered ones subtract.
 
-    Operands in `packed` are copied into panels with contiguous lanes, so their strides do not matter.
-    A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
-    happens once for each result hardly count.
+    Operands in `packed` are copied into panels with contiguous lanes, so their strides do not matter. Without a
+    reduction, a store costs more than a load. Beside the loads inside a reduction, accesses that happen once per result
+    hardly count.
     """
     score = once = 0.0
     reduces = any(is_inside_reduction(access) for access in accesses)
@@ -112,8 +112,10 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection
 
 
 def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
-    """The axis whose results are interleaved with those of short axes inside it, and the short axes. None if loads
-    along the axis have larger strides."""
+    """Returns the axis whose results are interleaved with those of short inner axes, and these axes.
+
+    None if loads along the axis have larger strides.
+    """
     stores = [access for access in accesses if access.is_store]
     short: list[UOp] = []
     walked = 1
@@ -132,7 +134,7 @@ def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tupl
 
 
 def reduced_lanes(kernel: Kernel, accesses: Sequence[IndexStrides]) -> int:
-    """The most lanes that a reduction could have along an axis of its own."""
+    """Returns the most lanes that a reduction could have along one of its own axes."""
     most = 1
     for reduce in kernel.reduces:
         inside = set(reduce.src[0].find(Ops.INDEX))

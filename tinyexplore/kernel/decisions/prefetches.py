@@ -1,4 +1,4 @@
-"""The loop of a kernel that prefetches: for reads from memory that no hardware prefetcher follows.
+"""Heuristic: the loop of a kernel that prefetches reads from memory that no hardware prefetcher follows.
 
 A CPU's prefetchers follow accesses from line to line, within a page. They cannot predict the next row while a kernel
 still works on the current one, nor accesses that reach another page in every step.
@@ -25,14 +25,14 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 MOST_STEPS = 8
-MOST_READS = 5  # of an element, four and the overlap of last blocks: such a kernel waits for memory
-STRETCHES = 2  # times the lines in flight that short stretches are prefetched ahead
-MANY_PAGES = 512  # passed by a loop down the rows: enough for this loop itself to prefetch
+MOST_READS = 5  # reads of an element, four and the overlap of last blocks: a kernel with more does not wait for memory
+STRETCHES = 2  # short stretches are prefetched ahead by this many times the lines in flight
+MANY_PAGES = 512  # pages that a loop down the rows passes: enough for this loop itself to prefetch
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
 def loads_from_memory(kernel: Kernel) -> list[IndexStrides]:
-    """The loads of buffers larger than L2 that depend on output loops and plain reductions only."""
+    """Returns the loads of buffers larger than L2 that depend on output loops and plain reductions only."""
     pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > kernel.target.l2_bytes}
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
@@ -43,8 +43,8 @@ def loads_from_memory(kernel: Kernel) -> list[IndexStrides]:
 def prefetch(kernel: Kernel) -> Proposals:
     """Proposes PREFETCH for accesses that hardware prefetchers do not follow, in kernels that wait for memory.
 
-    These are stores to loaded addresses, the next row if rows are read several times, the next lines of accesses that
-    jump from page to page, and short stretches of rows.
+    These are: stores to loaded addresses; the next row, if rows are read several times; the next lines of accesses that
+    jump from page to page; and short stretches of rows.
     """
     largest = max(map(buffer_bytes, kernel.find(Ops.DEFINE_GLOBAL)), default=0)
     if not exceeds("bytes of the largest buffer, against L2", largest, kernel.target.l2_bytes):
@@ -65,8 +65,8 @@ def prefetch(kernel: Kernel) -> Proposals:
 
 
 def prefetched_places(kernel: Kernel) -> Proposal | None:
-    """PREFETCH for a loop that stores to loaded addresses: stores complete in order, and each would wait for its
-    line."""
+    """Returns PREFETCH for a loop that stores to loaded addresses. Stores complete in order, so each would wait for
+    its line."""
     indices = [store.src[0].src[1] for store in kernel.ast.src]
     load_loops = [axis for index in indices if index.find(Ops.LOAD) for axis in index.ranges]
     inner = max(load_loops, key=loop_number, default=None)
@@ -91,8 +91,11 @@ def prefetched_row(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None
 
 
 def prefetched_jump(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
-    """PREFETCH for a loop whose accesses jump from page to page. A copy from a cache needs none: its tile reads whole
-    lines, and a transposition of 1024² or 2048² from L3 takes 1.1 to 1.5 times as long with it."""
+    """Returns PREFETCH for a loop whose accesses jump from page to page.
+
+    A copy from a cache gets none: its tile reads whole lines, and a transposition of 1024² or 2048² from L3 takes 1.1
+    to 1.5 times as long with a prefetch.
+    """
     if not kernel.reduces:
         loads = [load for load in loads if comes_from_memory(load, kernel.target)]
     for load in loads:
@@ -104,13 +107,13 @@ def prefetched_jump(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | Non
 
 
 def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int] | None:
-    """The loop over rows that several inner loops read whole, one after the other; and the number of rows to prefetch
-    ahead.
+    """Returns the loop over rows that several inner loops read whole, one after the other, and how many rows to
+    prefetch ahead.
 
     Usually the last inner loop computes a row of results. If a row gives only one number, the second loop has no stores
     to wait for. A prefetch then pays only for long rows without expensive operations.
     """
-    page = kernel.target.page_bytes  # in which prefetchers of the hardware follow a walk
+    page = kernel.target.page_bytes  # hardware prefetchers follow accesses within a page
     is_kept = bool(kernel.find(Ops.BARRIER))
     is_dear = not OpGroups.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
@@ -145,8 +148,11 @@ def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
 
 
 def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
-    """PREFETCH for the sum's loop in a product of few rows with a matrix in a cache past L2. Its tile shares its loads
-    among all rows and reads two or three lines of each matrix row, too little for a hardware prefetcher to follow."""
+    """Returns PREFETCH for the sum's loop in a product of few rows with a matrix in a cache past L2.
+
+    The tile shares its loads among all rows and reads two or three lines of each matrix row. That is too little for a
+    hardware prefetcher to follow.
+    """
     target = kernel.target
     tile = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.UPCAST and axis.size > 1]
     for load in loads:
@@ -171,7 +177,8 @@ def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | 
 
 
 def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
-    """The loop that prefetches if a loop inside it reaches another page in every step; and the number of steps ahead.
+    """Returns the loop that prefetches if a loop inside it reaches another page in every step, and the number of steps
+    ahead.
 
     This is an outer loop that moves by one or a few lines. If each of its steps takes too long, it is the jumping loop
     itself.
@@ -185,12 +192,13 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
         return None
     step = footprint_bytes(load, jumping)
-    long_step = target.lines_in_flight * target.line_bytes  # takes long enough for the next pages to be requested
+    # bytes read in a step that takes long enough to request the next pages
+    long_step = target.lines_in_flight * target.line_bytes
     itemsize = int(load.node.src[0].dtype.base.itemsize)
     down = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
-    is_only = len(kernel.plain_reduces) == 1  # for several reductions down the rows, the next column serves all
+    is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
     is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
     if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):
         return down
@@ -202,12 +210,13 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
 
 
 def steps_ahead(load: IndexStrides, axis: UOp, target: Target, is_only: bool) -> int:
-    """The number of steps that a loop which moves by a few lines prefetches ahead; 0 for no prefetch.
+    """Returns how many steps ahead a loop prefetches that moves by a few lines; 0 for no prefetch.
 
     is_only: no other sum reads down the same memory.
     """
     l2_bytes, nearby, walk = target.l2_bytes, step_bytes(load, axis), footprint_bytes(load, axis)
-    least = 2 if is_only or nearby == target.line_bytes else 1  # hardware fetches lines in pairs: 1 is on its way
+    # hardware fetches lines in pairs: the next line is on its way
+    least = 2 if is_only or nearby == target.line_bytes else 1
     steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
     in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
     return steps if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes else 0

@@ -1,5 +1,4 @@
-"""Sums of products (matmul, convolution, their gradients): the axis of the lanes, the register tile, the packed
-operands."""
+"""Heuristic for sums of products (matmul, convolution, their gradients): lanes, register tile, packed operands."""
 
 from __future__ import annotations
 
@@ -21,29 +20,31 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, UOp
 
-# cost of one vector, beside its multiply-adds, in instructions of the code that the passes write for any machine
+# costs of a vector, beside its multiply-adds, in instructions of the code that the passes write for any machine
 LOAD = 1.0
-STRIDED_LOAD = 3.0  # taken out of two or three vectors
-LANE = 2.0  # for each lane that is loaded or stored alone
-PACKING = 8.0  # a vector transposed into a panel and stored there
-REDUCING = 8.0  # all lanes of an accumulator combined
+STRIDED_LOAD = 3.0  # shuffled out of two or three vectors
+LANE = 2.0  # per lane that is loaded or stored alone
+PACKING = 8.0  # transposing a vector into a panel and storing it there
+REDUCING = 8.0  # combining all lanes of an accumulator
 
-# bounds of the heuristic: a policy
-SHARED_BY = 4.0  # about how many rows of a register tile share a load
-MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
+# limits of the heuristic: a policy
+SHARED_BY = 4.0  # typical number of rows of a register tile that share a load
+MANY_ROWS = 8  # fewest tiles of rows that pay for packing a panel
 MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
-FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: the tile shares each of its loads among many
-PACKED_ROWS = 48  # rows that make a transposing copy worth it
-ROWS_IN_A_BLOCK = 256  # all columns are packed again for each block: with fewer rows, that takes a tenth of the time
+FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: its tile shares each load among many rows
+PACKED_ROWS = 48  # fewest rows that pay for a transposing copy
+# all columns are packed again for each block: with this many rows, that takes a tenth of the time
+ROWS_IN_A_BLOCK = 256
 MOST_VECTORS, MOST_ROWS = 8, 14
-OTHER_WAYS = 2  # ways of a set of the L1 cache left to other operands than the rows of a tile
-JOINING = 2  # registers that combine a vector from several stretches of memory
+OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
+JOINING = 2  # registers to combine a vector from several stretches of memory
 WORTH_MERGING = 0.95
 BESIDE = "instructions for each multiply-add, itself included, with lanes along"
 TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
 
 
-Tiling = Generator[Proposal, Kernel, Kernel]  # a part of the heuristic; returns the kernel after its Opts
+# a part of the heuristic: yields proposals and returns the kernel after them
+Tiling = Generator[Proposal, Kernel, Kernel]
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,9 @@ class Tile:
 def tile_product(kernel: Kernel) -> Proposals:
     """Proposes VECTOR, UPCAST, COLLAPSE, SWAP, STAGE and TRANSPOSE_STORE for a sum of products.
 
-    Lanes lie along the output axis with the fewest instructions per multiply-add. A register tile is built around them,
-    and operands that are not read sequentially are packed into panels.
-
-    Proposes nothing if lanes along the reduction itself, or no lanes, need fewer instructions.
+    The lanes are along the output axis that needs the fewest instructions per multiply-add. A register tile is built
+    around them, and operands that are not read sequentially are packed into panels. Proposes nothing if lanes along the
+    reduction itself, or no lanes, need fewer instructions.
     """
     product = find_product(kernel) if kernel.lanes > 1 else None
     if product is None:
@@ -103,7 +103,7 @@ def tile_product(kernel: Kernel) -> Proposals:
 
 
 def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
-    """Proposes the lanes and the register tile around them; returns the kernel after them."""
+    """Proposes the lanes and the register tile around them. Returns the kernel after these Opts."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
         reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
@@ -126,7 +126,7 @@ def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
 
 
 def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
-    """Instructions for each vector of multiply-adds, with lanes along the output `axis`: waste, loads, stores."""
+    """Returns instructions per vector of multiply-adds, with lanes along the output `axis`: waste, loads, stores."""
     kernel = product.kernel
     vectors = product.along(axis)
     rows = prod(row.size for row in product.rows_of(vectors))
@@ -150,12 +150,12 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
 
 
 def parts(kernel: Kernel) -> int:
-    """The number of parts into which the threads divide a loop. Each part is a call that packs its own panels."""
+    """Returns into how many parts the threads divide a loop. Each part is a call that packs its own panels."""
     return 4 * kernel.target.threads
 
 
 def reduced_cost(product: Product) -> float:
-    """`lane_cost` with lanes along the reduction.
+    """Returns `lane_cost` with lanes along the reduction.
 
     Both operands are read in vectors. They come from L2 if half of L1 does not hold a tile of a single loop.
     """
@@ -179,7 +179,7 @@ def reduced_cost(product: Product) -> float:
 
 
 def one_by_one(product: Product) -> float:
-    """`lane_cost` without lanes: later heuristics may find better lanes for a kernel that is hardly a sum of
+    """Returns `lane_cost` without lanes. Later heuristics may find better lanes for a kernel that is hardly a sum of
     products."""
     return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
 
@@ -189,8 +189,10 @@ def is_masked(access: IndexStrides) -> bool:
 
 
 def is_packable(product: Product, load: IndexStrides) -> bool:
-    """Whether `panels` can pack a panel of this operand for all rows: at most one loop over its columns is inside the
-    loops over the rows, and SWAP moves it outside."""
+    """Whether `panels` can pack one panel of this operand for all rows.
+
+    At most one loop over its columns may be inside the loops over the rows. SWAP moves that loop outside.
+    """
     rows = product.rows_of([load])
     if not rows or is_masked(load):
         return False
@@ -199,7 +201,8 @@ def is_packable(product: Product, load: IndexStrides) -> bool:
 
 
 def panel_fits(product: Product, load: IndexStrides, wide: int) -> bool:
-    """Whether a packed panel of `wide` vectors is read fast enough for every tile: sequentially, from L2 or beyond."""
+    """Whether a packed panel of `wide` vectors can be read fast enough for every tile: sequentially, from L2 or
+    beyond."""
     panel = product.steps * product.kernel.lanes * wide * itemsize(load)
     return panel <= MOST_L2 * product.kernel.target.l2_bytes
 
@@ -213,8 +216,10 @@ def itemsize(load: IndexStrides) -> int:
 
 
 def best_tile(product: Product, lanes: UOp) -> Tile:
-    """The register tile with the least waste, in steps past the end and in loads, whose accumulators fit in
-    registers."""
+    """Returns the register tile with the least waste, whose accumulators fit in registers.
+
+    The waste counts steps past the end and loads.
+    """
     vectors = product.along(lanes)
     rows = [TileAxis.of(product, axis) for axis in product.rows_of(vectors) if axis is not lanes]
     rows.sort(key=lambda row: (row.nearest, -row.axis.size))
@@ -250,7 +255,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
 
 
 def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tuple[float, float]:
-    """The cost of loading a number of a row, and of loading a vector; a multiply-add costs 1."""
+    """Returns the costs of loading a number of a row, and of loading a vector, in multiply-adds."""
     target = product.kernel.target
     if any(serves_few_rows(product, load) for load in vectors):
         return 2 * target.hidden_load, target.far_load  # a narrow tile reads short stretches of each row
@@ -262,7 +267,7 @@ def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tup
 
 
 def serves_few_rows(product: Product, load: IndexStrides) -> bool:
-    """Whether this is a matrix past the L2 cache that is multiplied with few rows: such a product waits for memory."""
+    """Whether this is a matrix past the L2 cache that is multiplied with few rows. Such a product waits for memory."""
     rows = prod(axis.size for axis in product.rows_of([load]))
     return rows <= FEW_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
@@ -287,12 +292,12 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
 
 @dataclass(frozen=True)
 class TileAxis:
-    """An axis that a tile may have rows along. Streams that share one set of the L1 cache evict each other, so such an
-    axis allows few rows.
+    """An axis that a tile may have rows along.
 
     axis: the loop.
     nearest: the shortest distance that one step moves in an operand, in bytes.
-    most: the largest number of rows.
+    most: the largest number of rows. Streams that share one set of the L1 cache evict each other, so it is small for
+    these.
     """
 
     axis: UOp
@@ -310,13 +315,15 @@ class TileAxis:
 
 
 def waste_of(size: int, block: int) -> float:
-    """The ratio of work done to work needed, for blocks of this size."""
+    """Returns the ratio of work done to work needed, for blocks of this size."""
     return -(-size // block) * block / size
 
 
 def row_above(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> UOp | None:
-    """The axis outside `lanes` for which rows of `lanes` are adjacent in the result, and which the same operands
-    use."""
+    """Returns the axis outside `lanes` that can be merged with it; None if there is none.
+
+    The rows of `lanes` must be adjacent in the result, and use the same operands.
+    """
     if any(is_masked(load) or not 1 <= (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors):
         return None
     for axis in product.outputs:
@@ -333,8 +340,8 @@ def lies_in_rows(store: IndexStrides, axis: UOp, lanes: UOp) -> bool:
 
 
 def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
-    """Proposes SWAP of the two loops over tiles, if less memory is then read repeatedly. Returns the kernel after
-    it."""
+    """Proposes SWAP of the two loops over tiles if the kernel then reads less memory repeatedly. Returns the kernel
+    after it."""
     rows, outer = tile.rows, tile.outer
     ids = {axis.arg.id for axis in kernel.axes}
     if rows is None or outer is None or rows.arg.id > outer.arg.id or not {rows.arg.id, outer.arg.id} <= ids:
@@ -393,8 +400,10 @@ def panels(kernel: Kernel) -> Tiling:
 
 
 def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: list[UOp], columns: list[UOp]) -> bool:
-    """Whether packing an operand pays: it is transposed, too large for a cache, or multiplied in machine words, and its
-    panel fits in a cache."""
+    """Whether packing an operand pays: it is transposed, too large for a cache, or multiplied in machine words.
+
+    Its panel must fit in a cache.
+    """
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
@@ -413,8 +422,10 @@ def is_far(product: Product, load: IndexStrides) -> bool:
 
 
 def lies_in_one_set(product: Product, load: IndexStrides) -> bool:
-    """Whether the lines that a reduction reads all map to one set of the L1 cache and exceed its ways: conflict misses,
-    each on another page."""
+    """Whether the lines that a reduction reads all map to one set of the L1 cache and exceed its ways.
+
+    These are conflict misses, each on another page.
+    """
     target = product.kernel.target
     innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
     step = (load.stride(innermost) or 0) * itemsize(load)
@@ -422,14 +433,14 @@ def lies_in_one_set(product: Product, load: IndexStrides) -> bool:
 
 
 def is_strided(product: Product, load: IndexStrides) -> bool:
-    """True where each step of the reduction jumps in memory."""
+    """Whether each step of the reduction jumps in memory."""
     innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
     return load.stride(innermost) != 1
 
 
 def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal, Kernel, int]:
-    """Proposes blocks of rows as the outermost loop, each packed once for all columns. Returns the id of the loop over
-    the rows of a block."""
+    """Proposes blocks of rows as the outermost loop, each packed once for all columns. Returns the id of the loop in
+    a block."""
     row = kernel.axis(row_id)
     product = find_product(kernel)
     if product is None:
@@ -439,10 +450,11 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Propos
     tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
     most = MOST_L2 * kernel.target.l2_bytes // tile_bytes
     for_each_core = -(-row.size // kernel.target.threads)
-    block = min(most, -(-row.size // (2 * kernel.target.threads)))  # two for each core: the first to finish helps
+    # two blocks per core: the first core to finish takes another
+    block = min(most, -(-row.size // (2 * kernel.target.threads)))
     if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
         block = for_each_core
-    block = min(block, -(-row.size // 2))  # a single core has two blocks as well
+    block = min(block, -(-row.size // 2))  # a single core also has two blocks
     if block < 2:
         return row_id
     inner = kernel.next_id()

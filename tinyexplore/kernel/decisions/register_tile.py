@@ -1,4 +1,4 @@
-"""Register tiles of reductions: rows and columns whose loads are shared."""
+"""Heuristic for register tiles of reductions: rows and columns that share loads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, UOp
 
-SHORTEST_STREAM_BYTES = 512  # of a row: a shorter one takes less time than the sum over its lanes
-UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: if its size is 1, all rows of the tile compute the same
+SHORTEST_STREAM_BYTES = 512  # bytes of a row: reading a shorter one takes less time than the sum over its lanes
+UNKNOWN_ROWS = 4  # rows of a symbolic axis in a tile: if its size is 1, all rows of the tile compute the same
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Reduced:
 
 
 def find_reduced(kernel: Kernel) -> Reduced | None:
-    """The vectorized reductions of a kernel. None without reductions or lanes, or if a row is reduced and then read
-    again."""
+    """Returns the vectorized reductions of a kernel. None without reductions or lanes, or if a row is reduced and
+    read again."""
     lanes = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
     if not kernel.reduces or lanes is None or any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
         return None
@@ -84,8 +84,8 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
         yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     if rows is None:
         return
-    # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
-    # rows that lie side by side: the elements of one cache line
+    # separate rows are separate streams: few, because streams a power of two apart share one set of the L1 cache;
+    # neighboring rows: as many as a cache line has elements
     is_widest = wide == widest and not rows_are_neighbors
     limit = 6 if is_widest else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
@@ -94,8 +94,8 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
 
 
 def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
-    """Proposes a tile of rows by columns, each with a vector of sums, for lanes along the reduction. Returns the kernel
-    after it."""
+    """Proposes a tile of rows by columns, each with a vector of sums, for lanes along the reduction. Returns the new
+    kernel."""
     kernel = reduced.kernel
     rows = row_loop(reduced, None)
     most_rows, most_columns = sums_in_registers(kernel.target)
@@ -132,29 +132,35 @@ def large_operand_outside(kernel: Kernel) -> Proposals:
 
 
 def bytes_along(kernel: Kernel, axis: UOp) -> int:
-    """Bytes of the buffers that the kernel reads at indices that change along `axis`."""
+    """Returns the bytes of the buffers that the kernel reads at indices that change along `axis`."""
     loads = [access for access in kernel.accesses if not access.is_store and axis in access.node.ranges]
     return sum(buffer_bytes(pointer) for pointer in {load.node.src[0] for load in loads})
 
 
 def sums_in_registers(target: Target) -> tuple[int, int]:
-    """The rows and columns of a tile whose sums have one vector register each, with registers left for loads. With 16
-    registers, 4 × 4 sums would leave none, and each multiply-add would spill one sum and reload another."""
+    """Returns the rows and columns of a tile whose sums have one vector register each, with registers left for loads.
+
+    With 16 registers, 4 × 4 sums would leave none, and each multiply-add would spill one sum and reload another.
+    """
     return (4, 4) if target.vector_registers >= 32 else (4, 2)
 
 
 def row_loop(reduced: Reduced, columns: UOp | None) -> UOp | None:
-    """The loop for the rows of a tile. Loops that share a vector load come before loops that share a scalar load (a
-    convolution's filters before its images); among equals, the longest loop."""
+    """Returns the loop for the rows of a tile: the longest of those that share the most expensive loads.
+
+    A shared vector load precedes a shared scalar load (a convolution's filters before its images).
+    """
     vectors = [load for load in reduced.loads if reduced.lanes in load.node.ranges]
     others = [axis for axis in reduced.shared if axis is not columns]
     return max(others, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
 
 
 def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[IndexStrides]) -> bool:
-    """Whether the rows of a matrix past L2 are read once, sequentially, and their shared operand stays in L1 (a matrix
-    times a vector). Hardware prefetchers follow one row better than several, and the wait for memory hides the loads
-    that a tile would save."""
+    """Whether the rows of a matrix past L2 are read once, sequentially, and their shared operand stays in L1.
+
+    Example: a matrix times a vector. Hardware prefetchers follow one row better than several, and the wait for memory
+    hides the loads that a tile would save.
+    """
     for load in loads:
         nbytes = buffer_bytes(load.node.src[0])
         if rows not in load.node.ranges:

@@ -1,4 +1,4 @@
-"""Row buffers in scratch memory: several rows at a time, each stored while the next one is computed."""
+"""Heuristics for row buffers in scratch memory: several rows at a time, each stored while the next one is computed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.pipeline import find_pipelined
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-WIDE_TILE = 4  # vectors side by side in the register tile of a row buffer, with 32 registers
-FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
-PIPED_BLOCKS = 8  # blocks for each core
+WIDE_TILE = 4  # vectors in a row of the register tile of a row buffer, with 32 registers
+FEWEST_PIPED, MOST_PIPED = 8, 64  # fewest and most rows in a block, the first of which is stored twice
+PIPED_BLOCKS = 8  # blocks per core
 TWICE = "rows in a block: rows that are stored twice, in no more blocks than cores want"
-APART_LINES = 8  # within a page, buffers start multiples of it apart; a store a few lines away delays the loads
+APART_LINES = 8  # row buffers start multiples of this apart within a page: a store a few lines away delays loads
 
 
 def tile_row_buffers(kernel: Kernel) -> Proposals:
-    """UPCAST and STAGE for rows that are kept and then multiplied with something (attention): several at once, so that
-    they share what they are multiplied with."""
+    """Proposes UPCAST and STAGE for buffered rows that are then multiplied (attention).
+
+    Several rows at a time share the other factor.
+    """
     widest = widest_tile(kernel)
     most = most_rows(kernel)
     rows = innermost_row_loop(kernel, most)
@@ -40,19 +42,20 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
 
 
 def widest_tile(kernel: Kernel) -> int:
-    """The most vectors side by side in a tile: few registers go to rows instead, which share the loads of columns."""
+    """Returns the most vectors in a row of a tile. With few registers, rows get them, because rows share the loads
+    of columns."""
     return WIDE_TILE if kernel.target.vector_registers >= 32 else WIDE_TILE // 2
 
 
 def most_rows(kernel: Kernel) -> int:
-    """The most rows of a tile whose accumulators stay in registers."""
+    """Returns the most rows of a tile whose accumulators stay in registers."""
     return (kernel.target.vector_registers - 4) // widest_tile(kernel)
 
 
 def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
-    """The loop over the rows that the kernel keeps in scratch memory.
+    """Returns the loop over the rows that the kernel keeps in scratch memory.
 
-    If possible, this is the innermost one of more than `most` steps, so that a tile of rows leaves a loop. (Heads that
+    If possible, this is the innermost loop of more than `most` steps, so that a tile of rows leaves a loop. (Heads that
     share keys are a loop inside the loop over the queries.)
     """
     axes = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
@@ -72,13 +75,14 @@ def is_product(reduce: UOp, rows: UOp) -> bool:
 
 
 def shared_loads(reduce: UOp, rows: UOp) -> list[UOp]:
-    """The loads that take part in each step of a reduction and are the same for all `rows`."""
+    """Returns the loads in each step of a reduction that are the same for all `rows`."""
     loads = [load for load in reduce.src[0].find(Ops.LOAD) if load.ranges.issuperset(reduce.src[1:])]
     return [load for load in loads if rows not in load.ranges]
 
 
 def packed_operands(kernel: Kernel) -> set[UOp]:
-    """The INDEX nodes of operands that `tile_row_buffers` packs: products of buffered rows share them."""
+    """Returns the INDEX nodes of operands that `tile_row_buffers` packs, because products of buffered rows share
+    them."""
     rows = innermost_row_loop(kernel, most_rows(kernel))
     if rows is None:
         return set()
@@ -88,12 +92,12 @@ def packed_operands(kernel: Kernel) -> set[UOp]:
 
 
 def lanes_of(node: UOp) -> UOp | None:
-    """The axis along which a value has lanes."""
+    """Returns the axis along which a value has lanes."""
     return next((axis for axis in node.ranges if axis.arg.kind is AxisKind.VECTOR), None)
 
 
 def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
-    """The loop over the vectors that `lanes` was split from; None if there is only one vector."""
+    """Returns the loop over the vectors that `lanes` was split from; None if there is only one vector."""
     for node in kernel.find(Ops.ADD):
         if lanes in node.src:
             return next((loop for src in node.src for loop in src.ranges if loop is not lanes), None)
@@ -101,23 +105,24 @@ def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
 
 
 def pipeline_rows(kernel: Kernel) -> Proposals:
-    """Proposes PIPELINE for kernels with row buffers: a row of results is stored while the next row is computed, so
-    that neither waits for the other."""
+    """Proposes PIPELINE for kernels with row buffers: stores a row of results while it computes the next row.
+
+    Neither then waits for the other.
+    """
     opt = find_pipeline(kernel)
     if opt is not None:
         yield Proposal(opt, "a row of results is stored while the next one is computed")
 
 
 def twice(size: int, rows: int) -> float:
-    """The number of rows that blocks of `rows` store twice: the first row of each block, and the overlap of the last
+    """Returns how many rows blocks of `rows` store twice: the first row of each block, and the overlap of the last
     block."""
     blocks = -(-size // rows)
     return blocks + blocks * rows - size
 
 
 def find_pipeline(kernel: Kernel) -> Opt | None:
-    """The PIPELINE Opt with enough blocks of rows for the cores and little overlap of the last block; None if none is
-    legal."""
+    """Returns the PIPELINE Opt with enough blocks of rows for the cores and little overlap; None if none is legal."""
     if not kernel.find(Ops.BARRIER) or not reaches("steps", kernel.steps, kernel.target.waking_steps):
         return None
     for axis in kernel.output_axes:

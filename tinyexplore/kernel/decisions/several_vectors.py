@@ -1,4 +1,4 @@
-"""Elementwise steps: a few vectors at a time, so that loads and arithmetic of several overlap."""
+"""Heuristics for elementwise steps: a few vectors at a time, so that their loads and arithmetic overlap."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-FEWEST_STEPS = 1 << 12  # with fewer, the call itself takes longer
-MOST_ARITHMETIC = 40  # operations of a step: with more, the arithmetic units are busy already
+FEWEST_STEPS = 1 << 12  # with fewer steps, the call itself takes longer
+MOST_ARITHMETIC = 40  # most operations of a step: with more, the arithmetic units are busy already
 
 
 def take_several_vectors(kernel: Kernel) -> Proposals:

@@ -1,4 +1,5 @@
-"""Sums and extremes of rows in memory: several rows, or pieces of one row, are read side by side, each with a prefetch.
+"""Heuristics for sums and extremes of rows in memory: read several rows, or pieces of one row, with a prefetch for
+each.
 
 Measured on a Zen 4 (`docs/performance.md`): this takes half to three quarters of the time of reading one row after the
 other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do not count among the few misses
@@ -18,15 +19,16 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, OpGroups, UOp
 
-VECTORS_IN_BLOCK = 256  # vectors of a row that are summed separately, if it has more than two such blocks
-MOST_ARITHMETIC = 6  # operations for each element: more take longer than memory does
-BLOCKS = 4  # of rows for each core
+VECTORS_IN_BLOCK = 256  # vectors that are summed separately, in a row of more than two such blocks
+MOST_ARITHMETIC = 6  # most operations per element: more take longer than memory does
+BLOCKS = 4  # blocks of rows per core
 
 
 def stream_rows(kernel: Kernel) -> Proposals:
-    """UPCAST (or UNROLL), GROUP and PREFETCH for sums and extremes of rows that are read from memory in order.
+    """Proposes UPCAST (or UNROLL), GROUP and PREFETCH for sums and extremes of rows that are read from memory in order.
 
-    Several rows, or pieces of one row, are read side by side, each with its own prefetch."""
+    Reads several rows, or pieces of one row, at the same time, each with its own prefetch.
+    """
     reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
     if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:
@@ -46,7 +48,7 @@ def stream_rows(kernel: Kernel) -> Proposals:
         return
     if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
-    count = kernel.target.streams // len(streams)  # rows side by side; of two operands, half as many of each
+    count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
     if apart:
         yield from pieces_side_by_side(kernel, apart[0], along, streams, count)
     else:
@@ -54,7 +56,7 @@ def stream_rows(kernel: Kernel) -> Proposals:
 
 
 def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[IndexStrides], count: int) -> Proposals:
-    """`count` rows at a time, with the next rows prefetched. Rows of more than two blocks are reduced by blocks."""
+    """Proposes to read `count` rows at the same time, and to prefetch the next rows. Reduces long rows by blocks."""
     if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
     reason = f"{count} rows side by side: more memory requests are in flight than for one"
@@ -74,7 +76,7 @@ def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[I
 
 
 def in_blocks(along: UOp) -> Proposal:
-    """GROUP of a long row into blocks, if possible without a remainder."""
+    """Returns GROUP of a long row into blocks, if possible without a remainder."""
     reason = "in blocks, numbers are added to smaller sums and lose fewer of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
     block = next((size for size in sizes if along.size % size == 0), VECTORS_IN_BLOCK)
@@ -84,8 +86,10 @@ def in_blocks(along: UOp) -> Proposal:
 def pieces_side_by_side(
     kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
-    """Proposes to read `count` pieces of a row side by side, or half of that. Such a row has a piece in each of several
-    stretches of memory, for example a channel that is summed over all images."""
+    """Proposes to read `count` pieces of a row at the same time, or half of that.
+
+    Such a row has a piece in each of several stretches of memory. Example: a channel that is summed over all images.
+    """
     count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
     if count == 1 or any(step_bytes(load, apart) < kernel.target.page_bytes for load in streams):
         return
@@ -99,7 +103,7 @@ def pieces_side_by_side(
 
 
 def ahead_in(kernel: Kernel) -> int:
-    """The distance in vectors to prefetch ahead in a row that is too long to prefetch the next row."""
+    """Returns the distance in vectors to prefetch ahead in a row that is too long to prefetch the next row."""
     return 2 * kernel.target.lines_in_flight
 
 
@@ -117,7 +121,7 @@ def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, la
 
 
 def arithmetic_of(reduce: UOp) -> int:
-    """The number of operations for each element, including the sum."""
+    """Returns the number of operations per element, including the sum."""
     computed = [node for node in reduce.src[0].toposort() if node.op in OpGroups.ALU and node.dtype is not dtypes.index]
     dear = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
     return MOST_ARITHMETIC + 1 if dear else 1 + len(computed)

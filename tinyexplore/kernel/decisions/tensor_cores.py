@@ -1,4 +1,4 @@
-"""Tensor cores for sums of products, where a GPU has them for such factors."""
+"""Heuristic: a GPU's tensor cores for sums of products."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
 TILES = 4  # most tiles of a warp along rows, and along columns
-ACCUMULATORS = (
-    64  # registers of a lane that may hold results: with the same number for factors, a second warp still fits
-)
-ENOUGH_WARPS = 256  # fewer leave some multiprocessors of a large GPU without any
-WARPS = 2  # of a group along rows, and along columns: what they read meets in the cache
+ACCUMULATORS = 64  # most registers of a lane for results: with as many for factors, a second warp still fits
+ENOUGH_WARPS = 256  # fewer warps leave some multiprocessors of a large GPU idle
+WARPS = 2  # warps of a group along rows, and along columns: a cache serves their common reads
 
 
 def use_tensor_cores(kernel: Kernel) -> Proposals:
@@ -69,10 +67,10 @@ def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
 
 
 def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:
-    """The axis with this id; None if one block covers it."""
+    """Returns the axis with this id; None if one block covers it."""
     return next((axis for axis in kernel.axes if axis.arg.id == axis_id), None)
 
 
 def warps_of(kernel: Kernel) -> int:
-    """The number of warps of the grid."""
+    """Returns the number of warps of the grid."""
     return prod(axis.size for axis in grid_axes(kernel.ast))

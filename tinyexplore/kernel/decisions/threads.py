@@ -1,4 +1,4 @@
-"""The outermost loop divided among the cores."""
+"""Heuristic: divide the outermost loop among the cores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from tinyexplore.uop.ops import multiplications_in
 
 
 def divide_among_threads(kernel: Kernel) -> Proposals:
-    """Proposes THREAD for the outermost output loop, if there is enough work: waking another core takes time as
-    well."""
+    """Proposes THREAD for the outermost output loop, if there is enough work to pay for waking other cores."""
     if not reaches("cores", kernel.target.threads, 2):
         return
     work = int(kernel.steps * max(1.0, functions_in(kernel)))
@@ -24,7 +23,7 @@ def divide_among_threads(kernel: Kernel) -> Proposals:
 
 
 def functions_in(kernel: Kernel) -> float:
-    """The number of functions such as `exp` in a step. One takes as long as a step that only loads and stores."""
+    """Returns how many functions such as `exp` a step has. One takes as long as a step that only loads and stores."""
     heavy = [node for node in kernel.nodes if node.op in OpGroups.ALU and multiplications_in(node.op) > 1]
     values = [node for node in heavy if node.dtype is not dtypes.index]
     return sum([multiplications_in(node.op) for node in values]) / multiplications_in(Ops.EXP)

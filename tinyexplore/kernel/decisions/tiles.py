@@ -1,4 +1,4 @@
-"""The tile registers of a CPU for sums of products of small numbers."""
+"""Heuristic: the tile registers of a CPU (AMX) for sums of products of small numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import config
 
-MOST_WASTE = 1.5  # multiply-adds done over those wanted: a policy
-LEAST_STEPS = 1 << 16  # multiply-adds that are worth filling tiles for
+MOST_WASTE = 1.5  # ratio of multiply-adds done to those needed: a policy
+LEAST_STEPS = 1 << 16  # fewest multiply-adds that pay for filling tiles
 ROWS_OF_A_BLOCK = 256  # the columns are packed again for each block: with fewer rows, that takes much of the time
 
 BLOCKS_OF_A_CORE = (
@@ -50,8 +50,8 @@ def use_tiles(kernel: Kernel) -> Proposals:
 
 
 def best_fit(kernel: Kernel) -> Fit | None:
-    """The fit of the kernel's sum to a tile core of the CPU, if the sum is one loop of several blocks; None if no core
-    fits."""
+    """Returns how the kernel's sum fits a tile core of the CPU. None if no core fits, or the sum is not one loop of
+    several blocks."""
     if not any(core.tiles for core in kernel.target.cores) or kernel.lanes < 2:
         return None
     if len(kernel.reduces) != 1 or len(kernel.reduces[0].src) != 2:
@@ -65,8 +65,11 @@ def best_fit(kernel: Kernel) -> Fit | None:
 
 
 def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
-    """The number of tiles of C that are summed at a time, along rows and along columns. Together with the tiles of A
-    and B they must fit in the tile registers. Each loaded tile of A serves one product per tile along the columns."""
+    """Returns how many tiles of C are summed at a time, along rows and along columns.
+
+    Together with the tiles of A and B they must fit in the tile registers. Each loaded tile of A serves one product per
+    tile along the columns.
+    """
     blocks = [size_of(kernel, side.arg.id) for side in (fit.rows, fit.columns)]
     shapes: dict[str, float] = {}
     tile_sizes = {}
@@ -119,7 +122,7 @@ def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
 
 
 def own_cores(kernel: Kernel, fit: Fit) -> int:
-    """The number of cores among which blocks of tiles are divided; 1 if the cores share an outer loop instead."""
+    """Returns among how many cores blocks of tiles are divided; 1 if the cores share an outer loop instead."""
     target, first = kernel.target, kernel.output_axes[0]
     own = {fit.rows.arg.id, fit.columns.arg.id}
     is_divided = first.arg.id in own or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads
@@ -127,8 +130,11 @@ def own_cores(kernel: Kernel, fit: Fit) -> int:
 
 
 def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
-    """The number of tiles of rows, of `count`, that are packed at a time. It is limited by half of the L2 cache, and by
-    a core's share if no outer loop is divided among the cores. It is large enough to make packing the columns pay."""
+    """Returns how many of `count` tiles of rows are packed at a time.
+
+    Limited by half of the L2 cache, and by a core's share if no outer loop is divided among the cores. Large enough to
+    make packing the columns pay.
+    """
     rows = tall * fit.core.dims[0]
     most = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
     most = min(most, -(-count // own_cores(kernel, fit)))
@@ -137,12 +143,12 @@ def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
 
 
 def packed_row_bytes(fit: Fit) -> int:
-    """The bytes of a packed row of a factor."""
+    """Returns the bytes of a packed row of a factor."""
     return int(fit.steps.size * fit.core.factor.itemsize)
 
 
 def size_of(kernel: Kernel, axis_id: int) -> int:
-    """The steps of the axis with this id; 1 if one block covers it."""
+    """Returns the steps of the axis with this id; 1 if one block covers it."""
     return next((axis.size for axis in kernel.axes if axis.arg.id == axis_id), 1)
 
 

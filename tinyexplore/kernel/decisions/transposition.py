@@ -1,5 +1,7 @@
-"""Kernels whose loads are contiguous along another axis than their stores, such as a transposition: a square tile, and
-the order of the loops."""
+"""Heuristic for kernels whose loads and stores are contiguous along different axes, such as a transposition.
+
+It chooses a square tile, and the order of the loops.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
 STEPS_A_THREAD = 2  # fewest steps of a loop that may become the outermost one
-PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4  # lines of a row of the result; rows of it; steps that loads look ahead
-MOST_ROWS = 64  # rows read side by side
+# neighboring lines of a row of the result; distance of the result's rows, in lines; steps to prefetch ahead
+PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4
+MOST_ROWS = 64  # most rows read at the same time
 
 
 def tile_transposition(kernel: Kernel) -> Proposals:
@@ -36,7 +39,8 @@ def tile_transposition(kernel: Kernel) -> Proposals:
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) -> UOp | None:
-    """The output axis along which a load is contiguous while it is strided along the lanes, as in a transposition."""
+    """Returns the output axis along which a load is contiguous while it is strided along the lanes, as in a
+    transposition."""
     for axis in kernel.output_axes:
         if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
             continue
@@ -51,16 +55,18 @@ def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
 
 
 def tiles_of_a_piece(kernel: Kernel, apart: int, row_bytes: int, amount: int) -> int:
-    """The number of neighboring tiles that are stored together. apart: bytes from one stored row to the next."""
+    """Returns how many neighboring tiles are stored together. apart: bytes from one stored row to the next."""
     if apart % kernel.target.page_bytes:
         return PAIR
-    fitting = kernel.target.l2_bytes // row_bytes  # rows share few DRAM banks: pieces as long as a cache allows
+    fitting = kernel.target.l2_bytes // row_bytes  # rows share few DRAM banks, so pieces are as long as a cache allows
     return max(PAIR, min(MOST_ROWS, fitting) // amount)
 
 
 def square_tile(lanes: UOp, across: UOp) -> Proposals:
-    """Proposes a square tile: UPCAST by the number of lanes. If stores bypass the caches, also SWAP, so that the inner
-    loop follows the loads."""
+    """Proposes a square tile: UPCAST by the number of lanes.
+
+    If stores bypass the caches, also proposes SWAP, so that the inner loop follows the loads.
+    """
     amount = best_block(across.size, lanes.size, limit=lanes.size)
     reason = "loads are contiguous along this axis: a square tile uses every cache line completely"
     kernel = yield Proposal(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
@@ -90,9 +96,11 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
 
 
 def neighboring_lines(count: int, *, rows: int, loop: int) -> Proposals:
-    """Proposes LOCAL, so that tiles store neighboring lines of each row of the result, and PREFETCH. Memory takes two
-    neighboring lines in 0.6 of the time of two lines of different rows. More rows are then read side by side, so that
-    their lines must be prefetched."""
+    """Proposes LOCAL, so that tiles store neighboring lines of each row of the result, and PREFETCH.
+
+    Memory takes two neighboring lines in 0.6 of the time of two lines of different rows. More rows are then read at the
+    same time, so their lines must be prefetched.
+    """
     reason = f"memory takes {count} neighboring lines of a row in quick succession as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
     reason = "hardware prefetchers do not follow this many rows side by side"
@@ -112,8 +120,10 @@ def is_streaming_store(target: Target, store: IndexStrides, lanes: UOp) -> bool:
 
 
 def thrashes_caches(target: Target, load: IndexStrides, rows: UOp, lanes: UOp) -> bool:
-    """Whether reads along the lanes reach another page in every step, or more cache lines than half of L2 holds. Lines
-    that are only partly read are evicted before the next pass. Steps of whole pages use few sets of a cache."""
+    """Whether reads along the lanes reach another page in every step, or more cache lines than half of L2 holds.
+
+    Lines that are only partly read are evicted before the next pass. Steps of whole pages use few sets of a cache.
+    """
     step = step_bytes(load, lanes)
     walked = rows.size * lanes.size * target.line_bytes
     return comes_from_memory(load, target) and (step > target.page_bytes or walked > target.l2_bytes // 2)

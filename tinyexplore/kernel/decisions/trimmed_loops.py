@@ -1,4 +1,4 @@
-"""Loops that a causal mask ends early."""
+"""Heuristic: loops that a causal mask ends early."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tinyexplore.kernel.opts import trim
 
 
 def trim_masked_loops(kernel: Kernel) -> Proposals:
-    """Proposes TRIM under a causal mask: each block of rows needs only the columns that it can see, on average half of
-    all."""
+    """Proposes TRIM under a causal mask. Each block of rows needs only the columns up to its diagonal, half of all
+    on average."""
     for axis in kernel.output_axes:
         if trim.legality_error(kernel, axis) is None:
             whole = sum(loop.size for loop in kernel.axes if loop.arg.id in trim.trimmed_loops(kernel, axis))

@@ -1,4 +1,5 @@
-"""The work-groups of a GPU: shared reductions, the register tile of each work-item, and the division of the grid."""
+"""Heuristics for the work-groups of a GPU: shared reductions, the register tile of each work-item, and the division
+of the grid."""
 
 from __future__ import annotations
 
@@ -14,25 +15,27 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # a policy for all GPUs: the name of a GPU does not say how many multiprocessors it has
-MANY_ITEMS = 1 << 15  # from here on each computes its own reduction, and no GPU is idle
-ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of a GPU idle
-LONG_REDUCTION = 64  # steps; a shorter one takes no longer than combining results in shared memory
-MOST_ITEMS = 256  # of a group: every GPU runs these, and they hide the latency of memory
-TILE = 4  # rows, and columns, of the tile that one work-item computes of a product
+MANY_ITEMS = 1 << 15  # work-items: from here on each computes its own reduction, and no GPU is idle
+ENOUGH_ITEMS = 4096  # fewer work-items, with a tile of results each, leave most of a GPU idle
+LONG_REDUCTION = 64  # steps: a shorter reduction takes no longer than combining results in shared memory
+MOST_ITEMS = 256  # work-items of a group: every GPU supports these, and they hide the latency of memory
+TILE = 4  # rows, and columns, of a work-item's tile of a product
 SIDE = 16  # work-items of a group along each side of a product
-MOST_LANES = 8  # elements of an elementwise result that a work-item computes; each is written out
-FAR = 1 << 62  # stands for no stride, or for one that varies
-BLOCK = 16  # steps of a product's sum whose operands are in shared memory at one time
+MOST_LANES = 8  # most elements of an elementwise result per work-item; all are unrolled
+FAR = 1 << 62  # stands for an address that does not move, or by a varying distance
+BLOCK = 16  # steps of a product's sum whose operands are in shared memory at the same time
 
 
 def power_below(most: int) -> int:
-    """The greatest power of two that is at most `most`."""
+    """Returns the greatest power of two that is at most `most`."""
     return 1 << max(0, most.bit_length() - 1)
 
 
 def sharers(steps: int, least: int, most: int) -> int:
-    """The number of work-items that share a reduction: the power of two with the fewest steps for each. These are its
-    part, the remainder, which each computes alone, and one for each part when the parts are combined."""
+    """Returns how many work-items share a reduction: the power of two with the fewest steps per work-item.
+
+    These steps are: its part, the remainder, which each computes alone, and one per part to combine the parts.
+    """
     counts = [1 << bits for bits in range(least.bit_length() - 1, most.bit_length())]
     return min(counts, key=lambda items: steps // items + steps % items + items)
 
@@ -43,7 +46,7 @@ def share_reductions(kernel: Kernel) -> Proposals:
     LOCAL then divides a row that is read again after the reduction among the same work-items.
     """
     if kernel.find(Ops.WMMA):
-        return  # the lanes of a warp share the sum already
+        return  # the lanes of a warp already share the sum
     items = prod(axis.size for axis in grid_axes(kernel.ast))
     loops = dict.fromkeys(max(reduce.src[1:], key=lambda loop: loop.arg.id) for reduce in kernel.reduces)
     longest = max((loop.size for loop in loops), default=1)
@@ -66,7 +69,8 @@ def share_reductions(kernel: Kernel) -> Proposals:
 
 
 def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[IndexStrides]) -> UOp | None:
-    """The longest loop of the sum, if the kernel is one product that fills work-groups along both `axes`."""
+    """Returns the longest loop of the sum, if the kernel is one product that fills work-groups along both `axes`;
+    else None."""
     if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:
         return None
     loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
@@ -77,10 +81,10 @@ def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[I
 def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     """Proposes UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each.
 
-    If memory is accessed in vectors, the rows and columns of a tile are neighbors: one vector of shared memory, and
-    one of the result. Otherwise they are a side of the group apart, so that neighboring work-items read and store
-    neighbors. Operands are copied into shared memory once for the group. If shared memory is ordinary memory (on a
-    CPU), nothing is proposed, because a copy gains nothing.
+    If memory is accessed in vectors, the rows and columns of a tile are neighbors: one vector of shared memory, and one
+    of the result. Otherwise they are a side of the group apart, so that neighboring work-items read and store
+    neighbors. The group copies operands into shared memory once. On a CPU, where shared memory is ordinary memory, it
+    proposes nothing, because a copy gains nothing.
     """
     axes = grid_axes(kernel.ast)[-2:]
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
@@ -107,7 +111,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
 
 
 def tile_items(kernel: Kernel) -> Proposals:
-    """Proposes UPCAST of axes along which a reduction reads the same values: each loaded value serves a tile of
+    """Proposes UPCAST of axes along which a reduction reads the same values. Each loaded value then serves a tile of
     results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
@@ -121,9 +125,9 @@ def tile_items(kernel: Kernel) -> Proposals:
 def take_vectors(kernel: Kernel) -> Proposals:
     """Proposes UPCAST of neighboring elementwise results, if a work-item then reads and stores everything in vectors.
 
-    A warp moves the same bytes with a quarter of the instructions, or fewer, and computes addresses once. Nothing is
-    proposed if an operand is read in another order: one work-item would read its neighbors, and no warp would read
-    neighbors any more. Nothing is proposed either if too few work-items would remain.
+    A warp then moves the same bytes with a quarter of the instructions, or fewer, and computes addresses once. Proposes
+    nothing if an operand is read in another order: one work-item would read its neighbors, and no warp would read
+    neighbors any more. Proposes nothing either if too few work-items would remain.
     """
     most = kernel.target.access_bytes
     if not most or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
@@ -141,10 +145,10 @@ def take_vectors(kernel: Kernel) -> Proposals:
 
 
 def divide_into_groups(kernel: Kernel) -> Proposals:
-    """Proposes LOCAL for the grid, for axes that are contiguous in memory first, so that a warp accesses one piece of
+    """Proposes LOCAL for the grid, first for axes that are contiguous in memory, so that a warp accesses one stretch of
     it.
 
-    Products with shared rows and columns get square groups. NOLOCALS is proposed if no size is known before the call.
+    Products with shared rows and columns get square groups. If no size is known before the call, proposes NOLOCALS.
     """
     axes = grid_axes(kernel.ast)
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
@@ -159,7 +163,7 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
         if amount > 1 and axis.is_static:
             sides.append((axis, amount))
             room //= amount
-    for axis, amount in reversed(sides):  # the last one is the fastest
+    for axis, amount in reversed(sides):  # the last axis is the fastest
         reason = f"{amount} neighboring results are one side of a work-group"
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:

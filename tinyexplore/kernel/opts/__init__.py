@@ -1,4 +1,4 @@
-"""The kinds of Opt. Each kind has one file with its laws, its legality check and its transformation.
+"""The kinds of Opt. Each kind has one file with its effect (`Law`), its legality check and its transformation.
 
 `KINDS` is the table of all kinds. Legality checks, the search, messages and the explorer read it. To add a kind, add a
 file, a member of `OptOps` and a row here.

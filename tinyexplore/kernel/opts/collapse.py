@@ -1,4 +1,4 @@
-"""COLLAPSE: two output axes that the result addresses with one common stride become one loop."""
+"""COLLAPSE: merges two output axes that the result addresses with one common stride to one loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def partners(kernel: Kernel, axis: UOp) -> list[int]:
 
 
 def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
-    """Replaces the inner axis by one axis of both sizes, whose quotient and remainder are the indices of the two."""
+    """Replaces both axes by one axis. Its quotient and remainder by the inner size are their indices."""
     inner = kernel.axis(opt.amount)
     both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
     size = index_const(inner.size)

@@ -1,4 +1,4 @@
-"""PIPELINE on a GPU (double buffering): the next block of a staged operand is loaded while a block is computed."""
+"""PIPELINE on a GPU (double buffering): loads the next block of a staged operand while it computes a block."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-BUFFERS = 2  # halves of each tile
-MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor allow
+BUFFERS = 2  # copies of each tile: one is read while the other is filled
+MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor can hold
 LAW = Law(
     "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is its loop). Each tile in "
     "shared memory has `amount` = 2 halves, which blocks use alternately. The next block is loaded into registers "
@@ -39,17 +39,17 @@ for k in 0..4: p[k % 2,...] = next
 
 
 def tiles_filled(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The BARRIERs of the tiles in shared memory that are filled again in each step of `axis`."""
+    """Returns the BARRIERs of the tiles in shared memory that are refilled in each step of `axis`."""
     return [node for node in kernel.find(Ops.BARRIER) if fills_shared(node) and axis in node.ranges]
 
 
 def spaces_of(tiles: list[UOp]) -> set[UOp]:
-    """The shared memory that `tiles` fill."""
+    """Returns the shared memory that `tiles` fill."""
     return {tile.src[0].src[0].src[0] for tile in tiles}
 
 
 def bytes_held(kernel: Kernel, tiles: list[UOp]) -> int:
-    """The bytes of one block that each work-item copies. Registers hold them until they are stored."""
+    """Returns how many bytes of one block each work-item copies. Registers hold them until they are stored."""
     items = group_items(kernel.ast)
     stores = [(tile.src[0].src[1].dtype.itemsize, prod(loop.size for loop in tile.src[1:])) for tile in tiles]
     return sum(itemsize * -(-elements // items) for itemsize, elements in stores)
@@ -87,7 +87,7 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast in which each tile has two halves, blocks alternate between them, and the loop loads one step ahead."""
+    """Gives each tile two halves. Blocks alternate between them, and the loop loads one step ahead."""
     spaces = spaces_of(tiles_filled(kernel, axis))
     changes = {axis: axis.replace(arg=replace(axis.arg, ahead=1))}
     for index in kernel.find(Ops.INDEX):

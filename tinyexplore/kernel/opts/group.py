@@ -1,4 +1,4 @@
-"""GROUP: a reduction runs in blocks, each with a partial result. On a GPU the work-items of a group share it."""
+"""GROUP: splits a reduction into blocks with a partial result each. On a GPU, the work-items of a group share it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """The legality error where the work-items of a group cannot share a reduction."""
+    """Returns the legality error if the work-items of a group cannot share a reduction; else None."""
     if (reason := scatters_in_order(kernel)) is not None:
         return reason
     if axis.src[0].ranges:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 BLOCKS = (2, 3, 4, 6, 8, 12, 16, 32)  # the usual sizes of a block of steps
-ITEMS = (64, 128, 256)  # and of a work-group
+ITEMS = (64, 128, 256)  # the usual sizes of a work-group
 ARROW = "  →  "
 
 
 @dataclass(frozen=True)
 class Law:
-    """The effect of an Opt on a loop nest. Results may differ only by rounding.
+    """The effect of a kind of Opt on a loop nest. Results may differ only by rounding.
 
     words: the effect, as text.
     before: a loop nest before the opt.
@@ -34,7 +34,7 @@ class Law:
 
     @property
     def text(self) -> str:
-        """The words, and the two nests side by side."""
+        """Returns the effect as text, and the two nests side by side."""
         return "\n".join((fill(f"{self.words}::", 110, break_on_hyphens=False), "", *self.beside()))
 
     def beside(self) -> Iterator[str]:
@@ -49,17 +49,16 @@ class Law:
 class OptKind:
     """One kind of Opt.
 
-    laws: what it does, each with a loop nest.
-    legality_error: (kernel, axis, amount) → why it is illegal, or None where it is legal.
+    laws: its effects, each with a loop nest.
+    legality_error: (kernel, axis, amount) → why it is illegal, or None if it is legal.
     apply: (kernel, axis, opt) → the ast after it. It is called for legal opts only.
-    amounts: what `available_opts` tries; (0,) where the amount is not used.
-    partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then. None
-        elsewhere.
-    comes_last: why no other opt may follow, "" where one may.
+    amounts: what `available_opts` tries; (0,) if the amount is not used.
+    partners: (kernel, axis) → the ids of other axes, if the amount names an axis; `amounts` is empty then. Else None.
+    comes_last: why no other opt may follow; "" if one may.
     on_cores: whether it may change axes that TC has put on tensor cores.
     on_tiles: whether it may change axes that TC has put on the tile registers of a CPU.
     machine: "cpu", "gpu", or "" for any.
-    items: further amounts that are tried on a GPU.
+    items: further amounts to try on a GPU.
     """
 
     laws: tuple[Law, ...]
@@ -74,7 +73,7 @@ class OptKind:
     items: tuple[int, ...] = ()
 
     def tried(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
-        """The amounts that are tried on this axis."""
+        """Returns the amounts to try on this axis."""
         if self.partners is not None:
             return self.partners(kernel, axis)
         return (*self.amounts, *self.items) if kernel.target.has_local else self.amounts

@@ -1,4 +1,4 @@
-"""Legality checks that several kinds of Opt share: each returns the error as text, or None."""
+"""Legality checks that several kinds of Opt share. Each returns the legality error as text, or None."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 
 def scatters_in_order(kernel: Kernel) -> str | None:
-    """The legality error of a scatter: it adds to a copy, so no step may run before the copy is complete."""
+    """Returns the legality error of a scatter: it adds to a copy, so no step may run before the copy is complete."""
     if kernel.result_copies:
         return "the steps of a scatter run in order, after the copy of the memory that they add to"
     return None
 
 
 def scattered_twice(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """The legality error of a scatter whose last block is not full: its steps would add to the result twice."""
+    """Returns the legality error of a scatter whose last block is not full: its steps would add to the result twice."""
     if kernel.result_copies and axis in kernel.output_axes:
         if not axis.is_static or axis.size % max(1, amount):
             return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
@@ -32,7 +32,7 @@ def scattered_twice(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def copied_by_each_thread(kernel: Kernel, axis: UOp) -> str | None:
-    """The legality error of threads around the copy of a scatter's result: each thread would copy all of it."""
+    """Returns the legality error of threads around the copy of a scatter's result: each thread would copy all of it."""
     if kernel.result_copies and is_after_copy(kernel, axis):
         return "each thread would copy the whole result of the scatter"
     return None
@@ -45,7 +45,7 @@ def prefetches_later_steps(axis: UOp) -> str | None:
 
 
 def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """The legality error of every split of an axis into blocks of `amount` steps."""
+    """Returns the legality error of a split of an axis into blocks of `amount` steps, for any kind of Opt."""
     if (reason := prefetches_later_steps(axis)) is not None:
         return reason
     if axis in kernel.copied_along:

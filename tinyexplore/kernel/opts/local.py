@@ -1,4 +1,5 @@
-"""LOCAL: a block of steps of an output axis becomes a loop inside the other output loops; on a GPU, a work-group."""
+"""LOCAL: moves a block of steps of an output axis inside the other output loops. On a GPU, the block is a
+work-group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOLOCALS: the kernel fixes no work-groups; the runtime chooses them."""
+"""NOLOCALS: leaves the choice of work-groups to the runtime."""
 
 from __future__ import annotations
 

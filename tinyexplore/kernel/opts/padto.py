@@ -1,4 +1,4 @@
-"""PADTO: an axis is padded to a multiple of an amount. Steps past its end read nothing and store nothing."""
+"""PADTO: pads an axis to a multiple of an amount. Steps past its end read nothing and store nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """Every access in a step of `axis` is masked; a reduction over it adds its identity in steps past the end."""
+    """Masks every access in a step of `axis`. A reduction over it adds its identity in steps past the end."""
     after = UOp.range(padded(axis.size, opt.amount), axis.arg)
     inside = after < axis.src[0]
     changes: dict[UOp, UOp] = {axis: after}

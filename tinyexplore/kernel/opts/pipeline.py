@@ -1,6 +1,6 @@
-"""PIPELINE (software pipelining): a row of results is stored while the next row is computed into the same row buffer.
+"""PIPELINE (software pipelining): stores a row of results while it computes the next row into the same row buffer.
 
-On a GPU, the next block of a staged operand is loaded while a block is computed (`double_buffer.py`).
+On a GPU, it loads the next block of a staged operand while it computes a block (`double_buffer.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
 FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of this kind corresponds only to an axis of the same kind
-SHORTEST_BLOCK = 3  # in a block of two steps, the step before is always the first
+SHORTEST_BLOCK = 3  # with blocks of two steps, the previous step is always the first
 READS = ops_mask((Ops.LOAD, Ops.REDUCE))
 LAW = Law(
     "Each step of an output axis fills a row buffer. Its results are stored from the buffer while the next step fills "
@@ -48,7 +48,7 @@ class Piped:
     row: the LOAD of the row buffer.
     filled: the BARRIER after the row buffer is filled.
     places: for each axis along which a row of results is stored, the axis that fills the same position of the row
-      buffer.
+    buffer.
     left: scalars, one for a whole row, that the results also need.
     """
 
@@ -71,7 +71,7 @@ def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
 
 
 def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
-    """The parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
+    """Returns the parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
     rows = filling(kernel)
     if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
         return "PIPELINE needs a kernel with one result that keeps one row, and nothing else, in scratch memory"
@@ -86,7 +86,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
     pairs = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
-    if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or masked
+    if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or one of them is masked
         return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
     if all(loop.arg.kind in FIXED for loop in pairs):
         return "the row has no loop: it is all in registers"
@@ -118,8 +118,10 @@ def is_masked_or_indirect(store: UOp, kernel: Kernel) -> bool:
 
 
 def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
-    """The nodes of `value` that vary along the axes `own`, up to loads; and the invariant values from loads or
-    reductions that these nodes use."""
+    """Returns the nodes of `value` that vary along the axes `own`, up to loads; and the invariant values that they use.
+
+    The invariant values are loads or reductions.
+    """
     axes = frozenset(own)
     along: dict[UOp, None] = {}
     left: dict[UOp, None] = {}
@@ -137,9 +139,9 @@ def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
 
 
 def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
-    """For each axis of `own`, the axis of `fillers` with the same stride in the row buffer.
+    """Maps each axis of `own` to the axis of `fillers` with the same stride in the row buffer.
 
-    None unless every step has its own position: blocks that overlap would be overwritten before they are stored.
+    None unless every step has its own position: overlapping blocks would be overwritten before they are stored.
     """
     terms, offset = linear_terms(idx)
     others, other_offset = linear_terms(filling_idx)
@@ -174,10 +176,10 @@ def is_harmless(node: UOp) -> bool:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast that stores the results of a step of `axis` in the next step, with `amount` steps to a block.
+    """Stores the results of each step of `axis` in the next step, with `amount` steps to a block.
 
-    The first step of a block has no results to store yet. The second step overwrites what the first one stores. The
-    last row of a block is stored after its steps.
+    The first step of a block has no results to store yet. The second step overwrites the values that the first one
+    stores. The last row of a block is stored after its steps.
     """
     if kernel.target.has_local:
         return double_buffer.apply(kernel, axis, opt)
@@ -224,7 +226,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def moved_in(loop: UOp) -> UOp:
-    """The axis with its id raised by one, so that a new axis fits outside it."""
+    """Raises the id of an axis by one, so that a new axis fits outside it."""
     return loop.replace(arg=replace(loop.arg, id=loop.arg.id + 1))
 
 

@@ -1,4 +1,4 @@
-"""PREFETCH: a loop prefetches the data that it reads some steps later."""
+"""PREFETCH: lets a loop prefetch the data that it reads some steps later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STAGE on a GPU: operands that several work-items of a group read are copied into shared memory, block by block."""
+"""STAGE on a GPU: copies operands that several work-items of a group read into shared memory, block by block."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 AMOUNTS = (8, 16, 32)
 OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
 IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
-BANKS, WORD = 32, 4  # of shared memory: the number of banks, and the bytes of each
-FAR = 1 << 62  # a step that moves an address by an unknown distance, or not at all
+BANKS, WORD = 32, 4  # the number of banks of shared memory, and the bytes of each
+FAR = 1 << 62  # stands for a step that moves an address by an unknown distance, or not at all
 LAW = Law(
     "On a GPU (`axis` is a reduction loop): operands that several work-items of a group read are copied into shared "
     "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they read "
@@ -41,8 +41,10 @@ for k in 0..4: for t (work-items): p[t] = a[...]; q[t] = b[...]
 
 
 def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loads in reductions over `axis` that several work-items of a group have in common, without duplicates. The
-    kernel does not write the memory that they read, and their addresses depend on no other load."""
+    """Returns the loads in reductions over `axis` that several work-items of a group have in common.
+
+    The kernel must not write the memory that they read, and their addresses must not depend on other loads.
+    """
     items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
     written = {store.src[0].src[0] for store in kernel.ast.src}
     loads: dict[UOp, None] = {}
@@ -62,8 +64,10 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
-    """The loops inside a block: the axes of the work-items, axes that are written out, and reductions inside `axis`.
-    All other loops are around the block."""
+    """Returns the loops inside a block: the axes of the work-items, unrolled axes, and reductions inside `axis`.
+
+    All other loops are around the block.
+    """
     inside = [
         loop
         for loop in load.ranges
@@ -85,7 +89,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with the reduction in blocks; loads that work-items have in common read shared memory."""
+    """Splits the reduction into blocks. Loads that work-items have in common then read shared memory."""
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.REDUCE))
     blocks = axis.size // opt.amount
     position = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
@@ -101,7 +105,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
-    """The load from shared memory that replaces `load`. It waits for the copy, which reads memory in address order."""
+    """Returns the load from shared memory that replaces `load`. It waits for the copy, which reads memory in address
+    order."""
     strides = strides_of(load.src[0].src[1])
     in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
     copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
@@ -115,10 +120,10 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
 
 
 def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, int], int]:
-    """The stride of each loop in shared memory, and the number of elements in total.
+    """Returns the stride of each loop in shared memory, and the total number of elements.
 
-    A tile whose steps are read as one vector has stride 1. The axes of the work-items come next, so that neighboring
-    work-items read from different banks. A warp stores neighbors in memory at one time: steps of the last loop of
+    A loop whose steps are read as one vector has stride 1. The axes of the work-items come next, so that neighboring
+    work-items read from different banks. A warp stores neighbors in memory at the same time: steps of the last loop of
     `in_order`, or steps at a stride. The rows of this loop are padded so that these stores go to different banks.
     """
     itemsize, most = load.dtype.itemsize, kernel.target.access_bytes
@@ -148,14 +153,15 @@ def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, in
 
 
 def is_vector(loop: UOp, lanes: int) -> bool:
-    """True for a written out loop whose steps can be read as one vector of at most `lanes`."""
+    """Whether `loop` is unrolled and its steps can be read as one vector of at most `lanes` elements."""
     return loop.arg.kind is AxisKind.UPCAST and 1 < loop.size <= lanes and loop.size & (loop.size - 1) == 0
 
 
 def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, unit: int = 1) -> int:
-    """The row length of shared memory with the fewest bank conflicts, at least `elements` and a multiple of `unit`.
+    """Returns the row length of shared memory with the fewest bank conflicts: at least `elements`, a multiple of
+    `unit`.
 
-    A warp stores to one row for each of `columns`, the rows `at_a_time` apart, and to neighbors in each row.
+    A warp stores to one row for each of `columns`, in rows `at_a_time` apart, and to neighbors in each row.
     """
     unit = max(unit, WORD // itemsize)
 

@@ -1,6 +1,6 @@
-"""STAGE: an operand that every step of an output axis reads is copied into scratch memory, in reading order (packing).
+"""STAGE: copies an operand that every step of an output axis reads into scratch memory, in reading order (packing).
 
-On a GPU, an operand that several work-items read is copied into shared memory (`shared.py`).
+On a GPU, it copies an operand that several work-items read into shared memory (`shared.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-STEPS_AT_A_TIME = 8  # of a copy's outermost loop, done inside the others
+STEPS_AT_A_TIME = 8  # steps of a copy's outermost loop that run inside the other loops
 MOST_L2 = 8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
 LAW = Law(
     "Operands that are the same in every step of an output axis are first copied into scratch memory, in the order in "
@@ -35,7 +35,7 @@ for j: for k: p[k] = b[k,j]
 
 
 def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loads inside reductions, from memory or words of them, that are the same in every step of `axis`."""
+    """Returns the loads inside reductions, from memory or words of them, that are the same in every step of `axis`."""
     loads: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         loops = set(reduce.src[1:])
@@ -48,7 +48,8 @@ def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def packed_axes(load: UOp, axis: UOp) -> list[UOp]:
-    """The axes of the packed copy, the last one fastest: lanes, register tile, reduction, loops inside `axis`."""
+    """Returns the axes of the packed copy, the last one fastest: lanes, register tile, reduction, loops inside
+    `axis`."""
     inner = [loop for loop in load.ranges if loop.arg.kind in PACKING_ORDER or is_inside(loop, axis)]
     return sorted(inner, key=lambda loop: (PACKING_ORDER.get(loop.arg.kind, -1), loop.arg.id))
 
@@ -58,7 +59,7 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def packed_bytes(load: UOp, axis: UOp) -> int:
-    """The most memory that a packed copy of `load` takes, in bytes."""
+    """Returns the most bytes that a packed copy of `load` takes."""
     size: int = load.dtype.itemsize
     return prod(inner.size for inner in packed_axes(load, axis)) * size
 
@@ -88,7 +89,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
-    """For each load that the steps of `axis` have in common, the load from scratch memory that replaces it."""
+    """Maps each load that the steps of `axis` have in common to the load from scratch memory that replaces it."""
     changes: dict[UOp, UOp] = {}
     next_id = kernel.next_id()
     staged = len(kernel.find(Ops.DEFINE_LOCAL))
@@ -110,20 +111,21 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
 
 
 def computes_no_places(kernel: Kernel) -> bool:
-    """Whether one reduction uses the axes only in addresses. Its copies are then vectorized early
-    (`codegen/transforms/early_vectorization.py`), before each lane is examined."""
+    """Whether one reduction uses the axes only in addresses.
+
+    Its copies are then vectorized early (`codegen/transforms/early_vectorization.py`), before each lane is examined.
+    """
     masked = any(len(node.src) > 2 for node in kernel.find(Ops.INDEX))
     as_values = any(node.src[0].dtype is dtypes.index for node in kernel.find(Ops.CAST))
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)
 
 
 def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool) -> dict[UOp, UOp]:
-    """For each packed axis, its index in the copy loops, which read the source in memory order.
+    """Maps each packed axis to its index in the copy loops, which read the source in memory order.
 
     Lanes across the source's rows are filled in tiles that registers transpose. A tile takes as many elements of each
-    row as a vector holds, or a quarter (`in_quarters`). Without lanes, a few neighbors are written out. The axis with
-    the longest stride is walked several steps at a time, so that a pass of the inner loops writes more than one
-    position.
+    row as a vector holds, or a quarter (`in_quarters`). Without lanes, a few neighbors are unrolled. The axis with the
+    longest stride runs several steps at a time, so that a pass of the inner loops writes more than one position.
     """
     index = first_load(load).src[0]
     strides = strides_of(index.src[1])
@@ -158,8 +160,11 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
 
 
 def columns_at_a_time(lanes: int, itemsize: int) -> int:
-    """The elements of each row that a transposition in registers takes at a time: a quarter of a 64-byte vector. Such a
-    program has a third of the length and takes the same time, since four rows share a register from the start."""
+    """Returns how many elements of each row a transposition in registers takes at a time: a quarter of a 64-byte
+    vector.
+
+    Such a program has a third of the length and takes the same time, because four rows share a register from the start.
+    """
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 

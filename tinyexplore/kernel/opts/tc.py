@@ -81,8 +81,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast in which every sum over `axis` is computed by dot products of words; remaining steps are summed as
-    before.
+    """Computes every sum over `axis` by dot products of words. Remaining steps are summed as before.
 
     On a GPU the sum is computed on tensor cores. On a CPU it is computed in tiles if `amount` is the steps of a tile
     register.

@@ -1,4 +1,4 @@
-"""THREAD: the steps of the outermost output axis are divided among the cores."""
+"""THREAD: divides the steps of the outermost output axis among the cores."""
 
 from __future__ import annotations
 

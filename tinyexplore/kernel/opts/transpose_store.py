@@ -1,4 +1,4 @@
-"""TRANSPOSE_STORE: a tile of results is written to scratch memory, and stored from there in memory order."""
+"""TRANSPOSE_STORE: writes a tile of results to scratch memory, and stores it from there in memory order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def apply(kernel: Kernel, _: UOp, opt: Opt) -> UOp:
 
 
 def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
-    """For each store of a tile, the store of its elements one by one from scratch memory.
+    """Maps each store of a tile to the store of its elements from scratch memory, one by one.
 
     Scratch memory holds the sums that the tile accumulates. Operations on these sums, and on other operands, run for
     each element when it is stored.
@@ -68,13 +68,14 @@ def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
 
 
 def accumulated(store: UOp) -> list[UOp]:
-    """The reductions that differ within a tile and that the stored value reads directly; if none, the value itself."""
+    """Returns the reductions that differ within a tile and that the stored value reads directly; if none, the value
+    itself."""
     reduces = [node for node in outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
     return reduces or [store.src[1]]
 
 
 def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
-    """The nodes of a stored value, without sources of `values` or of reductions that differ within a tile."""
+    """Returns the nodes of a stored value, without sources of `values` or of reductions that differ within a tile."""
     outer_nodes: dict[UOp, None] = {}
     waiting = [store.src[1]]
     while waiting:
@@ -100,7 +101,7 @@ def tile_axes(value: UOp) -> list[UOp]:
 
 
 def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
-    """The load of one element of `value` from scratch memory that holds a tile of it. `copies` give its index."""
+    """Returns the load of one element of `value` from scratch memory with a tile of values. `copies` give its index."""
     axes, dtype = tile_axes(value), value.dtype
     assert isinstance(dtype, DType)
     scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)

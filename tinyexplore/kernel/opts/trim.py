@@ -1,4 +1,4 @@
-"""TRIM: loops end where a mask hides all remaining steps, as in causal attention.
+"""TRIM: ends loops where a mask hides all remaining steps, as in causal attention.
 
 A masked value is constant wherever its condition fails: −∞ before a softmax, and 0 after its exponential. A sum may
 stop where all further terms are 0, a maximum where they are −∞. A row buffer is filled only up to the position where
@@ -36,7 +36,7 @@ for i in 0..64: for k in 0..64: acc += p[k] * v[k]
 
 
 def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int, int]:
-    """For each reduction loop that a causal mask ends, by id: how many columns past each of `rows` it runs."""
+    """Returns for each reduction loop that a causal mask ends, by id, how many columns past each of `rows` it runs."""
     ahead_of: dict[int, int] = {}
     whole: set[int] = set()
     for reduce in nodes:
@@ -55,9 +55,10 @@ def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int,
 
 
 def trimmed_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
-    """For each loop that can end early for each block of `rows`, by id: how many columns past the row it must run.
+    """Returns for each loop that can end early for each block of `rows`, by id, how many columns past the row it must
+    run.
 
-    The analysis reads the ast before any Opt, where no loop is split. The outer part of a split loop keeps its id.
+    The analysis reads the ast before any Opt, in which no loop is split. The outer part of a split loop keeps its id.
     """
     if not kernel.start.mask & MASKED:
         return {}
@@ -75,12 +76,12 @@ def trimmed_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
 
 
 def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
-    """Whether the blocks of `axis`, an axis of the ast before any Opt, are all full."""
+    """Whether all blocks of `axis`, an axis of the ast before any Opt, are full."""
     return axis.is_static and axis.size % block_of(kernel, axis.arg.id) == 0
 
 
 def block_of(kernel: Kernel, axis_id: int) -> int:
-    """The number of steps of an axis before any Opt that one step of its loop now covers."""
+    """Returns how many steps of an axis before any Opt one step of its loop now covers."""
     return prod(opt.amount for opt in kernel.applied if opt.op.splits and opt.axis == axis_id)
 
 
@@ -106,7 +107,7 @@ def common_block(kernel: Kernel, loops: Iterable[int]) -> int:
 
 
 def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
-    """The ast in which masked loops end early, at the next index where the blocks of all these loops end."""
+    """Ends masked loops early, at the next index where the blocks of all these loops end."""
     loops = trimmed_loops(kernel, rows)
     together = common_block(kernel, loops)
     whole = next(axis.size for axis in kernel.start.toposort() if axis.op is Ops.RANGE and axis.arg.id == rows.arg.id)

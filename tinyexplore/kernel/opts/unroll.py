@@ -1,4 +1,4 @@
-"""UNROLL: steps of a reduction are written out, each with its own accumulator."""
+"""UNROLL: unrolls steps of a reduction, each with its own accumulator."""
 
 from __future__ import annotations
 

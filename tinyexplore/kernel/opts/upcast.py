@@ -1,4 +1,4 @@
-"""UPCAST: steps of an output axis are written out (register tile), so that shared values are computed once."""
+"""UPCAST: unrolls steps of an output axis (register tile), so that shared values are computed once."""
 
 from __future__ import annotations
 

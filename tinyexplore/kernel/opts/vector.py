@@ -1,4 +1,4 @@
-"""VECTOR: the lanes of one vector instruction compute neighboring steps of an axis."""
+"""VECTOR: computes neighboring steps of an axis in the lanes of one vector instruction."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def unsuited_axis(kernel: Kernel, axis: UOp) -> str | None:
 
 
 def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
-    """The legality error of lanes along a SCAN. Lanes are combined first, so the operation must be associative."""
+    """Returns the legality error of lanes along a SCAN, whose operation must be associative, because lanes are
+    combined first."""
     for node in kernel.find(Ops.SCAN):
         if node.src[-1] is axis:
             if node.arg is Ops.MULACC:
@@ -68,12 +69,13 @@ def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def second_lanes(kernel: Kernel, axis: UOp) -> str | None:
-    """The legality error of a second vector axis: a value has lanes along one axis only, even if nothing reads them."""
+    """Returns the legality error of a second vector axis: a value has lanes along one axis only, even if nothing
+    reads them."""
     taken = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]
     if not taken:
         return None
     together = [node.ranges for node in kernel.nodes]
-    together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]  # lanes that nothing reads
+    together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]  # nothing reads these lanes
     for other in taken:
         if any(axis in ranges and other in ranges for ranges in together):
             return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"

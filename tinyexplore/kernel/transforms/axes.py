@@ -1,4 +1,4 @@
-"""Splits and merges axes to match memory: a loop with divided indices becomes two, contiguous loops become one."""
+"""Splits and merges loops to match memory: splits a loop with divided indices, merges contiguous loops."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 ARITHMETIC = OpGroups.ALU | {Ops.CAST}
 DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
-Digits = list[tuple[UOp, int]]  # the loops that replace an axis, outermost first, with what a step of each counts
+# the loops that replace an axis, outermost first, each with the steps of the axis that one of its steps counts
+Digits = list[tuple[UOp, int]]
 
 
 def with_split_axes(kernel: Kernel) -> Kernel:
-    """Splits every axis whose index is divided by a constant (the heads of an attention, for example), so that no
-    division remains."""
+    """Splits every axis whose index is divided by a constant, so that no division remains. Example: the heads of an
+    attention."""
     while divided := divided_axes(kernel):
         digits, count = in_digits(kernel, divided)
         how = ", ".join(f"axis {axis.arg.id} is divided by {by}" for axis, by in divided)
@@ -48,10 +49,9 @@ def with_split_axes(kernel: Kernel) -> Kernel:
 
 
 def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp, Digits], int]:
-    """For each axis of `divided`, the loops that replace it, with the amount that a step of each counts; and the number
-    of added loops.
+    """Returns the loops that replace each axis of `divided`, and the number of added loops.
 
-    A divisor that fits none of the loops so far is skipped: its division remains.
+    Skips a divisor that fits none of the loops so far: its division remains.
     """
     digits: dict[UOp, Digits] = {}
     count = 0
@@ -69,11 +69,11 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
 
 
 def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loops that must stay inside all parts of `axis`, outermost first: the first such loop, and all loops inside
+    """Returns the loops that must stay inside all parts of `axis`, outermost first: the first such loop, and all inside
     it.
 
-    These are the loop of a scan, which runs in order, and a loop of a scatter that is outside of its copy. A loop that
-    reads a row buffer of `axis` again is one as well: outside of a part of `axis`, each of its steps would compute the
+    These are the loop of a scan, which runs in order, and a loop of a scatter that is outside its copy. A loop that
+    reads a row buffer of `axis` again is another one: outside a part of `axis`, each of its steps would compute the
     row.
     """
     inside = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
@@ -87,9 +87,10 @@ def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
-    """Axes whose number, or that and a constant, is divided by a divisor of their size, and that divisor, each once.
+    """Returns the axes whose index, alone or plus a constant, is divided by a divisor of their size, each with this
+    divisor.
 
-    Only the first where some loops must stay inside: their ids depend on it.
+    If some loops must stay inside, returns only the first axis, because their ids depend on it.
     """
     divisions: dict[tuple[UOp, int], None] = {}
     for node in kernel.nodes if kernel.ast.mask & DIVIDED else ():
@@ -106,7 +107,8 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:
-    """Neighboring loops joined, where a step of the outer moves each address as all the steps of the inner do."""
+    """Merges neighboring loops if a step of the outer loop moves each address as far as all steps of the inner loop
+    do."""
     merged = True
     while merged:
         merged = False
@@ -119,7 +121,8 @@ def with_merged_axes(kernel: Kernel) -> Kernel:
 
 
 def neighbors(kernel: Kernel) -> list[tuple[UOp, UOp]]:
-    """Pairs (outer, inner) that could be one loop: output axes of the same stores, or axes of the same reductions."""
+    """Returns pairs (outer, inner) that could be one loop: output axes of the same stores, or axes of the same
+    reductions."""
     outputs = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
     pairs = list(zip(outputs, outputs[1:]))
     for reduce in kernel.reduces:
@@ -156,14 +159,13 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
 
 
 def _address_parts(address: UOp) -> list[UOp]:
-    """The arithmetic of an address. A value in it, such as a reduction, and the operations that compute it are left
-    out."""
+    """Returns the arithmetic of an address, without values in it (a reduction, for example) and their operations."""
     parts = toposort([address], lambda node: node.src if node.op in ARITHMETIC else ())
     return [node for node in parts if node.op in ARITHMETIC]
 
 
 def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
-    """Whether `node` computes with the index of a step, or stores it (a REDUCE only names its loops)."""
+    """Whether `node` computes with the index of a step, or stores it. (A REDUCE only names its loops.)"""
     if node.op in (Ops.INDEX, Ops.LOAD, Ops.SINK):
         return False
     values = node.src

@@ -102,7 +102,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """Masks lanes past the end of `axis` (a symbolic axis, or the axis of a scan) and returns the AST.
+    """Masks lanes past the end of `axis` (a symbolic axis, or the axis of a scan). Returns the AST.
 
     Contiguous accesses are masked. If each lane has its own load, lanes past the end load the last element again. On a
     GPU, and in a tile, every block may extend past the end, and all its accesses there are masked.
@@ -167,7 +167,8 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
 
 
 def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
-    """Makes new axes for the reductions in `body` that depend on `axis`: a copy of `body` needs loops of its own."""
+    """Creates new axes for the reductions in `body` that depend on `axis`, because a copy of `body` needs its own
+    loops."""
     nested_reduces = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
     inner_loops = {loop for node in nested_reduces for loop in node.src[1:]}
     copied = sorted((loop for loop in inner_loops if loop not in body.ranges), key=lambda loop: loop.arg.id)
@@ -193,7 +194,7 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
 
 
 def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
-    """Gives scratch memory that differs along `axis` one row for each step that UPCAST writes out.
+    """Gives scratch memory that differs along `axis` one row for each step that UPCAST unrolls.
 
     Returns each access to it with the access that replaces it.
     """

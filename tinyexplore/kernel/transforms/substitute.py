@@ -1,4 +1,4 @@
-"""Substitution that records the replacement of each axis."""
+"""Substitutes nodes of an ast and records the replacement of each axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
-    """`root.substitute(changes)`, which also records the replacement of each axis."""
+    """Returns `root.substitute(changes)`, and records the replacement of each axis."""
     recorder = active_recorder()
     if recorder is not None:
         for before, after in changes.items():

@@ -1,4 +1,5 @@
-"""A sum of products on tensor cores: the elements that each lane of a warp loads, passes to the core, and stores."""
+"""Computes a sum of products on tensor cores: the elements that each lane of a warp loads, passes to the core, and
+stores."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with its sum of products on the core that takes `opt.amount` steps of `axis` at a time.
+    """Computes the sum of products on the core that takes `opt.amount` steps of `axis` at a time. Returns the AST.
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
@@ -37,12 +38,12 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     record_derived([(loop, start) for loop, start in starts.items()], how)
 
     def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
-        """The indices of two axes for the element that a lane holds in a register."""
+        """Returns the indices of two axes for the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
         return {loop: starts[loop] + coordinate(names, lane, register) for loop, names in bits}
 
     def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
-        """The elements of a factor in the registers of a lane."""
+        """Returns the elements of a factor in the registers of a lane."""
         within = inside(factor, fit)
         parts = [
             within.substitute(at(layout, register, rows, columns), how=how) for register in range(layout.registers)
@@ -66,14 +67,16 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
 
 
 def block(axis: UOp, amount: int) -> UOp:
-    """The start of the block of `amount` steps of an axis that a warp computes."""
+    """Returns the start of the block of `amount` steps of an axis that a warp computes."""
     blocks = -(-axis.size // amount)
     return index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
 
 
 def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
-    """The coordinate that `bits` of a lane and a register form (`target/tensor_cores.py`). Adjacent bits are one
-    field."""
+    """Returns the coordinate that `bits` of a lane and a register form (`target/tensor_cores.py`).
+
+    Adjacent bits are one field.
+    """
     total, constant = index_const(0), 0
     bit = 0
     while bit < len(bits):
@@ -94,7 +97,7 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
 
 
 def inside(factor: UOp, fit: Fit) -> UOp:
-    """`factor`, with zeros past the end of the sum. A loaded factor already is zero there."""
+    """Returns `factor`, with zeros past the end of the sum. A loaded factor already is zero there."""
     if factor.op is Ops.LOAD or fit.steps.size % fit.core.dims[2] == 0:
         return factor
     return (fit.steps < fit.steps.src[0]).where(factor, UOp.const(factor.dtype, 0))

@@ -1,4 +1,5 @@
-"""A sum of products on the tile registers of a CPU: words of both factors fill tiles, and C is read from a tile."""
+"""Computes a sum of products on the tile registers of a CPU: words of both factors fill tiles, and C is read from a
+tile."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with its sum of products on the tiles that take `opt.amount` steps of `axis` at a time.
+    """Computes the sum of products on the tiles that take `opt.amount` steps of `axis` at a time. Returns the AST.
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
@@ -59,12 +60,12 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
 
 
 def _tile(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
-    """A word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
+    """Returns a word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
     return word_of(load.substitute(axis_starts, how=how), fit.steps, start, fit.core.words)
 
 
 def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
-    """`amount` loaded values, from step `start` of `axis` on, side by side in a word, the first one lowest."""
+    """Returns a word of `amount` loaded values, from step `start` of `axis` on, the first one lowest."""
     assert isinstance(load.dtype, DType)
     unsigned = {1: dtypes.uint8, 2: dtypes.uint16}[load.dtype.itemsize]
     word: UOp | None = None
