@@ -93,39 +93,39 @@ export interface LinesRequest {
   ask: "lines";
 }
 
-/** All rules, with how often each fired in the trace. */
+/** All rules, with the number of their firings in the trace. */
 export interface RulesRequest {
   ask: "rules";
 }
 
-/** The nodes at which a rule would fire, each firing checked. rule: its name. */
+/** The nodes at which a rule would fire, each firing checked. rule: the name of the rule. */
 export interface MatchesRequest {
   ask: "matches";
   rule: string;
 }
 
-/** Whether a firing kept the value. stage: the pass. step: its number, from 1. */
+/** The check whether a firing preserved the value. stage: the id of the pass. step: the number of the firing, from 1. */
 export interface CheckRequest {
   ask: "check";
   stage: number;
   step: number;
 }
 
-/** The trace of a branch, for a view of its own. branch: its number. kernel: which kernel, where the branch changed several; None for the first. */
+/** The trace of a branch, for a view of its own. branch: the number of the branch. kernel: which kernel, if the branch changed several; None for the first. */
 export interface BranchTraceRequest {
   ask: "branch";
   branch: number;
   kernel?: number | null;
 }
 
-/** A kernel after each of its opts. kernel: its number timed: whether to time each, which takes seconds */
+/** A kernel after each of its opts. kernel: the number of the kernel timed: whether to time each step, which takes seconds */
 export interface OptStepsOfRequest {
   ask: "opt steps";
   kernel: number;
   timed?: boolean;
 }
 
-/** How long a kernel runs as a pipeline of LLVM compiles it, and as it was compiled. kernel: its number. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes that do not run. cpu: the CPU to generate code for, "" for that of the capture. */
+/** The times of a kernel under another LLVM pipeline, and as it was compiled. kernel: the number of the kernel. level: "O0" to "O3", "" for the level that compiled the kernel. without: the passes to skip. cpu: the CPU to generate code for, "" for that of the capture. */
 export interface TimesOfPipelineRequest {
   ask: "pipeline times";
   kernel?: number;
@@ -134,37 +134,37 @@ export interface TimesOfPipelineRequest {
   cpu?: string;
 }
 
-/** Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is. */
+/** Run a command. command: its "kind" and its arguments. branch: the branch from which it starts; None for the current one. */
 export interface DoRequest {
   ask: "command";
   command: Record<string, number | string>;
   branch?: number | null;
 }
 
-/** Compiles and times a kernel as captured, without opts, and with the heuristics. kernel: its number. */
+/** Compile and time a kernel as captured, without opts, and with the heuristics' opts. kernel: the number of the kernel. */
 export interface BeginRequest {
   ask: "begin";
   kernel: number;
 }
 
-/** Makes a branch the present one of its kernel or schedule. branch: its number. */
+/** Make a branch the current one of its kernel or schedule. branch: the number of the branch. */
 export interface GoRequest {
   ask: "go";
   branch: number;
 }
 
-/** Ends the command that is being carried out, and drops those that wait. */
+/** Cancel the running command, and drop the waiting ones. */
 export interface CancelRequest {
   ask: "cancel";
 }
 
-/** Runs a text that defines rules. Only a page that carries the engine may: the code reaches nothing but the page. text: Python. */
+/** Run a text that defines rules. Only a page with engine accepts this request, since its code is sandboxed by the browser. text: Python. */
 export interface WriteRulesRequest {
   ask: "write";
   text: string;
 }
 
-/** Runs a program inside a capture, in a page that carries the engine. text: Python. machine: one of those offered; "" for the reference interpreter's own. */
+/** Run a program inside a capture, in a page with engine. text: Python. machine: one of the registered targets; "" for the reference interpreter's own. */
 export interface PlayRequest {
   ask: "play";
   text: string;
@@ -267,7 +267,7 @@ export interface WhyNot {
   stopped: RuleAttempt[];
 }
 
-/** What became of the edge on which one LazyBuffer reads another one. src: the LazyBuffer that is read. dst: the one that reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before. decision: the scheduler's decision on `src`, "" for none. reason: of the decision. compared: the numbers that the scheduler compared. kernels: those that compute `src`. into: those that compute `dst`. against_cut: why it is illegal to cut here, "" where it is legal. against_join: why it is illegal to join here, "" where it is legal. */
+/** The scheduler's result for one edge: `dst` reads `src`. src: the LazyBuffer that `dst` reads. dst: the LazyBuffer that reads `src`. mark: "fused": `src` is computed in the kernel of `dst`. "cut": one kernel stores `src`, another one loads it. "again": several kernels compute `src`. "read": `src` was in memory before. decision: the scheduler's decision on `src`, "" if there is none. reason: the reason of the decision. compared: the numbers that the scheduler compared. kernels: the kernels that compute `src`. into: the kernels that compute `dst`. against_cut: why cutting this edge is illegal, "" if it is legal. against_join: why joining this edge is illegal, "" if it is legal. */
 export interface Edge {
   src: number;
   dst: number;
@@ -281,7 +281,7 @@ export interface Edge {
   against_join: string;
 }
 
-/** Whether two LazyBuffers share a kernel, and why. a: one of them. b: the other one. text: the answer as a sentence. together: the kernels that compute both. kernels_of_a: the kernels that compute `a`. kernels_of_b: the kernels that compute `b`. edges: the path from one to the other, empty where there is none. */
+/** Whether two LazyBuffers share a kernel, and why. a: the id of the first LazyBuffer. b: the id of the second LazyBuffer. text: the explanation as a sentence. together: the kernels that compute both. kernels_of_a: the kernels that compute `a`. kernels_of_b: the kernels that compute `b`. edges: the path from one to the other, empty if there is no path. */
 export interface WhyKernels {
   a: number;
   b: number;
@@ -592,7 +592,7 @@ export interface LinesByTime {
   how: string;
 }
 
-/** A rule. name: of the rule. law: what it states. doc: its docstring. passes: the passes that have it. firings: how often it fired in the capture. file: the file of its code. line: the first line there. own: whether the user wrote it here. */
+/** A rule in the list of rules. name: the name of the rule. law: the law that it states. doc: its docstring. passes: the passes that have it. firings: the number of its firings in the capture. file: the file that defines it. line: the first line of the definition. own: whether the user defined it in this session. */
 export interface RuleRow {
   name: string;
   law: string;
@@ -604,7 +604,7 @@ export interface RuleRow {
   own: boolean;
 }
 
-/** All rules, as the panel of rules lists them. */
+/** All rules, in the order of the panel of rules. */
 export interface RuleList {
   rows: RuleRow[];
   proves: string;
@@ -626,7 +626,7 @@ export interface Verdict {
   tolerance: number | null;
 }
 
-/** A node at which a rule would fire. rule: its name. kernel: the kernel whose pass it is in. stage: the pass. name: of the pass. step: the number of steps that are done. node: of the trace. digest: of the node. before: the node, as text. after: what the rule would make, as text. verdict: whether that has the same value. */
+/** A node at which a rule would fire. rule: the name of the rule. kernel: the kernel that the pass processed. stage: the id of the pass. name: the name of the pass. step: the number of steps before the match. node: the id of the node in the trace. digest: the digest of the node. before: the node, as text. after: the result of the rule, as text. verdict: whether both have the same value. */
 export interface RuleMatch {
   rule: string;
   kernel: number;
@@ -640,12 +640,12 @@ export interface RuleMatch {
   verdict: Verdict;
 }
 
-/** The matches of one rule, as the panel of rules lists them. */
+/** The matches of one rule, in the order of the panel of rules. */
 export interface MatchList {
   places: RuleMatch[];
 }
 
-/** The check of a firing. status: "proved", "agrees", "differs" or "not checked". says: the result as text. inputs: (name, value) at which both sides differ; empty where they do not. was: the value before the firing there. has_become: the value after the firing there. */
+/** The check of a firing. status: "proved", "agrees", "differs" or "not checked". says: the result as text. inputs: (name, value) of a counterexample; empty if there is none. was: the value before the firing, for the counterexample. has_become: the value after the firing, for the counterexample. */
 export interface CheckResult {
   status: string;
   says: string;
@@ -654,12 +654,12 @@ export interface CheckResult {
   has_become: string;
 }
 
-/** A trace as `trace_to_bytes` writes it. trace: in base64. */
+/** A trace as `trace_to_bytes` writes it. trace: the bytes in base64. */
 export interface PackedTrace {
   trace: string;
 }
 
-/** The kernel after its first opts. A worker process runs it on memory of its own and measures the times. opt: the last opt; "" for the kernel without opts nest: its loops and statements axes: name, kind and size of each axis median_us: median of the samples, in microseconds; None where it was not timed low_us: lower quartile, in microseconds high_us: upper quartile, in microseconds samples: number of samples note: why there is no time */
+/** The kernel after its first opts. A worker process runs it on its own memory and measures the times. opt: the last opt; "" for the kernel without opts nest: its loops and statements axes: name, kind and size of each axis median_us: median of the samples, in microseconds; None if it was not timed low_us: lower quartile, in microseconds high_us: upper quartile, in microseconds samples: number of samples note: why it was not timed */
 export interface MeasuredOptStep {
   opt: string;
   nest: NestLine[];
@@ -671,7 +671,7 @@ export interface MeasuredOptStep {
   note: string;
 }
 
-/** A kernel after each of its opts. It displays as a table, and the story's page of loops shows it. kernel: the kernel's number steps: first without opts, last with all of them */
+/** A kernel after each of its opts. It displays as a table, also on the story's page of loops. kernel: the kernel's number steps: first without opts, last with all of them */
 export interface OptSteps {
   kernel: number;
   steps: MeasuredOptStep[];

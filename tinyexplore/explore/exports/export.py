@@ -1,4 +1,4 @@
-"""Exports a trace as one HTML page that needs no network, as static HTML, and as a text summary."""
+"""Export a trace as one HTML page that needs no network, as static HTML, and as a text summary."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from tinyexplore.explore.tracefile.wellformed import well_formed
 
 
 def policy(*scripts: str, compiles: bool = False) -> str:
-    """The Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
+    """Return the Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
 
-    Panels and workers are modules that these scripts make (`blob:`). Without scripts, none runs. `compiles`: the page
-    runs WebAssembly.
+    Panels and workers are modules that these scripts create (`blob:`). Without scripts, none runs.
+
+    compiles: whether the page runs WebAssembly.
     """
     if not scripts:
         return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
@@ -58,12 +59,16 @@ def export_html(
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The whole trace as one page: interactive with JavaScript, a picture and tables without.
+    """Return the trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: the
-    responses that the page stores, by canonical request; responses about shapes are added. `engine`: the elements of an
-    interactive page's engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a
-    trace without kernels is one line.
+    A trace without kernels gives a page of one line.
+
+    Args:
+        trace: the trace.
+        tour: notes on positions of the trace (`predict.Stop.as_data`), through which the page leads.
+        responses: the responses that the page stores, by canonical request; responses about shapes are added.
+        engine: the HTML elements of the engine (`explore/live`), "" for a page without engine.
+        runnable: kernels that the page can run (`runnable.py`).
     """
     if not engine and (line := line_instead(trace)):
         return _line_page(trace, line)
@@ -102,7 +107,7 @@ def export_html(
 
 
 def line_instead(trace: Trace) -> str:
-    """Returns one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
+    """Return one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
     failed = any(message.level == "error" for message in trace.messages)
     if trace.kernels or trace.dialect is not None or (failed and trace.nodes):
         return ""
@@ -129,17 +134,14 @@ def _line_page(trace: Trace, line: str) -> str:
 
 
 def script_text(name: str) -> str:
-    """A bundle of the front end, as it stands in a page: "standalone" mounts itself, "live" is an interactive page's
-    engine."""
+    """Return a bundle of the front end for a page: "standalone" mounts itself, "live" is the engine of a page."""
     from tinyexplore.widgets.front_end import bundle
 
     return bundle(f"{name}.js").replace("</script", "<\\/script")
 
 
 def chunk_scripts(names: Iterable[str] | None = None) -> str:
-    """The code of panels (by default all) as inert script elements. The page makes a module of one when its panel
-    opens.
-    """
+    """Return the code of panels (by default all) as inert script elements. The page loads each when its panel opens."""
     from tinyexplore.widgets.front_end import chunk_names, packed_chunk
 
     chosen = chunk_names() if names is None else names
@@ -149,7 +151,7 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
 
 
 def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
-    """The panels of a page without Python: those that show recorded data, or responses that the trace stores."""
+    """Return the panels of a page without Python: those that show recorded data, or stored responses."""
     from tinyexplore.widgets.front_end import chunk_names
     from tinyexplore.widgets.panels import PANELS
 
@@ -170,7 +172,7 @@ def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
 
 
 def static_html(trace: Trace) -> str:
-    """Writes HTML without scripts: the trace's messages, a picture of the pipeline, and a table of the kernels."""
+    """Return HTML without scripts: the trace's messages, a picture of the pipeline, and a table of the kernels."""
     from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
@@ -186,7 +188,10 @@ def static_html(trace: Trace) -> str:
 
 
 def summary_text(trace: Trace) -> str:
-    """The content of the trace in one line (two with a problem): equal from run to run, without times or addresses."""
+    """Return the content of the trace in one line, or in two with a problem.
+
+    The text has no times or addresses, so it is equal from run to run.
+    """
     kinds = tensor_kinds(trace)
     level = level_for(trace, "tensors")
     tensors = sum(node.kind in kinds for node in trace.nodes)
@@ -220,11 +225,11 @@ def _place(trace: Trace, frame: int | None) -> str:
     return f" <em>({escape(trace.sources[at.source].name)}, line {at.line})</em>"
 
 
-_MOST_LINES = 400  # of a text in a page without scripts
+_MOST_LINES = 400  # most lines of a text in a page without scripts
 
 
 def _texts(trace: Trace) -> str:
-    """The last stage text in each language and title, each in a folded block."""
+    """Return the last stage text in each language and title, each in a folded block."""
     last = {(text.language, text.title): text for text in trace.stage_texts}
     parts = []
     for text in last.values():

@@ -1,4 +1,4 @@
-"""Registers the requests of panels whose row names a function of the trace, and stores their responses for pages."""
+"""Register the requests of panels whose row names a function of the trace, and store their responses for pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from tinyexplore.widgets.panels import PANELS, Panel  # noqa: TID253 (plain data
 
 
 def result_of(trace: Trace, panel: Panel) -> Any:
-    """The dataclass that a panel shows: its row's function of the trace. ValueError for a panel without one."""
+    """Return the dataclass that a panel shows: the result of its row's function for the trace.
+
+    Raises:
+        ValueError: the panel's row names no function.
+    """
     if not panel.answer:
         names = ", ".join(row.name for row in PANELS if row.answer)
         raise ValueError(f"panel {panel.name!r} has no result that depends on the trace alone; these have: {names}")
@@ -21,7 +25,7 @@ def result_of(trace: Trace, panel: Panel) -> Any:
 
 
 def _registered(panel: Panel) -> type[Request]:
-    """The request of a panel's name, in the table of all requests."""
+    """Return a request class for a panel, registered in the table of requests."""
 
     def respond(self: Request, source: RequestSource) -> Any:
         return result_of(source.trace(), panel)
@@ -35,7 +39,7 @@ PANEL_REQUESTS = {panel.name: _registered(panel) for panel in PANELS if panel.an
 
 
 def panel_responses(trace: Trace) -> dict[str, Any]:
-    """The responses that a page stores for these panels, by canonical request."""
+    """Return the responses that a page stores for these panels, by canonical request."""
     rows = [panel for panel in PANELS if panel.answer]
     return {canonical(PANEL_REQUESTS[panel.name]()): to_data(result_of(trace, panel)) for panel in rows}
 

@@ -23,16 +23,18 @@ from tinyexplore.trace import recording
 from tinyexplore.util import Context
 
 LANGUAGE = "wat"
-INPUT_BYTES = 2 << 20  # bytes of all kernels' inputs: a page must stay small
-SAMPLE = 4096  # elements of a result that a page compares
-CHECKED = "LLVM"  # the expected results are computed there, by other machine code
+INPUT_BYTES = 2 << 20  # most bytes of all kernels' inputs, so that a page stays small
+SAMPLE = 4096  # most elements of a result that a page compares
+CHECKED = "LLVM"  # the device that computes the expected results, by different machine code
 
 
 def runnable(
     trace: Trace, captured: Mapping[int, CapturedKernel] | None = None, *, all_devices: bool = False
 ) -> list[dict[str, Any]]:
-    """The kernels of `trace` that a page can run, as JSON: those captured on the WASM device, or all that can be
-    compiled for it. `captured`: the captured kernels; without them a page has no result to compare with.
+    """Return the kernels of `trace` that a page can run, as JSON.
+
+    captured: the captured kernels; without them a page has no expected results.
+    all_devices: whether to compile kernels of other devices than WASM, too.
     """
     by_number, bytes_left, inputs = captured or {}, INPUT_BYTES, []
     listed = {program.kernel: program.lines for program in trace.programs if program.language == LANGUAGE}
@@ -68,7 +70,7 @@ def _buffers_told(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
 
 
 def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
-    """The text of a kernel of another device, with the opts that it gets for WebAssembly; None where there is none."""
+    """Return the text of a kernel compiled for WebAssembly, with its own opts; None if it cannot be compiled."""
     with recording(None):
         ast = captured_kernel.make_kernel().original
         kernel = hand_coded(Kernel.of(ast, wasm_target()))
@@ -79,7 +81,7 @@ def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
 
 
 def _with_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
-    """Adds the kernel's inputs, if they fit in `bytes_left`, and its outputs to `data`. Returns the bytes left."""
+    """Add the kernel's inputs, if they fit into `bytes_left`, and its outputs to `data`; return the bytes left."""
     contents = captured.contents
     total = sum([len(content) for content in contents or () if content is not None])
     inputs: list[bytes]
@@ -95,7 +97,7 @@ def _with_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: in
 
 
 def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    """A sample of each buffer that the kernel writes, by a device that computes it otherwise than the page will."""
+    """Yield a sample of each buffer that the kernel writes, computed by a device that differs from the page's."""
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):
             kernel = hand_coded(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))
@@ -107,7 +109,7 @@ def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict
         return
     for slot in sorted(runner.spec.writes):
         dtype, size = types[slot]
-        step = -(-size // SAMPLE) | 1  # odd: not always the same column
+        step = -(-size // SAMPLE) | 1  # odd, so that the samples are not all from the same column
         content = buffers[slot].copyout()
         width = dtype.itemsize
         sample = b"".join([content[at : at + width] for at in range(0, size * width, step * width)])

@@ -1,7 +1,7 @@
 """Readers of the dumps of other compilers: `read_dump(path)` returns the trace of any of them.
 
-A reader is a module with `recognizes(dump)` and `read(dump, budget)`, and a row of the table `READERS`. It imports
-nothing of the compiler. `docs/foreign.md` says how to record each.
+A reader is a module with `recognizes(dump)` and `read(dump, budget)`, and a row of the table `READERS`. It does not
+import the compiler. `docs/foreign.md` describes how to record each dump.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A row of the table.
+    """A row of the table of readers.
 
-    module: in this package.
+    module: the name of the module in this package.
     compiler: the name of the compiler.
-    tested: the versions that the recorded dumps in the tests are of.
-    file: what a dump is.
+    tested: the compiler versions of the dumps in the tests.
+    file: a description of the dump's files.
     """
 
     module: str
@@ -31,7 +31,7 @@ class Reader:
     file: str
 
     def load(self) -> Any:
-        """The module."""
+        """Import and return the reader's module."""
         return importlib.import_module(f"{__name__}.{self.module}")
 
 
@@ -45,7 +45,11 @@ READERS = (
 
 
 def reader_of(dump: Dump) -> Reader:
-    """The row of the reader that reads a dump. ForeignError where there is none."""
+    """Return the reader that recognizes a dump.
+
+    Raises:
+        ForeignError: no reader recognizes it.
+    """
     for reader in READERS:
         if reader.load().recognizes(dump):
             return reader
@@ -55,11 +59,11 @@ def reader_of(dump: Dump) -> Reader:
 
 
 def read_dump(source: Dump | str | Path, limits: DumpLimits = DUMP_LIMITS) -> Trace:
-    """The trace of a dump: of a file, a folder, or a `Dump`.
+    """Return the trace of a dump: a file, a folder, or a `Dump`.
 
     Raises:
-        ForeignError: no reader knows it, it is damaged, or it is above a limit.
-        OSError: it cannot be read.
+        ForeignError: no reader recognizes the dump, or it is damaged or exceeds a limit.
+        OSError: the file cannot be read.
     """
     dump = source if isinstance(source, Dump) else Dump.load(source, limits)
     reader = reader_of(dump)

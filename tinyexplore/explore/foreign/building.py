@@ -1,4 +1,4 @@
-"""Builds a Trace from the results of a reader: nodes, rules, stages with a graph or a text, and the user's lines."""
+"""Build a Trace from the results of a reader: nodes, rules, stages with a graph or a text, and the user's lines."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.valid import check_trace
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_MOST_ARG = 400  # characters of an argument that are kept
+_MOST_ARG = 400  # most characters of an argument that are stored
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the user's code.
+    """A position in the user's code.
 
-    file: its path, as the compiler writes it.
-    line: from 1.
-    function: the one around it, "" for unknown.
-    span: (line, column, line, column), columns from 0; None for unknown.
+    file: the path of the file, as the compiler writes it.
+    line: the line, from 1.
+    function: the enclosing function, "" if unknown.
+    span: (line, column, line, column), columns from 0; None if unknown.
     """
 
     file: str
@@ -62,17 +62,17 @@ class Operation:
     """A line of a text.
 
     text: the line.
-    op: what it does, "" where the line is no operation.
-    defines: names of values; a name that is defined again is another value.
-    uses: names of values that it reads.
-    dtype: of its value.
-    shape: of its value, None for unknown.
+    op: the operation, "" if the line is no operation.
+    defines: names of the values that it defines; a second definition of a name is another value.
+    uses: names of the values that it reads.
+    dtype: the type of its value.
+    shape: the shape of its value, None if unknown.
     arg: its attributes as text.
-    place: the user's line, None for unknown.
-    group: the role, which gives the color, as `Node.group`.
-    region: the names of the blocks around it, outermost first.
-    keys: by which lines of other texts can name it.
-    of: keys of the operations that it was made for.
+    place: the user's line, None if unknown.
+    group: the role, which gives the color, as in `Node.group`.
+    region: the names of the enclosing blocks, outermost first.
+    keys: the keys by which lines of other texts refer to it.
+    of: the keys of the operations from which it was derived.
     """
 
     text: str
@@ -97,7 +97,7 @@ class _Last:
     language: a key of the dialect's languages.
     operations: its lines.
     nodes: the node of each line.
-    root: the node that stands for all of it.
+    root: the node that represents the whole text.
     """
 
     text: int
@@ -108,7 +108,7 @@ class _Last:
 
 
 class Building:
-    """One trace while it is built. Whatever is made is counted against the budget."""
+    """A trace under construction. Every part counts against the budget."""
 
     def __init__(
         self,
@@ -148,14 +148,14 @@ class Building:
         self.back_edges: list[BackEdge] = []
 
     def source(self, file: str) -> Source:
-        """The user's file, with its text if the dump has it or it can be read here as Python."""
+        """Return the user's file, with its text if the dump has it or if it is a readable Python file."""
         if file not in self._sources:
             text = self.dump.files.get(f"sources/{file.lstrip('/')}", "")
             self._sources[file] = Source(len(self._sources), PurePath(file).name or file, text)
         return self._sources[file]
 
     def frame(self, location: Place | None) -> int | None:
-        """The id of the frame of a place; None for no place."""
+        """Return the id of the frame of a position; None without a position."""
         if location is None or location.line < 1:
             return None
         if location not in self._frames:
@@ -182,7 +182,7 @@ class Building:
         name: str = "",
         tag: Hashable = None,
     ) -> int:
-        """The id of a node; equal content (the place counts, the name does not) is one node."""
+        """Return the id of a node. Nodes with equal content and position are one node; names may differ."""
         key = (kind, op, src, dtype, shape, arg, place, tag)
         if key in self._keys:
             return self._keys[key]
@@ -201,14 +201,14 @@ class Building:
         return number
 
     def rule(self, file: str, line: int, text: str, *, doc: str = "") -> int:
-        """A rule of the compiler's own source code."""
+        """Add a rule of the compiler's source code, and return its id."""
         number = len(self.rules)
         name = f"{PurePath(file).name}:{line}"
         self.rules.append(RuleInfo(number, name, text[:120], doc, file, max(line, 0), text))
         return number
 
     def transform(self, name: str, law: str) -> int:
-        """A pass over whole graphs."""
+        """Add a pass over whole graphs, and return its id."""
         self.transforms.append(Transform(len(self.transforms), name, law, "", 0, ""))
         return len(self.transforms) - 1
 
@@ -224,7 +224,7 @@ class Building:
         steps: tuple[Step, ...] = (),
         transform: int | None = None,
     ) -> int:
-        """A stage; it begins when the one before it ended."""
+        """Add a stage that begins at the end of the previous one, and return its id."""
         self.budget.spend("steps", len(steps))
         number = len(self.stages)
         name = plain(name)
@@ -237,7 +237,7 @@ class Building:
         return number
 
     def closed(self, number: int) -> None:
-        """Gives a stage around others the graphs and the time of those inside."""
+        """Set the graphs and the time of an enclosing stage from the stages inside it."""
         inside = [stage for stage in self.stages[number + 1 :] if stage.parent == number]
         if inside:
             old = self.stages[number]
@@ -264,15 +264,21 @@ class Building:
         of: tuple[int, ...] = (),
         follows: str = "",
     ) -> int | None:
-        """A stage whose result is a text; None where the text is the one before it, and no stage is made.
+        """Add a stage whose result is a text, and return its id. If the text did not change, add none and return None.
 
         Args:
-            kind: of the nodes that operations become; "" for none.
-            subject: what the text is of; it is compared with the last text of that subject.
-            law: what the pass does, as text.
-            of: the nodes that all lines were made for.
-            follows: the subject whose last text comes before the first text of this one.
-            firings: rules that fired inside the pass, in order, each with the text after it.
+            name: the name of the stage.
+            language: the key of the text's language.
+            operations: the lines of the text.
+            kind: the kind of nodes for operations; "" for no nodes.
+            subject: the name of the program; its text is compared with the last text of that subject.
+            parent: the enclosing stage.
+            kernel: the kernel of the stage.
+            law: the effect of the pass, as text.
+            elapsed_us: the time of the stage, in microseconds.
+            firings: the rules that fired inside the pass, in order, each with the text after it.
+            of: the nodes from which all lines were derived.
+            follows: the subject whose last text precedes the first text of this one.
         """
         last = self._last.get(subject) or self._last.get(follows if follows else subject)
         if last is not None and last.language == language:
@@ -311,7 +317,7 @@ class Building:
         return number
 
     def _nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
-        """The node of the operation, or those that it was made for; else a node for its source position."""
+        """Return the nodes of a line: of its operation, of those that it was derived from, or of its position."""
         if node is None and (nodes := self.nodes_of(operation.of) if operation.of else of):
             return nodes
         if node is None and operation.place is not None:
@@ -326,7 +332,7 @@ class Building:
     def _steps(
         self, kind: str, before: int, after: int, firings: Sequence[tuple[int, Sequence[Operation]]]
     ) -> tuple[Step, ...]:
-        """Builds the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
+        """Return the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
         steps = []
         for rule, operations in firings:
             _, root = self._graph(kind, operations)
@@ -338,7 +344,7 @@ class Building:
         return tuple(steps)
 
     def _graph(self, kind: str, operations: Sequence[Operation]) -> tuple[list[int | None], int | None]:
-        """The node of each line, and a root of all that nothing uses."""
+        """Return the node of each line, and a root node above all unused values."""
         value_of: dict[str, int] = {}
         waiting: list[tuple[str, int]] = []
         node_ids: list[int | None] = []
@@ -411,8 +417,11 @@ class Building:
     def _placed(
         last: _Last | None, operations: Sequence[Operation], came_from: Sequence[int | None]
     ) -> Sequence[Operation]:
-        """Gives operations without a place one: that of the same operation in the text before; else that of the first
-        operation that uses it; else that of its first operand."""
+        """Return the operations with missing positions filled in.
+
+        An operation gets the position of the same operation in the previous text, else that of its first user, else
+        that of its first operand.
+        """
         locations = [operation.place for operation in operations]
         for at, (operation, origin) in enumerate(zip(operations, came_from)):
             old = None if origin is None or last is None else last.operations[origin]
@@ -444,7 +453,7 @@ class Building:
         node_ids: Sequence[int | None],
         came_from: Sequence[int | None],
     ) -> None:
-        """Links nodes to those of the text before, and to those of other levels that their keys name."""
+        """Link nodes to those of the previous text, and to nodes of other levels that their keys name."""
         for operation, node, origin in zip(operations, node_ids, came_from):
             if node is None:
                 continue
@@ -459,11 +468,11 @@ class Building:
                 self._by_key.update(dict.fromkeys(operation.keys, node))
 
     def nodes_of(self, keys: Iterable[str]) -> tuple[int, ...]:
-        """The nodes of operations by their keys; unknown keys are left out."""
+        """Return the nodes of operations by their keys; ignore unknown keys."""
         return tuple(dict.fromkeys(self._by_key[key] for key in keys if key in self._by_key))
 
     def connect(self, before: str, after: str, how: str, stage: int | None) -> None:
-        """Links two operations by their keys, if both are known."""
+        """Link two operations by their keys, if both are known."""
         nodes = self.nodes_of((before,)), self.nodes_of((after,))
         for source in nodes[0]:
             for target in nodes[1]:
@@ -471,20 +480,20 @@ class Building:
                     self.links[Link(source, target, how, stage)] = None
 
     def kernel(self, name: str, device: str) -> int:
-        """A kernel of the compiler; its name may carry colors for a terminal."""
+        """Add a kernel of the compiler, and return its id. Terminal colors are removed from the name."""
         number = len(self.kernels)
         self.kernels.append(KernelInfo(number, plain(name), device, (), (), (), (), (), 0, 0, 0.0, False, None))
         return number
 
     def program(self, kernel: int, language: str, lines: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-        """A listing of a kernel, each line with its nodes."""
+        """Add a listing of a kernel, as (text, nodes) of each line."""
         self.budget.spend("lines", len(lines))
         most = self.budget.limits.columns
         program_lines = tuple(Line(text[:most], nodes) for text, nodes in lines)
         self.programs.append(Program(len(self.programs), kernel, language, program_lines))
 
     def note(self, text: str, level: str = "note") -> None:
-        """A message of the trace."""
+        """Add a message to the trace."""
         self.messages.append(Message(level, text, None))
 
     def skip(self, what: str, error: object) -> None:
@@ -492,7 +501,7 @@ class Building:
         self.note(f"could not read {what}: {error}", "warning")
 
     def trace(self) -> Trace:
-        """The trace, checked."""
+        """Return the trace after validation."""
         unread = tuple(message.text for message in self.messages if message.level == "warning")
         facts = tuple((name, text) for name, text in self.dump.facts.items())
         version = self.dump.version
@@ -522,12 +531,12 @@ class Building:
 
 
 def plain(text: str) -> str:
-    """Text without a terminal's colors."""
+    """Return the text without terminal colors."""
     return _TERMINAL.sub("", text)
 
 
 def sources_of(files: Iterable[str]) -> dict[str, str]:
-    """The texts of files of Python, by the names under which a dump has them."""
+    """Return the texts of Python files, by their names in a dump."""
     sources = {}
     for file in dict.fromkeys(files):
         text = "".join(linecache.getlines(file))

@@ -1,6 +1,6 @@
 """The dump of another compiler as named texts, from one file, a folder, or a bundle that `Dump.save` wrote.
 
-A dump is text of unknown origin. `Dump.load` bounds its size, and never loads a pickle.
+A dump is untrusted text. `Dump.load` limits its size, and never loads a pickle.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from typing import Any
 from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json, gunzip
 from tinyexplore.util.whole_files import write_whole
 
-BUNDLE = "tinyexplore dump"  # the key by which a bundle is known; its value is the version of the format
+BUNDLE = "tinyexplore dump"  # the key that identifies a bundle; its value is the version of the format
 BUNDLE_VERSION = 1
 _GZIP = b"\x1f\x8b"
 _TEXT_SUFFIXES = frozenset((".txt", ".log", ".json", ".ll", ".mlir", ".py", ".s", ".ptx", ".ttir", ".ttgir", ".llir"))
 
 
 class ForeignError(ValueError):
-    """A dump that no reader reads, or one above a limit. The message names the content and the valid formats."""
+    """No reader recognizes the dump, or it exceeds a limit. The message names the content and the valid formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpLimits:
-    """Limits on the dumps that a reader accepts.
+    """Limits of the dumps that a reader accepts.
 
-    nbytes: of all texts together, decompressed.
-    files: texts in a folder or bundle.
-    lines: lines of all stages together.
-    nodes: nodes of the trace.
-    steps: rewrites.
-    depth: nested brackets, blocks or calls.
-    columns: characters of a line; the rest is cut.
-    seconds: wall time of reading.
+    nbytes: most bytes of all texts together, decompressed.
+    files: most texts in a folder or bundle.
+    lines: most lines of all stages together.
+    nodes: most nodes of the trace.
+    steps: most rewrites.
+    depth: most nested brackets, blocks or calls.
+    columns: most characters of a line; the rest is cut.
+    seconds: most seconds of wall time for reading.
     """
 
     nbytes: int = 64 << 20
@@ -59,9 +59,9 @@ DUMP_LIMITS = DumpLimits()
 class Dump:
     """Named texts of one compilation.
 
-    compiler: which reader wrote it ("tinygrad", "jax", …); "" for files of unknown origin.
-    version: of that compiler, "" where it is unknown.
-    title: what was compiled.
+    compiler: the compiler whose reader wrote it ("tinygrad", "jax", …); "" for files of unknown origin.
+    version: the version of that compiler, "" if unknown.
+    title: the name of the compiled program.
     files: text by name; names have "/" between folders.
     facts: further facts as text, by name: "target", "median_us".
     """
@@ -73,7 +73,7 @@ class Dump:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the dump as a bundle: gzipped JSON, equal for equal dumps."""
+        """Write the dump as a bundle: gzipped JSON, equal for equal dumps."""
         data = {BUNDLE: BUNDLE_VERSION, "compiler": self.compiler, "version": self.version, "title": self.title}
         text = json.dumps({**data, "facts": dict(self.facts), "files": dict(self.files)}, separators=(",", ":"))
         write_whole(Path(path), gzip.compress(text.encode(), compresslevel=9, mtime=0))
@@ -81,11 +81,11 @@ class Dump:
 
     @staticmethod
     def load(path: str | Path, limits: DumpLimits = DUMP_LIMITS) -> Dump:
-        """The dump in a folder, a bundle or a single file, compressed or not.
+        """Load the dump in a folder, a bundle or a single file, gzipped or plain.
 
         Raises:
-            ForeignError: it is a pickle, damaged, or above a limit.
-            OSError: it cannot be read.
+            ForeignError: the file is a pickle, is damaged, or exceeds a limit.
+            OSError: the file cannot be read.
         """
         path = Path(path)
         if path.is_dir():
@@ -98,7 +98,7 @@ class Dump:
 
     @staticmethod
     def of_bytes(data: bytes, name: str, limits: DumpLimits = DUMP_LIMITS) -> Dump:
-        """The dump in the bytes of a file that is called `name`."""
+        """Load the dump in the bytes of a file with this name."""
         try:
             if data[:2] == _GZIP:
                 data = b"".join(gunzip(io.BytesIO(data), limits.nbytes))
@@ -116,7 +116,7 @@ class Dump:
 
 
 def is_json(path: str | Path) -> bool:
-    """Whether a file, compressed or not, begins as a JSON object that is no bundle: as a trace does."""
+    """Whether a file, gzipped or plain, begins with a JSON object that is no bundle, like a trace."""
     with Path(path).open("rb") as file:
         head = file.read(4096)
     if head[:2] == _GZIP:
@@ -128,7 +128,7 @@ def is_json(path: str | Path) -> bool:
 
 
 def _folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
-    """The texts of a folder and of those in it; symbolic links and files of other kinds are left out."""
+    """Return the texts of a folder and its subfolders, without symbolic links and other kinds of files."""
     files: dict[str, str] = {}
     total = 0
     for path in sorted(folder.rglob("*")):
@@ -155,7 +155,7 @@ def _bundle(data: Any, limits: DumpLimits) -> Dump:
 
 
 class Budget:
-    """Counts what a reader makes, and stops it at the first limit: `budget.spend("lines", 40)`."""
+    """Counts what a reader creates, and raises at the first exceeded limit: `budget.spend("lines", 40)`."""
 
     def __init__(self, limits: DumpLimits) -> None:
         self.limits = limits
@@ -163,7 +163,7 @@ class Budget:
         self._end = time.monotonic() + limits.seconds
 
     def spend(self, what: str, count: int = 1) -> None:
-        """Raises ForeignError where `count` more of "lines", "nodes" or "steps" are too many, or time is up."""
+        """Add `count` to "lines", "nodes" or "steps". Raises ForeignError above a limit or after the time limit."""
         self._spent[what] += count
         most = getattr(self.limits, what)
         if self._spent[what] > most:
@@ -171,12 +171,12 @@ class Budget:
         self.check_time()
 
     def check_time(self) -> None:
-        """Raises ForeignError where reading takes too long."""
+        """Raise ForeignError after the time limit."""
         if time.monotonic() > self._end:
             raise ForeignError(f"reading the dump takes more than {self.limits.seconds:g} s")
 
     def check_depth(self, depth: int) -> None:
-        """Raises ForeignError where something is nested too deep."""
+        """Raise ForeignError if the nesting is too deep."""
         if depth > self.limits.depth:
             raise ForeignError(f"the dump is nested more than {self.limits.depth} deep")
 

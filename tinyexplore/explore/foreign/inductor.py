@@ -1,6 +1,6 @@
-"""TorchInductor: the graphs and the code in a log of `TORCH_TRACE=FOLDER`, for each graph that Dynamo compiled.
+"""Read TorchInductor logs of `TORCH_TRACE=FOLDER`: the graphs and the code for each graph that Dynamo compiled.
 
-With `INDUCTOR_PROVENANCE=1` the log also says which kernel computes which nodes.
+With `INDUCTOR_PROVENANCE=1` the log also has the nodes that each kernel computes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json
 
 _RECORD = re.compile(r"^[VDIWEC]\d{4} \S+ +\S+ \S+\] (\{.*)$")
-_GRAPHS = {  # the name of a record → (part of the compilation, title, what it is)
+_GRAPHS = {  # the name of a record → (part of the compilation, title, description)
     "dynamo_output_graph": ("", "Dynamo", "Dynamo traces Python to a graph"),
     "after_pre_grad_graph": ("", "pre-grad passes", "Inductor's passes before gradients"),
     "aot_joint_graph": ("", "joint graph", "AOTAutograd: ATen operations, forward and backward"),
@@ -51,8 +51,8 @@ _LANGUAGES = (("fx", "FX graph"), ("python", "generated code"), ("c", "C++"), ("
 class Record:
     """One record of the log.
 
-    kind: its name; of an artifact, that of the artifact.
-    data: the record, parsed.
+    kind: the name of the record; for an artifact, the name of the artifact.
+    data: the parsed record.
     lines: its payload.
     """
 
@@ -62,7 +62,7 @@ class Record:
 
     @property
     def compile_id(self) -> str:
-        """The graph that Dynamo compiled: "0/0"."""
+        """Return the id of the graph that Dynamo compiled: "0/0"."""
         return f"{self.data.get('frame_id')}/{self.data.get('frame_compile_id')}"
 
 
@@ -72,7 +72,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """The trace of a log. A record that cannot be read is left out, and the trace's messages say so."""
+    """Return the trace of a log. A message of the trace reports each record that cannot be read."""
     levels = (Level("fx", "FX node", "FX nodes", "program"),)
     records: dict[str, list[Record]] = {}
     version, damaged = dump.version, 0
@@ -99,7 +99,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
 
 
 def read_records(text: str, budget: Budget) -> Iterator[Record]:
-    """The records of a log, each with its payload; one that is not JSON has no kind."""
+    """Yield the records of a log, each with its payload; a record that is not JSON has no kind."""
     current: Record | None = None
     limits = JsonLimits(4 << 20, 100_000, 40)
     for line in text.splitlines():
@@ -129,7 +129,7 @@ _KINDS = frozenset((*_GRAPHS, "chromium_event", "inductor_output_code", "artifac
 
 
 def _json(record: Record) -> dict[str, Any]:
-    """The payload of a record as an object; empty where it is none."""
+    """Return the payload of a record as an object; empty if it is none."""
     try:
         data = bounded_json("\n".join(record.lines) or "{}", JsonLimits(8 << 20, 400_000, 20))
     except UntrustedError:
@@ -146,7 +146,7 @@ class _Compilation:
         self._names: dict[str, str] = {}  # (part and level) + node → key
 
     def read(self, records: Sequence[Record]) -> None:
-        """Adds the stages in the order of the log."""
+        """Add the stages in the order of the log."""
         kinds = {record.kind for record in records}
         if not kinds & (_GRAPHS.keys() | {"inductor_output_code"}):
             return
@@ -186,7 +186,7 @@ class _Compilation:
     def _code(
         self, record: Record, group: int, part: str, mapping: Mapping[str, Any], stacks: Mapping[str, Any]
     ) -> None:
-        """The generated code: lines of a kernel lead to the nodes that it computes."""
+        """Add the generated code; lines of a kernel link to the nodes that it computes."""
         nodes_of = {
             str(name).rpartition(":")[0]: tuple(f"{self._id} {part} post:{node}" for node in nodes)
             for name, nodes in _table(mapping.get("cppCodeToPost"))
@@ -210,7 +210,7 @@ class _Compilation:
                 self._b.connect(f"{self._id}  pre:{before}", f"{self._id} {part} post:{later}", "Inductor", stage)
 
     def _kernels(self, lines: Sequence[str], nodes_of: Mapping[str, tuple[str, ...]]) -> None:
-        """Each kernel with its source text."""
+        """Add each kernel with its source text."""
         for start, line in enumerate(lines):
             match = _DEFINED.match(line)
             if match is None:
@@ -223,7 +223,7 @@ class _Compilation:
 
 
 def _table(value: object) -> Iterator[tuple[str, list[str]]]:
-    """The rows of an object whose values are lists of texts."""
+    """Yield the rows of an object whose values are lists of texts."""
     if isinstance(value, Mapping):
         for name, items in value.items():
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
@@ -236,7 +236,7 @@ def _first_place(texts: Sequence[str]) -> Place | None:
 
 
 def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Lines with the kernel that they define or call, "" for none."""
+    """Yield the lines with the kernel that each defines or calls, "" for none."""
     inside = ""
     kernel_names = set(kernels)
     for line in lines:
@@ -249,7 +249,10 @@ def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tupl
 
 
 def fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
-    """The lines of an FX graph; comments that name a file are its places. `prefix`: of the keys of nodes."""
+    """Yield the lines of an FX graph. Comments with a file name give the positions.
+
+    prefix: the prefix of the nodes' keys.
+    """
     location: Place | None = None
     in_return = False
     for at, line in enumerate(lines):

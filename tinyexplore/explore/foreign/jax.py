@@ -1,6 +1,6 @@
-"""JAX and XLA: jaxpr, StableHLO, HLO after each pass that changes something, LLVM IR of each kernel, assembly.
+"""Read JAX and XLA: jaxpr, StableHLO, HLO after each pass that changes it, LLVM IR of each kernel, assembly.
 
-`read` takes what `record` wrote, and any folder that `XLA_FLAGS=--xla_dump_to=FOLDER --xla_dump_hlo_pass_re=.*` filled.
+`read` accepts the dumps of `record`, and any folder of `XLA_FLAGS=--xla_dump_to=FOLDER --xla_dump_hlo_pass_re=.*`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ _LANGUAGES = (
 
 
 def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
-    """Compiles `f` for these arguments, and keeps what JAX and XLA print of it.
+    """Compile `f` for these arguments, and return the dumps of JAX and XLA.
 
     Raises:
         ModuleNotFoundError: JAX is not installed.
     """
-    import jax  # only where it is recorded
+    import jax  # only `record` needs JAX
 
     traced = jax.jit(f).trace(*args)
     lowered = traced.lower()
@@ -83,7 +83,7 @@ def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
 
 
 def _different(files: Any) -> Iterable[tuple[str, str]]:
-    """The files that `read` reads, without snapshots that are equal to the one before."""
+    """Yield the files that `read` needs, without snapshots that equal the previous one."""
     last: dict[str, str] = {}
     for name in sorted(files, key=_rank):
         if match := _SNAPSHOT.search(name):
@@ -108,7 +108,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """The trace of a dump. A part that cannot be read is left out, and the trace's messages say so."""
+    """Return the trace of a dump. A message of the trace reports each part that cannot be read."""
     levels = [
         Level("jaxpr", "equation", "equations", "program"),
         Level("op", "StableHLO operation", "StableHLO operations", "program"),
@@ -143,7 +143,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
 
 
 def _label(order: str) -> tuple[str, str]:
-    """Name and meaning of a snapshot."""
+    """Return the name and the description of a snapshot."""
     match = _PASS.match(order)
     if order == "before_optimizations":
         return "conversion to HLO", "XLA converts StableHLO to HLO"
@@ -153,7 +153,7 @@ def _label(order: str) -> tuple[str, str]:
 
 
 def _read_kernels(building: Building, module: str) -> None:
-    """Buffer assignment, and each kernel's LLVM IR before and after LLVM, and its assembly."""
+    """Add the buffer assignment, and each kernel's LLVM IR before and after LLVM with its assembly."""
     files = building.dump.files
     for name in files:
         if (match := _BUFFERS.search(name)) and match[1] == module:
@@ -183,7 +183,7 @@ def _read_kernels(building: Building, module: str) -> None:
 
 
 def _roots(building: Building, kernel: str) -> tuple[int, ...]:
-    """Returns the results of the computation that a kernel's instruction calls, if any."""
+    """Return the result nodes of the computation that a kernel's instruction calls, if any."""
     regions = [set(region.nodes) for region in building.regions]
     roots: dict[int, None] = {}
     for node in building.nodes_of((f"hlo:{kernel}",)):
@@ -198,7 +198,7 @@ def _buffer_line(line: str) -> Operation:
 
 
 def hlo(text: str) -> Iterable[Operation]:
-    """The lines of an HLO module, without its tables of places."""
+    """Yield the lines of an HLO module, without its tables of positions."""
     frames = _frames(text)
     roots: dict[str, str] = {}
     computation = ""
@@ -243,13 +243,13 @@ def _instruction(
 
 
 def _called(attributes: str) -> list[str]:
-    """The computations that an instruction calls, also without their numbers: a kernel is called by such a name."""
+    """Return the computations that an instruction calls, with and without number suffix (kernels use the latter)."""
     names = _CALLED.findall(attributes)
     return [*names, *(re.sub(r"\.\d+$", "", name) for name in names)]
 
 
 def _frames(text: str) -> dict[str, Place]:
-    """The places of a module's stack frames, by their ids."""
+    """Return the positions of a module's stack frames, by frame id."""
     head, _, rest = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
     functions = dict(re.findall(r'^(\d+) "([^"]+)"$', rest.partition("FileLocations")[0], re.MULTILINE))
@@ -265,9 +265,12 @@ def _frames(text: str) -> dict[str, Place]:
 
 
 def jaxpr(text: str) -> Iterable[Operation]:
-    """The lines of a jaxpr, the places of equations taken out. The operands of a long equation are on its last line."""
+    """Yield the lines of a jaxpr without the positions of equations.
+
+    A long equation has its operands on its last line.
+    """
     lines = text.splitlines()
-    around: list[tuple[int, Place | None]] = []  # (indentation, place) of the equations that a line stands in
+    around: list[tuple[int, Place | None]] = []  # (indentation, position) of the equations that contain the line
     for number, line in enumerate(lines):
         source = _SOURCE.search(line)
         clean = _SOURCE.sub("", line).rstrip()
@@ -296,7 +299,7 @@ def jaxpr(text: str) -> Iterable[Operation]:
 
 
 def _operands(lines: list[str], start: int) -> str:
-    """The line on which the brackets of an equation close."""
+    """Return the line on which the brackets of an equation close."""
     depth = 0
     for line in lines[start : start + 400]:
         depth += line.count("[") - line.count("]")

@@ -1,4 +1,4 @@
-"""Lines of LLVM IR and of assembly (PTX too), each with the line of the user's program that its debug data names."""
+"""Read lines of LLVM IR and of assembly (including PTX), each with the user's line from its debug data."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LOCATION = re.compile(r"^\s*\.loc\s+(\d+) (\d+)(?: (\d+))?(.*)$")
 _INLINED = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:\.(?!L)[a-z]|#|//|;|$)")
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3\.\d+|tinyexplore/explore/foreign)/|^<frozen ")
-_MOST_INLINED = 64  # calls inlined in each other
+_MOST_INLINED = 64  # most nested inlined calls
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package: the user's own line is where that was called."""
+    """Whether a file belongs to an installed package. The user's own line is then the call of the package."""
     return _LIBRARY.search(file) is not None
 
 
 def llvm_ir(text: str, function: str = "") -> list[Operation]:
-    """The lines of the functions that a module defines, without metadata.
+    """Return the lines of the functions that a module defines, without metadata.
 
-    function: only the one of that name; "" for all.
+    function: only the function with this name; "" for all.
     """
     place_of = _debug_places(text)
     lines: list[Operation] = []
@@ -49,7 +49,10 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
 
 
 def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
-    """A module of LLVM IR without debug data, as many lines as before, and the place of each line, counted from 0."""
+    """Return a module of LLVM IR without debug data but with the same number of lines, and the position of each line.
+
+    Lines are counted from 0.
+    """
     place_of = _debug_places(text)
     locations: dict[int, Place] = {}
     lines = []
@@ -65,7 +68,7 @@ def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
 
 
 def _debug_places(text: str) -> Callable[[int], Place | None]:
-    """The place of a DILocation by its number. Of code that was inlined from a library, the user's call of it."""
+    """Return a function from a DILocation number to its position; for inlined library code, the user's call."""
     rows: dict[int, tuple[str, dict[str, str]]] = {}
     for line in text.splitlines():
         if line.startswith("!") and (match := _NAMED.match(line)):
@@ -77,7 +80,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         return rows.get(int(number), ("", {})) if number.isdigit() else ("", {})
 
     def file_of(scope: str) -> tuple[str, str]:
-        """Returns the file and the function of a scope."""
+        """Return the file and the function of a scope."""
         file = function = ""
         for _ in range(_MOST_INLINED):
             kind, fields = row(scope)
@@ -113,7 +116,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
 
 
 def assembly(text: str) -> list[Operation]:
-    """The lines of an assembler text, directives left out; each with the line of the `.loc` before it."""
+    """Return the lines of an assembler text without directives, each with the position of the previous `.loc`."""
     files: dict[str, str] = {}
     for line in text.splitlines():  # PTX names its files at the end
         if match := _FILE.match(line):
@@ -123,7 +126,7 @@ def assembly(text: str) -> list[Operation]:
 
 def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
     location: Place | None = None
-    user: dict[tuple[str, str], tuple[str, str]] = {}  # place in a library → where it was inlined
+    user: dict[tuple[str, str], tuple[str, str]] = {}  # position in a library → the position of the inlined call
     for line in text.splitlines():
         if match := _LOCATION.match(line):
             at = (match[1], match[2])
@@ -141,7 +144,7 @@ def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
             continue
         is_label = clean.rstrip().endswith(":") and not clean.startswith(" ")
         if is_label and not clean.startswith(("$L", ".L", "L")):
-            location = None  # another function
+            location = None  # a new function begins
         yield Operation(clean, place=None if is_label else location)
 
 

@@ -1,6 +1,6 @@
-"""MLIR: the text of a module after each pass, as `--mlir-print-ir-after-all`, Triton and xDSL print it.
+"""Read MLIR: the text of a module after each pass, as `--mlir-print-ir-after-all`, Triton and xDSL print it.
 
-A dump is what such a run printed, or a folder with it; files of later languages (`.llir`, `.ptx`, `.s`) follow it.
+A dump is such an output, or a folder with it and files of later languages (`.llir`, `.ptx`, `.s`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MODULE = re.compile(r'^\s*(?:module\b|builtin\.module|func\.func|#loc|"builtin)
 _BLOCK = re.compile(r"^\s*\^([\w$.\-]+)(?:\((.*)\))?:")
 _SYMBOL = re.compile(r"@([\w$.\-]+)")
 _VALUE = re.compile(r"%[\w$.\-]+")
-_TYPE = re.compile(r"[^(){}]*(?:\([^()]*\)[^(){}]*)*")  # up to a bracket that closes what is around it, or a block
+_TYPE = re.compile(r"[^(){}]*(?:\([^()]*\)[^(){}]*)*")  # up to the bracket that closes the enclosing one, or a block
 _SHAPED = re.compile(r"(?:tensor|memref|vector|memdesc)<((?:\d+x|\?x)*)([^,<>x]*(?:<[^<>]*>)?)")
 _PARTS = re.compile(r'loc\(|"(?:[^"\\]|\\.)*"|#loc\d*|[()\[\]<>,]|:\d+:\d+(?: to (?:\d+)?:\d+)?|\w+|\S')
 _LANGUAGES = (
@@ -60,7 +60,7 @@ class Section:
 
     when: "Before", "After", "Pattern" or "".
     name: the pass, or the pattern.
-    law: its options, or what it does.
+    law: the options of the pass, or the effect of the pattern.
     text: the module.
     rule: file, line and text of the pattern.
     """
@@ -82,7 +82,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Builds the trace of a dump: each pass that changes something, then the later languages."""
+    """Return the trace of a dump: each pass that changes the module, then the later languages."""
     levels = (Level("op", "operation", "operations", "program"),)
     compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _compiler(dump)
     building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
@@ -106,14 +106,14 @@ def _compiler(dump: Dump) -> str:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """The order of the languages of one kernel."""
+    """Return the sort key of a file: the order of the languages of one kernel."""
     suffix = name.rpartition(".")[2]
     order = ("ttir", "ttgir", "mlir", "txt", "ll", "llir", "ptx", "s", "amdgcn")
     return (order.index(suffix) if suffix in order else 3, name)
 
 
 def read_passes(building: Building, text: str, parent: int, subject: str) -> None:
-    """Adds a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
+    """Add a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
     firings: list[tuple[int, list[Operation]]] = []
     rules: dict[tuple[str, int, str], int] = {}
     previous = Section("", "input", "the module as it came", "")
@@ -146,7 +146,7 @@ def _language(text: str) -> str:
 
 
 def sections(text: str) -> Iterator[Section]:
-    """The modules of a dump, in order; text before the first header is a module if it looks like one."""
+    """Yield the modules of a dump, in order. Text before the first header counts if it looks like a module."""
     head: Section | None = None
     lines: list[str] = []
     for line in [*text.splitlines(), "// -----// "]:
@@ -177,13 +177,13 @@ def _header(line: str) -> Section:
 
 
 def operations(text: str, budget: Budget) -> list[Operation]:
-    """Parses the operations of a module. The location of an operation with regions is after its last brace."""
+    """Parse the operations of a module. The location of an operation with regions is after its last brace."""
     locations = Locations(text)
     operations_read: list[Operation] = []
-    opened: list[int] = []  # lines whose brace is open
+    opened: list[int] = []  # lines with an open brace
     calls: dict[int, str] = {}  # line → the function that it calls
-    function = ""  # names of values count in one function
-    names: list[str] = []  # the functions and blocks around
+    function = ""  # value names are local to a function
+    names: list[str] = []  # the enclosing functions and blocks
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("//") or _ALIAS.match(line):
             continue
@@ -206,7 +206,7 @@ def operations(text: str, budget: Budget) -> list[Operation]:
             names.append(symbol[1] if symbol else operation.op or "region")
         elif symbol:
             calls[len(operations_read) - 1] = symbol[1]
-    called_at: dict[str, Place] = {}  # function → where it is called first
+    called_at: dict[str, Place] = {}  # function → its first call
     for at, operation in enumerate(operations_read):
         operations_read[at] = operation = _in_called(operation, called_at)
         if at in calls and operation.place is not None:
@@ -215,7 +215,7 @@ def operations(text: str, budget: Budget) -> list[Operation]:
 
 
 def _in_called(operation: Operation, called_at: dict[str, Place]) -> Operation:
-    """An operation without a location has that of the first call of its function."""
+    """Return the operation; if it has no location, it gets that of the first call of its function."""
     if operation.place is not None or not operation.op or operation.op == "block":
         return operation
     location = next((called_at[name] for name in operation.region if name in called_at), None)
@@ -248,14 +248,17 @@ def _group(name: str) -> str:
 
 
 class Locations:
-    """The locations of one module: `#loc7 = loc("file":3:8)`, and those that stand at an operation."""
+    """The locations of one module: `#loc7 = loc("file":3:8)`, and those next to operations."""
 
     def __init__(self, text: str) -> None:
         self._texts = {match[1]: match[2] for line in text.splitlines() if (match := _ALIAS.match(line))}
         self._known: dict[str, list[Place]] = {}
 
     def split(self, line: str) -> tuple[str, Place | None]:
-        """The line without locations, and the place of its last one: the user's, where several were inlined."""
+        """Split a line into its text without locations and the position of its last location.
+
+        For inlined calls the position is the user's.
+        """
         start = line.find(" loc(")
         if start < 0:
             return line.rstrip(), None
@@ -270,10 +273,10 @@ class Locations:
         return clean.rstrip(), location
 
     def _places(self, text: str, depth: int) -> list[Place]:
-        """All places in a location, the innermost call first."""
+        """Return all positions in a location, the innermost call first."""
         if text in self._known or depth > 20:
             return self._known.get(text, [])
-        self._known[text] = []  # of one that names itself
+        self._known[text] = []  # for a location that refers to itself
         locations: list[Place] = []
         parts = _PARTS.findall(text)
         for number, part in enumerate(parts):
@@ -286,7 +289,7 @@ class Locations:
 
 
 def _place(file: str, numbers: str) -> Place:
-    """Parses a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
+    """Parse a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
     begin, _, end = numbers.partition(" to ")
     line, column = (min(int(digits[:9]), 10**8) for digits in begin[1:].split(":"))
     last, _, last_column = end.partition(":")
@@ -295,7 +298,7 @@ def _place(file: str, numbers: str) -> Place:
 
 
 def _closing(line: str, start: int) -> int:
-    """Returns the position of the bracket that closes the one at `start`, or the end of the line."""
+    """Return the position of the bracket that closes the one at `start`, or the end of the line."""
     depth = 0
     in_string = False
     for at in range(start, len(line)):

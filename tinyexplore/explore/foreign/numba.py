@@ -1,4 +1,4 @@
-"""Numba: bytecode, Numba IR after each pass that changes it, LLVM IR after each pass of LLVM, assembly.
+"""Read Numba: bytecode, Numba IR after each pass that changes it, LLVM IR after each LLVM pass, assembly.
 
 `record` compiles a function in a process that has Numba; `read` needs no Numba.
 """
@@ -20,7 +20,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, bounded_json
 
 PASSES = "passes.json"
-_MARK = "\t@"  # between the text of a line and the number of the user's line
+_MARK = "\t@"  # separates the text of a line from the number of the user's line
 _STATEMENT = re.compile(r"^\s+(?:([\w.$]+) = )?(.*)$")
 _NAME = re.compile(r"[A-Za-z_$][\w.$]*")
 _BINARY = re.compile(r"^[\w.$]+ (?:[-+*/%&|^<>=!@]+|is|in|not in|is not) ")
@@ -43,13 +43,13 @@ _LANGUAGES = (
 
 
 def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
-    """Compiles `f` for a signature, such as `(numba.float32[:],)`, and keeps what Numba and LLVM make of it.
+    """Compile `f` for a signature, such as `(numba.float32[:],)`, and return the dumps of Numba and LLVM.
 
     Raises:
         ModuleNotFoundError: Numba is not installed.
         TypeError: `f` is no plain function.
     """
-    import numba  # only where it is recorded
+    import numba  # only `record` needs Numba
 
     f = getattr(f, "py_func", f)
     if not hasattr(f, "__code__"):
@@ -79,8 +79,11 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
 
 @contextmanager
 def _watched(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
-    """While it is open, each pass of Numba on the function `name` is appended to `seen`, and modules are kept as they
-    are before LLVM's optimization."""
+    """Record Numba's passes on the function `name` inside the `with` block.
+
+    seen: gets (pass, seconds, text) after each pass.
+    modules: gets each module before LLVM's optimization.
+    """
     from time import perf_counter
 
     from numba.core import codegen, compiler_machinery
@@ -127,7 +130,7 @@ def _bytecode(f: Any) -> str:
 
 
 def _of_llvm(module: str, symbol: str) -> dict[str, str]:
-    """LLVM's passes over the module that Numba gave it, by this package's LLVM: see `explore.llvm`."""
+    """Return the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
     from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
     from tinyexplore.explore.analysis.passes.run import Pipeline
 
@@ -157,7 +160,7 @@ def _of_llvm(module: str, symbol: str) -> dict[str, str]:
 
 
 def _one_function(text: str, symbol: str) -> str:
-    """Extracts the assembly of one function and the `.file` directives."""
+    """Return the assembly of one function, with the `.file` directives."""
     files = [line for line in text.splitlines() if line.lstrip().startswith(".file")]
     body = text.partition(f"\n{symbol}:\n")[2].partition("\n.Lfunc_end")[0]
     return "\n".join([*files, f"{symbol}:", body])
@@ -169,7 +172,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """The trace of a dump. A part that cannot be read is left out, and the trace's messages say so."""
+    """Return the trace of a dump. A message of the trace reports each part that cannot be read."""
     levels = (Level("ir", "Numba statement", "Numba statements", "program"),)
     building = Building(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
     try:
@@ -199,7 +202,7 @@ def _law(name: str) -> str:
 
 
 def _read_llvm(building: Building, file: str) -> None:
-    """LLVM's passes, and the assembly."""
+    """Add LLVM's passes and the assembly."""
     dump = building.dump
     group = building.stage("LLVM's passes")
     if "llvm/error.txt" in dump.files:
@@ -214,14 +217,14 @@ def _read_llvm(building: Building, file: str) -> None:
 
 
 def _marked(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
-    """Lines, each with the place that its mark names."""
+    """Yield the lines, each with the position in its mark."""
     for line in text.splitlines():
         clean, _, number = line.partition(_MARK)
         yield clean, Place(file, int(number[:9])) if number.isdigit() and int(number[:9]) else None
 
 
 def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
-    """The statements of Numba IR. A name that is assigned again is another value."""
+    """Yield the statements of Numba IR. A second assignment to a name is another value."""
     block = ""
     for text, location in lines:
         if text.startswith("label "):

@@ -1,4 +1,4 @@
-"""Reconstructs the steps of tinygrad's rewrite driver on a graph from its recorded matches."""
+"""Reconstruct the steps of tinygrad's rewrite driver on a graph from its recorded matches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tinyexplore.explore.tracefile.model import Node, Step
 
-# a rewrite does not enter the body of such a call
+# rewrites do not enter the body of such a call
 _OPAQUE = frozenset(("SINK", "PROGRAM", "LINEAR", "COPY", "CUSTOM_FUNCTION"))
 
 
@@ -29,11 +29,11 @@ class Rewriting:
         self._target = {before: after for before, after, *_ in matches}
         self._made = set(self._target.values())
         self._final: dict[int, int] = {}
-        self._became: dict[int, int] = {}  # node → what it is rewritten to, or rebuilt as, first
-        self._rebuilt: dict[int, list[int]] = {}  # rebuilt node → nodes that it was
+        self._became: dict[int, int] = {}  # node → the node that it is first rewritten to or rebuilt as
+        self._rebuilt: dict[int, list[int]] = {}  # rebuilt node → its previous nodes
 
     def final(self, root: int) -> int:
-        """The final node in place of a node, after all matches."""
+        """Return the final node in place of a node, after all matches."""
         stack, opened = [root], set()
         while stack:
             node = stack[-1]
@@ -48,16 +48,16 @@ class Rewriting:
             now = self._became[node]
             if now == node or now in self._final:
                 self._final[node] = self._final.get(now, now)
-            elif self._walk:  # one walk: the results of rules are not visited again
+            elif self._walk:  # in a single walk, the results of rules are not visited again
                 self._final[node] = self._target.get(now, now) if now not in self._made else now
-            elif now in opened:  # it contains itself
+            elif now in opened:  # the node contains itself
                 self._final[node] = now
             else:
                 stack.append(now)
         return self._final[root]
 
     def _step(self, node: int, opened: set[int]) -> list[int]:
-        """Sets what the node becomes; or returns the sources that must be final before."""
+        """Set the next version of the node and return []; if sources are not final, return these instead."""
         if node in self._target:
             self._became[node] = self._target[node]
             return []
@@ -73,12 +73,12 @@ class Rewriting:
         return waiting
 
     def _is_opaque(self, node: int) -> bool:
-        """Whether it calls a body that rewrites do not enter."""
+        """Whether a node calls a body that rewrites do not enter."""
         op, src = self._nodes[node].op, self._nodes[node].src
         return bool(src) and (op == "FUNCTION" or (op == "CALL" and self._nodes[src[0]].op in _OPAQUE))
 
     def steps(self) -> tuple[Step, ...]:
-        """The matches in order, each after the rebuilt nodes that it needs; the other rebuilt nodes are last."""
+        """Return the matches in order, each after the rebuilt nodes that it needs, then the other rebuilt nodes."""
         steps: list[Step] = []
         clock = 0.0
         waiting = dict(self._rebuilt)

@@ -1,4 +1,4 @@
-"""tinygrad: every rewrite of its graphs, with the rule and the place of its pattern.
+"""Read tinygrad: every rewrite of its graphs, with the rule and the position of its pattern.
 
 `record` runs in a process that has tinygrad and writes plain tables; `read` needs no tinygrad.
 """
@@ -39,20 +39,20 @@ _GROUPS = {
 _GROUP_OF = {op: group for group, ops in _GROUPS.items() for op in ops.split()}
 _COLUMNS = ("op", "dtype", "arg", "tag", "src", "user")
 _LANGUAGES = (("c", "C"),)
-_MOST_ARG = 380  # characters of an argument; a digest stands for the rest
+_MOST_ARG = 380  # characters of an argument; a digest replaces the rest
 _PANELS = ("rewrites", "history", "kernels", "lines")
 _SHOWN_ARG = frozenset(("CONST", "RANGE", "PARAM", "REDUCE", "SPECIAL"))
 
 
 def record(f: Callable[[], Any], *, title: str = "") -> Dump:
-    """Calls `f` and realizes its result; all rewrites of tinygrad meanwhile.
+    """Call `f`, realize its result, and return the rewrites of tinygrad during the call.
 
     Raises:
         ModuleNotFoundError: tinygrad is not installed.
-        ForeignError: tinygrad was imported without tracking, or is of a version that has none.
+        ForeignError: tinygrad was imported without tracking, or its version has none.
     """
     with ExitStack() as settings:
-        for name, value in TRACKING.items():  # tinygrad reads them when it is imported
+        for name, value in TRACKING.items():  # tinygrad reads these variables when it is imported
             settings.enter_context(environment_default(name, value))
         import tinygrad
         from tinygrad.helpers import Context
@@ -78,9 +78,11 @@ def record(f: Callable[[], Any], *, title: str = "") -> Dump:
 
 
 class _UserLines:
-    """While it is open, what tinygrad notes of a Tensor's method has the line of the user's call.
+    """A context manager that adds the user's line to tinygrad's metadata of Tensor methods.
 
-    `places`: (file, line) by the id of the note, `notes` keeps these alive."""
+    places: (file, line) by the `id()` of the metadata object.
+    notes: the metadata objects, kept alive so that their `id()` stays unique.
+    """
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -109,7 +111,7 @@ class _UserLines:
 
 
 class _Writer:
-    """Tables of UOps and rules, each once."""
+    """Writes UOps and rules as tables, each once."""
 
     def __init__(self, fields: Mapping[int, tuple[Any, ...]], locations: Mapping[int, tuple[str, int]]) -> None:
         self._fields = fields
@@ -121,14 +123,18 @@ class _Writer:
         self._rules: dict[tuple[str, int], int] = {}
 
     def rewrite(self, rewrite: TrackedRewrite) -> list[Any]:
-        """A rewrite: name, UOp, depth, whether it walks once, and enters calls; then its matches, in columns."""
+        """Return a rewrite as data: name, UOp, depth, whether it is a single walk, whether it enters calls; then its
+        matches.
+
+        The matches are stored as columns.
+        """
         rows = [(self.uop(a), self.uop(b), self._rule(where), round(s * 1e6, 2)) for a, b, where, s in rewrite.matches]
         flags = [rewrite.depth, int(rewrite.walk), int(rewrite.enter_calls)]
         columns = [[row[at] for row in rows] for at in range(4)]
         return [rewrite.name, self.uop(rewrite.sink), *flags, *columns]
 
     def uop(self, number: int) -> int:
-        """The row of a UOp that tinygrad numbered; its sources get theirs first."""
+        """Return the row of a UOp, by tinygrad's number; add it after its sources if it is missing."""
         stack = [number]
         while stack:
             waiting = [source for source in self._fields[stack[-1]][2] if source not in self._rows]
@@ -160,7 +166,7 @@ class _Writer:
         return self._rules.setdefault((where[0], where[1]), len(self._rules))
 
     def tables(self) -> dict[str, Any]:
-        """The tables: sources of a UOp as distances to earlier rows."""
+        """Return the tables; the sources of a UOp are distances to earlier rows."""
         columns: dict[str, Any] = {name: [row[at] for row in self._uops] for at, name in enumerate(_COLUMNS[:4])}
         columns["src"] = [[number - source for source in row[4:]] for number, row in enumerate(self._uops)]
         columns["user"] = self._users
@@ -172,7 +178,7 @@ class _Writer:
 
 
 def _shown(arg: Any) -> str:
-    """An argument as text. A kernel of 0.11 holds the number of a UOp, and its own text fails."""
+    """Return an argument as text. Kernels of tinygrad 0.11 contain the number of a UOp, and their own `str` fails."""
     try:
         return str(arg)
     except AttributeError:
@@ -185,7 +191,11 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """The trace of the rewrites; ForeignError where the tables are damaged."""
+    """Return the trace of the rewrites.
+
+    Raises:
+        ForeignError: the tables are damaged.
+    """
     limits = JsonLimits(budget.limits.nbytes, 16_000_000, 16, 1 << 30)
     levels = (Level("uop", "UOp", "UOps", "program"),)
     building = Building(dump, budget, compiler="tinygrad", levels=levels, languages=_LANGUAGES, panels=_PANELS)
@@ -202,12 +212,12 @@ def read(dump: Dump, budget: Budget) -> Trace:
 
 
 def is_function(name: str) -> bool:
-    """Whether a rewrite is only the name of a function that calls rewrites."""
+    """Whether the name of a rewrite is that of a function that calls rewrites."""
     return name.isidentifier() and name != "graph_rewrite"
 
 
 class _Reader:
-    """Nodes of UOps, and the stages of rewrites."""
+    """Builds the nodes of UOps and the stages of rewrites."""
 
     def __init__(self, building: Building, tables: Any) -> None:
         self._b = building
@@ -217,7 +227,7 @@ class _Reader:
             for file, line, text in tables["rules"]
         ]
         self._parts: dict[int, tuple[str, str, str, Place | None, tuple[str, ...]]] = {}  # op, arg, tag, user, calls
-        self._equal: dict[tuple[Any, ...], dict[str, int]] = {}  # all but the dtype → node by dtype
+        self._equal: dict[tuple[Any, ...], dict[str, int]] = {}  # all fields but the dtype → node by dtype
         self._nodes: list[int] = []
         for row in zip(*(tables["uops"][name] for name in _COLUMNS)):
             self._nodes.append(self._recorded(*row))
@@ -258,7 +268,10 @@ class _Reader:
         return node
 
     def _rebuilt(self, node: int, src: tuple[int, ...]) -> int:
-        """The node with other sources; tinygrad may give it another dtype then, which only a recorded node has."""
+        """Return the node with other sources.
+
+        tinygrad may change the dtype when it rebuilds a node. Only a recorded node has this dtype, so it has priority.
+        """
         old, parts = self._b.nodes[node], self._parts[node]
         equal_nodes = self._equal.get((parts[0], src, parts[1], parts[2]))
         if equal_nodes:
@@ -266,11 +279,11 @@ class _Reader:
         return self._made(src, old.dtype, parts)
 
     def group(self, name: str, rewrites: list[Any]) -> None:
-        """The rewrites of one schedule or kernel."""
+        """Add the rewrites of one schedule or kernel."""
         is_kernel = bool(re.match(r"[rE]_|copy |view ", name))
         kernel = self._b.kernel(name, self._b.dump.facts.get("device", "CPU")) if is_kernel else None
         group = self._b.stage(name, kernel=kernel)
-        around = [(group, -1)]  # stages that are open, with their depth
+        around = [(group, -1)]  # open stages with their depth
         for number, (title, sink, depth, walk, enter_calls, *columns) in enumerate(rewrites):
             matches = [(self._nodes[a], self._nodes[b], self._rules[rule], us) for a, b, rule, us in zip(*columns)]
             while len(around) > 1 and around[-1][1] >= depth:
@@ -298,7 +311,7 @@ class _Reader:
             self._listing(name, kernel, group)
 
     def _listing(self, name: str, kernel: int, group: int) -> None:
-        """The source code that the last rewrites of a kernel made, and its list of UOps."""
+        """Add the source code from the last rewrites of a kernel, and its list of UOps."""
         nodes = self._b.nodes
         programs = [
             nodes[number] for stage in self._b.stages[group:] for number in stage.after if nodes[number].op == "PROGRAM"

@@ -1,4 +1,4 @@
-"""Reads the rewrites that tinygrad's tracking records, in versions 0.10.3 and later."""
+"""Read the rewrites that tinygrad's tracking records, in versions 0.10.3 and later."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 from tinyexplore.explore.foreign.building import plain
 from tinyexplore.explore.foreign.dump import ForeignError
 
-FIRST = "0.10.3"  # earlier versions note a match at the last rewrite that began, which can be another one
+FIRST = "0.10.3"  # earlier versions assign a match to the last rewrite that began, which can be another one
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedRewrite:
     """One rewrite of a graph.
 
-    name: tinygrad's; before 0.12 it may be the place of the call.
+    name: tinygrad's name; before 0.12 it may be the position of the call.
     sink: the number of the UOp that was rewritten.
-    depth: rewrites around it.
-    walk: whether the results of rules are not visited again.
+    depth: the number of enclosing rewrites.
+    walk: whether it is a single walk, which does not visit the results of rules.
     enter_calls: whether it enters the bodies of calls.
-    matches: of each match the numbers of the UOp before and after it, the file and line of the pattern, and seconds.
+    matches: for each match, the numbers of the UOp before and after it, the file and line of the pattern, and seconds.
     """
 
     name: str
@@ -36,12 +36,12 @@ class TrackedRewrite:
 
 
 class Tracking:
-    """The notes of the tinygrad that is imported.
+    """The tracking data of the imported tinygrad.
 
-    Versions before 0.11 note UOps, later ones their numbers; 0.12 added times of matches, 0.14 the two flags.
+    Versions before 0.11 store UOps, later ones their numbers. Version 0.12 added times of matches, 0.14 the two flags.
 
     Raises:
-        ForeignError: this version has no such notes.
+        ForeignError: this version has no tracking data.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Tracking:
         ops = _ops(self.version)
         self._ops = ops
         self._numbers: dict[int, int] = {}
-        self._numbered: list[Any] = []  # keeps them alive
+        self._numbered: list[Any] = []  # keeps these UOps alive
         self.fields: dict[int, tuple[Any, ...]] = getattr(ops, "uop_fields", {})
         """Of a UOp by its number: op, dtype, numbers of its sources, argument, tag and perhaps metadata."""
         if not hasattr(ops, "active_rewrites"):
@@ -61,16 +61,16 @@ class Tracking:
         return bool(self._ops.PatternMatcher.__name__ == "TrackedPatternMatcher")
 
     def stop(self) -> None:
-        """Stops it for good: at exit tinygrad would write a pickle and print."""
+        """Disable the tracking: at exit tinygrad would write a pickle and print."""
         self._ops.TRACK_MATCH_STATS.value = 0
 
     @property
     def count(self) -> int:
-        """The number of groups that tinygrad has recorded so far."""
+        """Return the number of groups that tinygrad has recorded so far."""
         return len(self._ops.tracked_keys)
 
     def groups(self, first: int) -> Iterator[tuple[str, list[TrackedRewrite]]]:
-        """The rewrites of each schedule or kernel, with its name."""
+        """Yield the name and the rewrites of each schedule or kernel."""
         for key, rewrites in zip(self._ops.tracked_keys[first:], self._ops.tracked_ctxs[first:]):
             name = getattr(key, "display_name", None) or getattr(key, "name", None) or key
             shown = str(name) if isinstance(name, str) else type(key).__name__
@@ -94,7 +94,7 @@ class Tracking:
         )
 
     def number(self, uop: Any) -> int:
-        """The number of a UOp; before 0.11 it gets one here, after its sources."""
+        """Return the number of a UOp. Before 0.11 UOps have none and are numbered here, after their sources."""
         if isinstance(uop, int):
             return uop
         stack = [uop]
@@ -117,7 +117,7 @@ class Tracking:
 
 
 def name_of(rewrite: Any) -> str:
-    """The name of a rewrite that tinygrad noted; the place of the call where it has none."""
+    """Return the name of a recorded rewrite, or the position of its call if it has none."""
     name = getattr(rewrite, "name", None)
     return name or f"rewrite at {os.path.basename(rewrite.loc[0])}:{rewrite.loc[1]}"
 

@@ -1,4 +1,4 @@
-"""Records xDSL: the module after each pass, and after each pattern that fired in it. `mlir.read` reads the dump."""
+"""Record xDSL: the module after each pass, and after each pattern that fired in it. `mlir.read` reads the dump."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 from tinyexplore.explore.foreign.dump import Dump
 
 FILE = "passes.mlir"
-_TEXT = 160  # characters of a pattern's first line
+_TEXT = 160  # most characters of a pattern's first line
 
 
 def record(module: str, passes: str, *, title: str = "") -> Dump:
-    """Runs a pipeline of xDSL over the text of a module.
+    """Run an xDSL pipeline over the text of a module, and return the dump.
 
     Args:
         module: MLIR as text.
-        passes: as `xdsl-opt -p` takes them: "convert-linalg-to-loops,canonicalize".
-        title: of the trace; the passes if none is given.
+        passes: the pipeline as `xdsl-opt -p` takes it: "convert-linalg-to-loops,canonicalize".
+        title: the title of the trace; by default the passes.
 
     Raises:
         ModuleNotFoundError: xDSL is not installed.
-        ValueError: a pass is not known.
+        ValueError: a pass is unknown.
     """
-    from importlib import metadata  # xDSL is needed only where it is recorded
+    from importlib import metadata  # only `record` needs xDSL
 
     from xdsl.context import Context
     from xdsl.dialects import get_all_dialects
@@ -51,7 +51,7 @@ def record(module: str, passes: str, *, title: str = "") -> Dump:
 
 @contextmanager
 def _watched(sections: list[str]) -> Iterator[None]:
-    """While it is open, each pattern that fires is appended with the module after it."""
+    """Append each pattern that fires inside the `with` block to `sections`, with the module after it."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
     rewrite_region, match_one = PatternRewriteWalker.rewrite_region, GreedyRewritePatternApplier.match_and_rewrite
@@ -82,7 +82,7 @@ def _watched(sections: list[str]) -> Iterator[None]:
 
 
 class _Watching:
-    """A pattern that reports each firing. Where patterns stand in each other, the innermost one reports it."""
+    """A pattern that reports each firing. For nested patterns, the innermost one reports it."""
 
     def __init__(self, pattern: Any, sections: list[str]) -> None:
         self._pattern = pattern
@@ -99,7 +99,7 @@ class _Watching:
 
 
 def _header(kind: type) -> str:
-    """A pattern's class, where it is written, and what its docstring says first."""
+    """Return the header of a pattern: its class, its position, and the first paragraph of its docstring."""
     try:
         file = inspect.getsourcefile(kind) or "unknown"
         line = inspect.getsourcelines(kind)[1]

@@ -1,3 +1,4 @@
-"""The engine inside a page: `serving.py` runs in the page's worker and answers what a notebook would, on the devices of
-`interpreted.py` and with the kernels of `rebuilt_kernels.py`. `exports/live_pages` writes such pages.
+"""The engine inside a page: `serving.py` runs in the page's worker and responds like a notebook.
+
+It uses the devices of `interpreted.py` and the kernels of `rebuilt_kernels.py`. `exports/live_pages` writes such pages.
 """

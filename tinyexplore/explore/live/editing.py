@@ -1,4 +1,4 @@
-"""Edits in a page with engine. The interpreter runs edited linear programs; a page cannot compile C and LLVM IR."""
+"""Edit kernels in a page with engine. The interpreter runs edited linear programs; a page has no compilers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 
 def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
-    """A linear program interpreted, compared, and timed beside the one before where the interpreter is its device.
-    CommandRejected where nothing can be tried here."""
+    """Interpret an edited linear program, and compare its results with those before the edit.
+
+    It is timed against the original only if the kernel's own device is the interpreter.
+
+    Raises:
+        CommandRejected: the text is not a linear program.
+    """
     if text.stage != "uops":
         raise CommandRejected(
             f"a page has no compiler for {NAMES[text.stage]}, and a browser does not run machine code: a notebook does "
@@ -51,7 +56,7 @@ def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
     subject = subject_of(description, text.original, text.base, contents)
     try:
         return _tried(subject, text)
-    except Exception as error:  # whatever the program does, the reader has to know
+    except Exception as error:  # report any error of the program to the user
         words = f"{type(error).__name__}: {error}"
         return EditResult(Edited(text.stage, ended=words), (), (), 0.0, words)
 
@@ -83,7 +88,7 @@ def _run_of(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[
 
 
 def _listings(spec: ProgramSpec) -> list[Listing]:
-    """The program in its device's language and in the further languages of its listings."""
+    """Return the program in its device's language and in the further languages of its listings."""
     listed: list[tuple[str, Sequence[SourceLine]]] = [(spec.language, spec.lines), *further_listings(spec)]
     return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]
 

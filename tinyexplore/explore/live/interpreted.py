@@ -1,6 +1,8 @@
-"""Interpreted devices of other machines. Kernels are lowered and rendered for the Target that a page carries, and the
-reference interpreter executes their linear programs. So a browser has the opts, UOps, C and LLVM IR of the captured
-machine, but neither its assembly nor its times.
+"""Interpreted devices of other machines.
+
+Kernels are lowered and rendered for the Target that a page carries. The reference interpreter executes their linear
+programs. A browser therefore shows the opts, UOps, C and LLVM IR of the captured machine, but neither its assembly nor
+its times.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from tinyexplore.runtime.python import PythonProgram
 from tinyexplore.target import WASM32, Target
 from tinyexplore.trace import SourceLine
 
-INTERPRETER = "PYTHON"  # whose time it is
+INTERPRETER = "PYTHON"  # the device whose times the interpreter measures
 
 
 def interpret(targets: Mapping[str, Target]) -> None:
@@ -31,7 +33,7 @@ def interpret(targets: Mapping[str, Target]) -> None:
 
 
 def open_interpreted(device: str, target: Target) -> DeviceInterface:
-    """`device` as it is on `target`, with the interpreter in place of its native runtime."""
+    """Return the interface of `device` for `target`, with the interpreter instead of its native runtime."""
     renderer: Renderer = LLVMRenderer(target)
     if device == "CLANG":
         renderer = CRenderer(target)
@@ -45,7 +47,7 @@ def _program(target: Target, spec: ProgramSpec) -> PythonProgram:
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """Only a native compiler has optimized IR and assembly."""
+    """Return no further listings: optimized IR and assembly need a native compiler."""
     return []
 
 

@@ -1,6 +1,4 @@
-"""Runs the text that a reader typed into a page: a program inside a capture, or rules. Errors are reported at their
-line.
-"""
+"""Run the text that a user typed into a page: a program inside a capture, or rules. Errors have their line."""
 
 from __future__ import annotations
 
@@ -28,20 +26,20 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.util import Context, config
 
 FILE = "program.py"
-KEPT_BYTES = 8 << 20  # bytes of kernels' inputs, for the debugger
+KEPT_BYTES = 8 << 20  # most bytes of kernels' inputs, for the debugger
 MARK = "# %%"  # code above the last such line runs without being recorded
 NO_TIMES = "interpreted: a browser does not run this machine's code"
-MOST_TEXT = 20_000  # characters that a program may print
+MOST_TEXT = 20_000  # most characters that a program may print
 
 
 @dataclass(frozen=True)
 class Played:
     """The result of a program.
 
-    explorer: of its capture, None where it failed.
-    output: what it printed.
-    error: why it failed, "" where it did not.
-    line: where in the program it failed, from 1; None for none.
+    explorer: its capture, None if the program failed.
+    output: the printed text.
+    error: why it failed, "" if it did not.
+    line: the line that failed, from 1; None for none.
     """
 
     explorer: Explorer | None
@@ -51,7 +49,7 @@ class Played:
 
 
 def offer(targets: Mapping[str, Target]) -> None:
-    """Registers an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
+    """Register an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
 
     def open_chosen() -> DeviceInterface:
         return open_interpreted("LLVM", targets[config().TARGET])
@@ -61,7 +59,10 @@ def offer(targets: Mapping[str, Target]) -> None:
 
 
 def play(text: str, machine: str = "") -> Played:
-    """Runs a program. `machine`: one of those offered; "" is the reference interpreter's own."""
+    """Run a program.
+
+    machine: one of the registered targets; "" is the reference interpreter's own.
+    """
     lines = text.splitlines(keepends=True)
     linecache.cache[FILE] = (len(text), None, lines, FILE)
     try:
@@ -103,7 +104,8 @@ class RuleNames:
 @request("write", "tinyexplore.explore.live.playing:RuleNames")
 @dataclass(frozen=True)
 class WriteRules(Request):
-    """Runs a text that defines rules. Only a page that carries the engine may: the code reaches nothing but the page.
+    """Run a text that defines rules. Only a page with engine accepts this request, since its code is sandboxed by the
+    browser.
 
     text: Python.
     """
@@ -141,10 +143,10 @@ class PlayResult:
 @request("play", "tinyexplore.explore.live.playing:PlayResult")
 @dataclass(frozen=True)
 class Play(Request):
-    """Runs a program inside a capture, in a page that carries the engine.
+    """Run a program inside a capture, in a page with engine.
 
     text: Python.
-    machine: one of those offered; "" for the reference interpreter's own.
+    machine: one of the registered targets; "" for the reference interpreter's own.
     """
 
     text: str
@@ -161,8 +163,10 @@ class Play(Request):
 
 
 def write_rules(text: str) -> tuple[str, ...]:
-    """Runs a text that writes rules, and returns their names. ValueError if it writes none, or if it raises: the
-    message has the error and its line.
+    """Run a text that defines rules, and return their names.
+
+    Raises:
+        ValueError: the text defines none, or raised an error; the message has the error and its line.
     """
     file = f"rule_{crc32(text.encode()):08x}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -186,7 +190,7 @@ def write_rules(text: str) -> tuple[str, ...]:
 
 
 def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
-    """The text before the last line `# %%`, which runs without being recorded, and the text after it."""
+    """Split a program at its last line `# %%`: the part before it runs without being recorded."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
     first = marks[-1] if marks else 0
     before = [statement for statement in tree.body if statement.lineno < first]
@@ -194,8 +198,10 @@ def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
 
 
 def _told(session: Explorer) -> Explorer | None:
-    """The capture, if it contains anything. Work on another machine's device was interpreted: its times are not that
-    machine's, and are removed."""
+    """Return the capture, or None if it is empty.
+
+    Times of interpreted devices are removed, because they are not those of the target machine.
+    """
     if not session.capture.has_trace or not session.trace.nodes:
         return None
     trace = session.trace
@@ -218,7 +224,7 @@ def _printed(output: io.StringIO) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """A value as a notebook would show it; a small tensor with its elements."""
+    """Return a value as a notebook displays it, and a small tensor with its elements."""
     if value is None:
         return ""
     if isinstance(value, Tensor):
@@ -228,7 +234,7 @@ def _value_text(value: Any) -> str:
 
 
 def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
-    """The traceback from the program's first line on, and the program's last line in it."""
+    """Return the traceback from the program's first line on, and the program's last line in it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [number for number, frame in enumerate(frames) if frame.filename == FILE]
     frames_shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []

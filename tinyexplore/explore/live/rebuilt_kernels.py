@@ -1,4 +1,4 @@
-"""Rebuilds the kernels of a trace as the capture had them, from the trace's nodes, which are plain data."""
+"""Rebuild the kernels of a trace from its nodes, which are plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from tinyexplore.uop import UOp
 
 
 class RebuiltKernels:
-    """The rebuilt kernels of one trace. `why_not`: by a kernel's number, why it could not be rebuilt."""
+    """The rebuilt kernels of one trace.
+
+    why_not: the reason why a kernel could not be rebuilt, by kernel number.
+    """
 
     def __init__(self, trace: Trace, carried: Carried) -> None:
         self.trace = trace
@@ -29,9 +32,7 @@ class RebuiltKernels:
         self.why_not: dict[int, str] = {}
 
     def kernels(self) -> dict[int, Kernel]:
-        """The kernels with all that a compilation needs: the ast from the scheduler, and the opts, which are not
-        applied.
-        """
+        """Return the kernels with the data for a compilation: the scheduler's AST, and the opts, not yet applied."""
         kernels = {}
         for info in self.trace.kernels:
             try:
@@ -41,7 +42,7 @@ class RebuiltKernels:
         return kernels
 
     def captured(self) -> dict[int, CapturedKernel]:
-        """The kernels with their linear programs and, as far as the page carries them, their inputs."""
+        """Return the kernels with their linear programs, and with the inputs that the page carries."""
         captured = {}
         for info in self.trace.kernels:
             if info.id not in self.why_not:
@@ -65,7 +66,7 @@ class RebuiltKernels:
         return CapturedKernel(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
 
     def _lines(self, program: Program | None) -> list[SourceLine]:
-        """A listing with its UOps, as far as they can be rebuilt."""
+        """Return a listing with those UOps that can be rebuilt."""
         if program is None:
             return []
         return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
@@ -74,7 +75,7 @@ class RebuiltKernels:
         return tuple(self.rebuilt.uop(node) for node in nodes)
 
     def _stage(self, info: KernelInfo, name: str) -> Stage:
-        """The last stage of that name; the first one of all that began with one UOp."""
+        """Return the last stage with this name; for "" the first stage that began with one UOp."""
         number = info.id if info.same_as is None else info.same_as
         own = [stage for stage in self.trace.stages if stage.kernel == number]
         if name:
@@ -98,7 +99,7 @@ class RebuiltKernels:
 
 
 def _with_opts(kernel: Kernel) -> Kernel:
-    """`kernel` with its opts applied."""
+    """Return `kernel` with its opts applied."""
     with recording(None):
         result = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
     for opt in kernel.applied:

@@ -1,6 +1,6 @@
-"""The worker of a page with engine: it holds the capture that the page shows, and answers the page's requests.
+"""The worker of a page with engine: it holds the page's capture, and responds to the page's requests.
 
-The page's messages come as JSON, and responses go out as JSON; nothing here knows of a browser.
+Requests and responses are JSON. This module does not depend on a browser.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel, unpacked_row
 from tinyexplore.util import config
 
-Post = Callable[[str, str], None]  # what it is, and JSON
+Post = Callable[[str, str], None]  # arguments: the kind of message, and JSON
 
 
 class Page:
-    """The page's widget, as far as the channel of branches uses one. It sends what is set."""
+    """The part of a widget that the channel of branches uses. It sends each value that is set."""
 
     is_live = False
 
@@ -42,7 +42,7 @@ class Page:
         self._working: dict[str, Any] = {}
 
     def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
-        """Sends further rows and places, and stores none."""
+        """Send further rows and places, and store none."""
         self._post("branches", json.dumps({"rows": list(rows), "places": dict(places)}))
 
     @property
@@ -57,8 +57,11 @@ class Page:
 
 
 class Serving:
-    """One page's capture. `post` is called with all that the page is to know and did not ask for. `played`: the file
-    to which the trace of a program that a request ran is written."""
+    """One page's capture.
+
+    post: called with each message to the page that is not a response.
+    played: the file for the trace of a program that a request ran.
+    """
 
     def __init__(self, post: Post, played: str = "") -> None:
         self._post = post
@@ -67,18 +70,22 @@ class Serving:
         self._source = RequestSource(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
-        """Opens the page's trace, with the data that the page carries and the rows (JSON) of later branches."""
+        """Open the page's trace.
+
+        carried: the data that the page carries.
+        recorded: JSON rows of later branches.
+        """
         loaded = trace_from_bytes(trace)
         if recorded:
             loaded = with_branches(loaded, json.loads(recorded))
         return self.serve(revived(loaded, Carried.from_json(carried)))
 
     def open_file(self, path: str, carried: str, recorded: str = "") -> str:
-        """Opens a trace in a file, as `open` does."""
+        """Open a trace in a file, as `open` does."""
         return self.open(Path(path).read_bytes(), carried, recorded)
 
     def nothing(self, carried: str) -> str:
-        """Waits for a program (request "play"), for the machines that the page carries."""
+        """Prepare for a program (request "play") on the machines that the page carries."""
         offer(Carried.from_json(carried).targets)
         return json.dumps({"python": platform.python_version(), "live": True})
 
@@ -88,8 +95,9 @@ class Serving:
         Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
     def serve(self, explorer: Explorer) -> str:
-        """Answers requests about `explorer` from now on. Returns the version of Python and whether kernels can be
-        compiled, as JSON.
+        """Respond to requests about `explorer` from now on.
+
+        Returns the version of Python and whether kernels can be compiled, as JSON.
         """
         self.explorer = explorer
         channel = Channel(explorer.whatif, Page(self._post))
@@ -100,7 +108,7 @@ class Serving:
         return json.dumps(information)
 
     def answer(self, question: str) -> str:
-        """The response to a request, both as JSON; an error is a response, too."""
+        """Return the response to a request, both as JSON. An error is a response, too."""
         try:
             return json.dumps(respond(self._source, json.loads(question)))
         except ValueError as error:
@@ -114,7 +122,7 @@ def _no_trace() -> Trace:
 
 
 def revived(trace: Trace, carried: Carried) -> Explorer:
-    """An Explorer of a trace whose kernels can run again, on interpreted devices."""
+    """Return an Explorer of a trace whose kernels can run again, on interpreted devices."""
     interpret(carried.targets)
     again = RebuiltKernels(trace, carried)
     kernels, captured = again.kernels(), again.captured()
@@ -127,7 +135,7 @@ def revived(trace: Trace, carried: Carried) -> Explorer:
 
 
 def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
-    """`trace` with the branches in rows that were sent to a page (`Channel.send`); a later row of one number counts."""
+    """Return `trace` with branches from rows that were sent to a page (`Channel.send`); the last row counts."""
     branches = {branch.id: branch for branch in trace.branches}
     branches.update({branch.id: branch for branch in rows_from_data(Branch, [unpacked_row(row) for row in rows])})
     return replace(trace, branches=tuple(branches[number] for number in sorted(branches)))

@@ -1,5 +1,6 @@
-"""Figures for a kernel's time in a browser: the counted number of UOps that a run executes, and the time that the
-interpreter takes. Neither is the time of the captured machine, and both texts say so.
+"""Estimate a kernel's time in a browser: the number of UOps that a run executes, and the interpreter's time.
+
+Neither is the time of the captured machine, and both texts state this.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
 from tinyexplore.uop import UOp
 
-MOST_WORK = 1_500_000  # operations of one run, lane by lane: about a second in a browser, and a person is waiting
+MOST_WORK = 1_500_000  # most operations of one run, counted by lane: about a second in a browser
 SAMPLES = 5
 ENOUGH_S = 0.2
-TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
+TOLERANCE = 1e-2  # for sums in another order, and 16-bit floats
 
 
 def interpreted(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """The interpreter's time for `kernel`, and for `base` alternately; the results are compared with those of
-    `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times.
-    `program`: what `kernel` was lowered to."""
+    """Measure the interpreter's time for `kernel` and, alternately, for `base`.
+
+    The results are compared with those of `reference`. The times are the kernel's own only on the device PYTHON; for
+    other devices they are reported in a note.
+
+    program: the linear program of `kernel`.
+    """
     runner = compile_given(device, kernel, program)
     work = executed(runner.spec.uops, lanes=True)
     if not work:
@@ -68,7 +73,7 @@ def _bound(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
 def times_in_turns(
     runs: Sequence[Callable[[], None]], clock: Callable[[], float] = time.perf_counter
 ) -> list[tuple[float, ...]]:
-    """The times of one run of each, in microseconds, measured alternately, at least once."""
+    """Return the times of single runs of each function, in microseconds, measured alternately, at least once."""
     samples: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(SAMPLES):
@@ -83,7 +88,7 @@ def times_in_turns(
 
 
 def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
-    """Raises Lost if the error of an element is larger than rounding explains."""
+    """Raise Lost if the error of an element is larger than rounding explains."""
     ours, theirs = _elements(actual), _elements(expected)
     scale = max((abs(value) for value in theirs if math.isfinite(value)), default=1)
     for element, (a, b) in enumerate(zip(ours, theirs)):

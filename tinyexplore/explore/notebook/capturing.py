@@ -1,4 +1,4 @@
-"""A capture: records the events inside a `with` block, and holds the kernels that can run again afterwards."""
+"""A capture: records the events inside a `with` block, and keeps the kernels so that they can run again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.branches import WhatIf
 
-KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until its trace is requested
+KEPT_BYTES = 1 << 24  # most bytes of tensors that a capture may keep alive until its trace is requested
 
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
@@ -58,17 +58,17 @@ class CaptureSession(Readable):
 
     Attributes:
         title: the title of the view.
-        result: what the captured function returned.
+        result: the result of the captured function.
         error: the exception that ended the capture early, or None. The trace is then partial.
-        repeat: samples of each launch; 1: only the launch itself.
+        repeat: the number of samples of each launch; 1: only the launch itself.
         most_kernels: the number of kernels that are recorded; more are counted.
-        record_steps: the first steps of each kernel that are stored in the trace, for pages without Python.
-        keep_bytes: bytes of the kernels' inputs that are stored for the debugger.
-        namespace: variables beside those of the frame that captures; they name tensors.
-        called: the function that was captured, with its arguments; None for a `with` block and for tensors.
-        options_given: the options as they were given.
-        notes: called when the capture ends, for more messages: level, text and the user's line of each.
-        before: by language, the text that LazyBuffers were made from, as a listing of each kernel.
+        record_steps: the number of first steps of each kernel to store in the trace, for pages without Python.
+        keep_bytes: most bytes of the kernels' inputs to store for the debugger.
+        namespace: variables in addition to those of the calling frame; they name tensors.
+        called: the captured function with its arguments; None for a `with` block and for tensors.
+        options_given: the options as the user gave them.
+        notes: called when the capture ends; returns further messages as (level, text, the user's line).
+        before: for each language, a function that returns the text from which given LazyBuffers were created.
     """
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
@@ -93,24 +93,28 @@ class CaptureSession(Readable):
         self._stack = ExitStack()
         self._elsewhere = Elsewhere()
         self._options: tuple[tuple[str, str], ...] = ()
-        self.widget: Any = None  # the one that shows the trace
-        self._packed: bytes | None = None  # the trace as the widget has it; `_trace` may be None then
-        self._is_over = False  # the capture's block was left
-        self._is_finished = False  # what it recorded is in `_untold`, or was
+        self.widget: Any = None  # the widget that shows the trace
+        self._packed: bytes | None = None  # the compressed trace of the widget; `_trace` may be None then
+        self._is_over = False  # whether the capture's block has ended
+        self._is_finished = False  # whether `_untold` was set
         self._is_closed = False
         self._names: Names = {}
         self._settings = config()
         self._whatif: WhatIf | None = None
-        self._changeable: dict[str, Any] = {}  # arguments of WhatIf
+        self._changeable: dict[str, Any] = {}  # the arguments of WhatIf
         self._captured_kernels: dict[int, CapturedKernel] = {}
-        self._schedules: list[Scheduled] = []  # until the trace is made
+        self._schedules: list[Scheduled] = []  # until the trace is built
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
         self._stored = Stored()
 
     # *** recording ***
 
     def begin(self) -> None:
-        """Starts to record. CaptureError if there is a trace already."""
+        """Start recording.
+
+        Raises:
+            CaptureError: the session has a trace already.
+        """
         if self._recorder is not None or self._trace is not None or self._is_closed:
             raise CaptureError("this Explorer has a capture already; call capture() again for a new one")
         self._recorder = CaptureRecorder(active_recorder(), self.most_kernels, self.keep_bytes)
@@ -133,7 +137,7 @@ class CaptureSession(Readable):
         self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels, waited=seconds_waited)))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Stops recording and keeps the recorded events. An interrupt in here leaves the rest to `_finish_if_over`."""
+        """Stop recording and keep the recorded events. After an interrupt, `_finish_if_over` does the rest."""
         if self._is_finished:
             return
         self._is_over = True
@@ -146,7 +150,7 @@ class CaptureSession(Readable):
         self._finish_if_over()
 
     def _finish_if_over(self) -> None:
-        """Finishes a capture that an interrupt stopped while it ended; does nothing in every other state."""
+        """Finish a capture whose end was interrupted; do nothing in every other state."""
         if self._is_over and not (self._is_finished or self._is_closed):
             self._stack.close()
             self._finish()
@@ -208,7 +212,7 @@ class CaptureSession(Readable):
         self._schedules = recorder.schedules
         self._is_finished = True
         self._names = {}
-        self._recorder = CaptureRecorder()  # of a capture that has ended
+        self._recorder = CaptureRecorder()  # a recorder for a capture that has ended
         sizes = {
             storage_buffer.buffer.id: storage_buffer.buffer.nbytes
             for storage_buffer in storage.values()
@@ -218,7 +222,7 @@ class CaptureSession(Readable):
             self._tell()
 
     def _tell(self) -> Trace:
-        """Builds the trace and drops the recorded events. After an interrupt the next call begins again."""
+        """Build the trace and drop the recorded events. After an interrupt, the next call starts again."""
         from tinyexplore.explore.recording.rows import captured_graphs
 
         assert self._untold is not None
@@ -246,14 +250,14 @@ class CaptureSession(Readable):
         self._captured_kernels = captured_kernels(drafts, self._contents)
 
     def with_recordings(self, trace: Trace, steps: int) -> Trace:
-        """`trace` with the first `steps` steps of each kernel, for the debugger of a page."""
+        """Return `trace` with the first `steps` steps of each kernel, for the debugger of a page."""
         from tinyexplore.explore.analysis.models.recorded import with_recordings
 
         return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, least=0))
 
     @property
     def captured_kernels(self) -> Mapping[int, CapturedKernel]:
-        """The kernels that can run again, by their numbers in the trace. Empty where the trace came from a file."""
+        """Return the kernels that can run again, by number; empty for a trace from a file."""
         self._finish_if_over()
         if self._untold is not None:
             self._tell()
@@ -267,7 +271,7 @@ class CaptureSession(Readable):
 
     @property
     def analyses(self) -> KernelAnalyses:
-        """The analyses of its kernels, by number; `view.kernels[i]` uses them."""
+        """Return the analyses of its kernels, by number; `view.kernels[i]` uses them."""
         return KernelAnalyses(
             trace=lambda: self.trace,
             captured=lambda: self.captured_kernels,
@@ -278,28 +282,26 @@ class CaptureSession(Readable):
         )
 
     def revive(self, captured: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
-        """Use these kernels and branches, which were rebuilt from the trace."""
+        """Set the kernels and branches that were rebuilt from the trace."""
         self._captured_kernels, self._whatif = dict(captured), whatif
 
     def revise(self, trace: Trace) -> None:
-        """Replaces the trace by `trace`: the same capture with more or fewer rows."""
+        """Replace the trace by `trace`: the same capture with more or fewer rows."""
         self._trace = trace
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Calls `f(*args)` and stores its result. Arguments without another name get that of `f`'s parameter."""
+        """Call `f(*args)` and store its result. Arguments without a name get the name of `f`'s parameter."""
         self.called = f, args
         self._names = {**names_of_arguments(f, args), **self._names}
         self.result = f(*args)
 
     def become(self, other: CaptureSession) -> None:
-        """Take over everything from another capture that has ended, except the widget, which stays connected to this
-        capture.
-        """
+        """Take over the state of another capture that has ended, except for its widget."""
         self.__dict__.update({**vars(other), "widget": self.widget})
 
     @property
     def trace(self) -> Trace:
-        """All that was captured, as plain data."""
+        """The capture as plain data."""
         self._finish_if_over()
         trace = self._trace if self._untold is None else self._tell()
         if trace is None and self._packed is not None:
@@ -326,10 +328,10 @@ class CaptureSession(Readable):
         return self._whatif
 
     def measure_ceilings(self) -> None:
-        """Puts this machine's ceilings and each kernel's roof into the trace; a widget of it shows them.
+        """Add this machine's ceilings and each kernel's roof to the trace, and to its widget.
 
-        They are measured once for a machine and target (under 2 s) and stored on disk: see `explore.ceilings`. A trace
-        of another machine keeps its own ceilings, or has none.
+        They are measured once per machine and target (less than 2 s) and stored on disk; see `explore.ceilings`. The
+        trace of another machine keeps its own ceilings, or has none.
         """
         if self.trace.ceilings or not _is_of_this_machine(self.trace):
             return
@@ -351,19 +353,23 @@ class CaptureSession(Readable):
     # *** memory ***
 
     def pack(self) -> bytes:
-        """The compressed trace, which a widget holds. Afterwards `compress` may drop the objects."""
+        """Return the compressed trace, which a widget holds. Afterwards `compress` may drop the objects."""
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
 
         self._packed = trace_to_bytes(self.trace)
         return self._packed
 
     def compress(self) -> None:
-        """Drops the trace as objects if `pack` compressed it; the next use unpacks it."""
+        """Drop the trace as objects if `pack` compressed it; the next use unpacks it."""
         if self._packed is not None:
             self._trace = None
 
     def close(self) -> None:
-        """Drops the trace, the result, the error and the kernels. CaptureError while it records."""
+        """Drop the trace, the result, the error and the kernels.
+
+        Raises:
+            CaptureError: the session is recording.
+        """
         if self.is_recording:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         self._trace = self._untold = self._packed = self.result = self.error = self.called = None
@@ -381,13 +387,13 @@ class CaptureSession(Readable):
 
     @property
     def state(self) -> str:
-        """ "closed", "capturing", "not started", or "" where there is a trace."""
+        """Return "closed", "capturing", "not started", or "" if there is a trace."""
         if self._is_closed:
             return "closed"
         return "" if self.has_trace else "capturing" if self.is_recording else "not started"
 
     def table(self) -> Table:
-        """The capture's options, and how it ended."""
+        """Return the capture's options and how it ended, as a table."""
         state = self.state
         if state:
             return Table(f"capture: {state}", (), ())
@@ -399,9 +405,7 @@ class CaptureSession(Readable):
 
 
 class TraceOf:
-    """Gives the trace of a capture without keeping it alive: if the trace was dropped, it is unpacked from the
-    compressed one.
-    """
+    """Returns the trace of a capture without keeping it alive: a dropped trace is unpacked from the widget."""
 
     def __init__(self, capture: CaptureSession, widget: Any) -> None:
         self._capture = ref(capture)
@@ -415,7 +419,7 @@ class TraceOf:
 
 
 def _unpacked(packed: bytes) -> Trace:
-    """The trace that this process packed, however large it is."""
+    """Unpack a trace that this process packed, without limits."""
     from tinyexplore.explore.tracefile.codec import Limits
     from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
@@ -438,7 +442,7 @@ def _executor_of(executor: Any) -> Any:
 
 
 def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
-    """The options under the engine's names. The device is checked, so that a wrong name fails before anything runs."""
+    """Return the options under the engine's names. A wrong device raises here, before anything runs."""
     changes = {}
     for name, value in options.items():
         name_of_option = _CONFIG_NAMES.get(name.lower())
@@ -465,7 +469,7 @@ def _is_of_this_machine(trace: Trace) -> bool:
 
 
 def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
-    """The settings that reproduce a capture: the device, its target, and every setting that is not the default."""
+    """Return the settings that reproduce a capture: the device, its target, and every non-default setting."""
     settings, default = config(), Config()
     options = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
     names = [name for name, _ in options]
@@ -483,13 +487,13 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
 
 
 def _devices_of(events: Iterable[Event]) -> set[str]:
-    """The devices on which kernels ran, or would have."""
+    """Return the devices on which kernels ran, or would have run natively."""
     ran = [event.exec_item for event in events if isinstance(event, (Ran, NativeFallback))]
     return {item.item.device for item in ran if item.runner is not None}
 
 
 def _error_text(error: BaseException, tb: TracebackType | None) -> str:
-    """The message for an exception: its text, the function that raised it, and that the trace ends there."""
+    """Return the message for an exception: its text, where it was raised, and that the trace ends there."""
     message = "".join(traceback.format_exception_only(type(error), error)).strip()
     where = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
     return f"{message}\nThe capture stopped here, {where}; what was recorded until then is kept."

@@ -48,11 +48,11 @@ OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 targ
 """
 
 
-ASKED = ("kernels", "slowest")  # questions about one capture that need nothing further
+ASKED = ("kernels", "slowest")  # questions that need only one capture
 
 
 class MagicError(ValueError):
-    """Unknown options of `%%explore`. The message shows the usage."""
+    """The options of `%%explore` are unknown. The message shows the usage."""
 
 
 # *** the extension ***
@@ -64,7 +64,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
     with suppress(ImportError):  # without anywidget, pictures are shown
-        importlib.import_module("tinyexplore.widgets.explorer")  # now, not while the user waits for the first view
+        importlib.import_module("tinyexplore.widgets.explorer")  # imported now, so that the first view opens faster
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -76,7 +76,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def register_reprs(shell: InteractiveShell) -> None:
-    """Rich forms of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
+    """Register the displays of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
     formatters = _formatters(shell)
     for kind, to_html in _PAGES.items():
         formatters["text/html"].for_type(kind, to_html)
@@ -85,23 +85,23 @@ def register_reprs(shell: InteractiveShell) -> None:
 
 
 def _formatters(shell: InteractiveShell) -> dict[str, Any]:
-    assert shell.display_formatter is not None  # a shell has one once it is initialized
+    assert shell.display_formatter is not None  # an initialized shell has one
     return shell.display_formatter.formatters
 
 
 def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
     def explore(line: str, cell: str) -> Any:
-        """Runs the cell inside a capture and shows the capture."""
-        __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
+        """Run the cell inside a capture and show the capture."""
+        __tracebackhide__ = True  # hides this frame in tracebacks
         name, options = parse_magic_line(line)
         about = options.pop("ask", None)
         if about is not None:
-            importlib.import_module("tinyexplore.widgets")  # the question needs it: say so before the cell runs
+            importlib.import_module("tinyexplore.widgets")  # the question needs this package: fail before the cell runs
         session = capture(**{"title": last_line(cell), "repeat": EXPLORE_REPEAT, **options})
         session.capture.namespace = shell.user_ns
         if name is not None:
             shell.user_ns[name] = session
-        # the cell as its reader sees it, with the magic's own line, so that line numbers agree
+        # the cell with the magic's own line, so that line numbers agree with the notebook
         whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
         try:
             with session:
@@ -114,7 +114,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
             return session
         try:
             return session.question(about, reveal=True)
-        except ValueError as error:  # too few kernels ran to ask which is slowest
+        except ValueError as error:  # too few kernels ran for the question "slowest"
             print(f"--ask {about}: {error}")
             return session
 
@@ -125,18 +125,17 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
 
 
 def run_cell(shell: InteractiveShell, cell: str) -> Any:
-    """Runs the cell. Returns the value of its last line: of the expression, or the assigned value (`y = …`); else
-    None."""
+    """Run the cell and return the value of its last line (an expression, or an assignment `y = …`), else None."""
     __tracebackhide__ = True
     code = shell.transform_cell(cell)
-    compiler: Any = shell.compile  # its declared type knows of text only
+    compiler: Any = shell.compile  # its declared type accepts only text
     name = compiler.cache(code, _running_cell(shell), raw_code=cell)
     tree = shell.transform_ast(compiler.ast_parse(code, filename=name))
     return run_tree(tree, lambda part, mode: compiler(part, name, mode), shell.user_ns)
 
 
 def _running_cell(shell: InteractiveShell) -> int:
-    """The number of the cell that called the magic (versions differ in when they count on)."""
+    """Return the number of the cell that called the magic; IPython versions differ in when they increment it."""
     frame = sys._getframe(1)
     while frame is not None:
         number = cell_number(frame.f_code.co_filename)
@@ -147,7 +146,7 @@ def _running_cell(shell: InteractiveShell) -> int:
 
 
 def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
-    """Parses the line of `%%explore`. Returns the name of the variable, or None, and the options."""
+    """Parse the line of `%%explore`. Return the name of the variable, or None, and the options."""
     name = None
     options: dict[str, Any] = {}
     try:
@@ -177,7 +176,10 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
 
 
 def _option_value(option: str, text: str) -> Any:
-    """The value of `OPTION=VALUE`. A value that is no Python literal is a string. `capture` checks names and values."""
+    """Return the value of `OPTION=VALUE`. A value that is no Python literal is a string.
+
+    `capture` validates names and values.
+    """
     if option in _MAGIC_OPTIONS:
         return _magic_value(f"--{option}", text)
     try:
@@ -235,11 +237,11 @@ def _item_svg(item: ScheduleItem) -> str | None:
     return None if item.ast is None else _graph(item.ast)
 
 
-# *** pages ***
+# *** HTML displays ***
 
 
 def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
-    """`listing`: HTML of `_listing`."""
+    """Return a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_listing`."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
@@ -249,7 +251,7 @@ def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listi
 
 
 def _listing(language: str, text: str) -> str:
-    """Text of a language in the colors of the notebook's theme."""
+    """Return text in a language as HTML, in the colors of the notebook's theme."""
     return "\n".join(lines_html(language, text.splitlines(), inline=True))
 
 

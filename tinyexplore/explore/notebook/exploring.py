@@ -1,4 +1,4 @@
-"""`explore(f, *args)`: a function, a Tensor or a module of PyTorch, captured as a whole."""
+"""`explore(f, *args)`: capture a function, a Tensor or a PyTorch module as a whole."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from tinyexplore.tensor import Tensor
 
 
 def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
-    """Capture `f(*args)` and return its Explorer: `f` is called and its result realized, each launch with `repeat`
-    samples (10).
+    """Capture `f(*args)` and return its Explorer.
 
-    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realizing it is captured. A module of PyTorch,
-    or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
-    `f` raises, the exception has the partial capture as its attribute `explorer`.
+    `f` is called, its result is realized, and each launch is sampled `repeat` times (default 10). `f` may also be a
+    Tensor,
+    or Tensors in lists, tuples and dicts: their realization is captured. A PyTorch module, or a function with PyTorch
+    tensors as arguments, runs on Tensors; see `explore.torch`.
+
+    If `f` raises, the exception has the partial capture as its attribute `explorer`. For the options see `capture`.
     """
-    if "torch" in sys.modules and callable(f):  # else nothing of PyTorch's can be among them
+    if "torch" in sys.modules and callable(f):  # otherwise no argument can come from PyTorch
         view = explored_of_torch(f, args, title=title, **options)
         if view is not None:
             return view

@@ -14,15 +14,15 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 
 def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None = None) -> Explorer:
-    """Capture tinygrad's compilation of `f()`: every rewrite of its graphs, with the rule's text and line, and the
+    """Capture tinygrad's compilation of `f()`: every rewrite of its graphs with the rule's text and line, and the
     source code.
 
-    tinygrad decides at its import whether it tracks rewrites. If it is imported before, start Python with
-    `TRACK_MATCH_STATS=2 TRACEMETA=2 PARALLEL=0 CACHELEVEL=0`; otherwise import it inside `f`.
+    tinygrad decides at its import whether it tracks rewrites. Import it inside `f`, or start Python with
+    `TRACK_MATCH_STATS=2 TRACEMETA=2 PARALLEL=0 CACHELEVEL=0`.
 
     Args:
-        f: called once; if it returns a Tensor, that is realized.
-        title: of the view; the function's name if none is given.
+        f: called once; a returned Tensor is realized.
+        title: the title of the view; by default the function's name.
         save: a file for the recorded tables, which `explore.open` and `tinyexplore open` read without tinygrad.
 
     Raises:
@@ -36,12 +36,13 @@ def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None =
 
 def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | None = None) -> Explorer:
     """Capture the compilation of `f(*args)` by JAX and XLA: jaxpr, StableHLO, HLO after each pass, LLVM IR, assembly.
-    `f` is compiled and not called.
+
+    `f` is compiled but does not run.
 
     Args:
-        f: a function that `jax.jit` takes.
+        f: a function that `jax.jit` accepts.
         args: its arguments.
-        title: of the view; the function's name if none is given.
+        title: the title of the view; by default the function's name.
         save: a file for the dump, which `explore.open` and `tinyexplore open` read without JAX.
 
     Raises:
@@ -58,7 +59,7 @@ def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str |
     Args:
         f: a Python function, or one that `numba.njit` returned.
         signature: the types of its arguments: `(numba.float32[:], numba.int64)`.
-        title: of the view; the function's name if none is given.
+        title: the title of the view; by default the function's name.
         save: a file for the dump, which `explore.open` and `tinyexplore open` read without Numba.
 
     Raises:
@@ -71,15 +72,15 @@ def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str |
 
 
 def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS) -> Explorer:
-    """Show a dump of MLIR: the output of `--mlir-print-ir-after-all`, of Triton with `MLIR_ENABLE_DUMP=1`, or of xDSL.
+    """Show an MLIR dump: the output of `--mlir-print-ir-after-all`, of Triton with `MLIR_ENABLE_DUMP=1`, or of xDSL.
 
     Args:
         dump: a file, a folder with such a file and the later languages (`.llir`, `.ptx`), or the text itself.
-        title: of the view; the file's name if none is given.
-        limits: of what is read.
+        title: the title of the view; by default the file's name.
+        limits: the limits of the dump.
 
     Raises:
-        ForeignError: it is no MLIR, or above a limit.
+        ForeignError: the dump is no MLIR, or exceeds a limit.
     """
     is_text = isinstance(dump, str) and "\n" in dump
     loaded = Dump("mlir", "", title, {"dump.mlir": str(dump)}) if is_text else Dump.load(dump, limits)
@@ -94,16 +95,16 @@ def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS)
 def open(path: str | Path, *, limits: DumpLimits = DUMP_LIMITS) -> Explorer:  # noqa: A001 (used as explore.open)
     """Open a file as a view: a trace, a dump of any compiler that `docs/foreign.md` lists, or an LLVM module (".ll").
 
-    Of a module it shows LLVM's passes at O3 on the first function; see `explore.llvm` for others.
+    For a module the view shows LLVM's passes at O3 on the first function; see `explore.llvm` for others.
 
     Args:
         path: a file, compressed or not, or a folder.
-        limits: of a dump that is read.
+        limits: the limits of a dump.
 
     Raises:
-        ForeignError: the format is not known, the dump is damaged or above a limit.
-        TraceFormatError: the trace is damaged, or of another version.
-        LLVMPassesError: LLVM refused the module.
+        ForeignError: the format is unknown, or the dump is damaged or exceeds a limit.
+        TraceFormatError: the trace is damaged, or has another version.
+        LLVMPassesError: LLVM rejected the module.
         OSError: the file cannot be read.
     """
     if Path(path).suffix == ".ll" and Path(path).is_file():

@@ -29,21 +29,22 @@ def onnx(
 ) -> Explorer:
     """Capture an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
 
-    The first column of the view is the model as text, one node a line. Modules come from the names of the nodes.
+    The first column of the view is the model as text, one node per line. The modules follow from the names of the
+    nodes.
 
     Args:
         source: a path, the bytes of a file, or an `onnx.ModelProto`.
-        inputs: by name or in order. Those that are not given are random, of the declared shapes.
-        sizes: the sizes that the model leaves open, by name, for random inputs; the others are 1.
-        seed: of the random inputs.
-        title: of the view; the model's name if none is given.
-        options: as for `explore`.
+        inputs: the inputs, by name or in order. Missing inputs are random, with the declared shapes.
+        sizes: the symbolic sizes of the model, by name, for random inputs; other symbolic sizes are 1.
+        seed: the seed of the random inputs.
+        title: the title of the view; by default the model's name.
+        options: see `explore`.
 
     Raises:
         OnnxError: the file is no model, is malformed, or does not fit the inputs.
         UnsupportedOperator: the model needs an operator that is not supported; `error.explorer` has the partial view.
     """
-    # these load NumPy
+    # these modules load NumPy
     from numpy import ndarray
 
     from tinyexplore.frontends.onnx.model import load
@@ -51,7 +52,7 @@ def onnx(
     from tinyexplore.tensor import Tensor
 
     inputs_by_name = dict(inputs) if isinstance(inputs, Mapping) else {}
-    with Context(**_device_of(options)):  # weights and inputs go where the kernels will run
+    with Context(**_device_of(options)):  # allocate weights and inputs on the device of the kernels
         model = load(source)
         if inputs is not None and not isinstance(inputs, Mapping):
             if len(inputs) > len(model.inputs):
@@ -59,7 +60,7 @@ def onnx(
             inputs_by_name = {item.name: value for item, value in zip(model.inputs, inputs)}
         values = {**model.random_inputs(sizes, seed, without=inputs_by_name), **inputs_by_name}
         values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
-        for parameter in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
+        for parameter in (*model.parameters.values(), *values.values()):  # inputs are not a part of the program
             if isinstance(parameter, Tensor):
                 parameter.realize()
 
@@ -74,7 +75,7 @@ def onnx(
 
 
 class LLVMExplorer(Explorer):
-    """LLVM's passes on a function of a module, as a view: `explore.llvm` makes it."""
+    """LLVM's passes on a function of a module, as a view; `explore.llvm` creates it."""
 
     def __init__(self, passes: LLVMPasses) -> None:
         from tinyexplore.explore.analysis.passes import trace_of
@@ -84,7 +85,7 @@ class LLVMExplorer(Explorer):
 
     @property
     def passes(self) -> LLVMPasses:
-        """The passes as a sequence: texts, diffs, remarks, spills."""
+        """The passes as a sequence, with texts, diffs, remarks and spills."""
         return self._passes
 
 
@@ -93,19 +94,19 @@ def llvm(
 ) -> LLVMExplorer:
     """Run LLVM's passes on any module and show each: `explore.llvm("file.ll")`.
 
-    The view steps through the passes; `.passes` is the same as a sequence.
+    The view steps through the passes; `.passes` has them as a sequence.
 
     Args:
-        source: a path of LLVM IR as text, or that text.
-        function: which function to follow; by default the first one that is defined.
+        source: the path of an LLVM IR file, or the text of a module.
+        function: the function to follow; by default the first one that is defined.
         level: LLVM's pipeline, "O0" to "O3".
-        without: passes that do not run, by the names that the table shows: `["instcombine", "licm"]`.
-        cpu: the CPU to generate code for, such as "skylake"; by default this one.
+        without: passes to skip, by the names that the table shows: `["instcombine", "licm"]`.
+        cpu: the CPU to generate code for, such as "skylake"; by default the current one.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the module defines no such function, or an argument has no meaning.
-        LLVMPassesError: LLVM refused the module.
+        ValueError: the module defines no such function, or an argument is invalid.
+        LLVMPassesError: LLVM rejected the module.
     """
     from tinyexplore.explore.analysis.passes import Pipeline, module_passes
 
@@ -113,7 +114,7 @@ def llvm(
 
 
 def _device_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """The setting DEVICE among the options of a capture."""
+    """Return the setting DEVICE among the options of a capture."""
     names = [value for name, value in options.items() if name.upper() == "DEVICE" and value]
     return {"DEVICE": Device.canonicalize(names[0])} if names else {}
 
@@ -132,12 +133,12 @@ def torch(
     operation. Operations without a translation run in ATen; the trace's messages list them with their times.
 
     Args:
-        function: a function of tensors of PyTorch, or an `nn.Module`.
+        function: a function of PyTorch tensors, or an `nn.Module`.
         args: its arguments.
-        lines: what the first column of the view is: the user's "python", or the "aten" graph, one operation a line,
-            each with the user's line behind it.
-        title: of the view; the function's name if none is given.
-        options: as for `explore`.
+        lines: the first column of the view: the user's "python", or the "aten" graph, one operation per line, each with
+            the user's line.
+        title: the title of the view; by default the function's name.
+        options: see `explore`.
 
     Raises:
         ValueError: `lines` is another word.
@@ -157,7 +158,7 @@ def torch(
 
 
 def explored_of_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
-    """The view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
+    """Return the view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
     kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
     if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):
         return None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class AvailableOpts(Readable, tuple[str, ...]):
     """The legal opts of a kernel as text ("UPCAST(0, 4)"). It displays as a table with the effect of each kind.
 
-    offers: all opts by axis, also the illegal ones with their legality error.
+    offers: all opts by axis, including illegal ones with their legality error.
     """
 
     offers: tuple[OptOffer, ...]
@@ -47,7 +47,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
         return row
 
     def table(self) -> Table:
-        """Returns a table with a row per kind and axis, with all its legal amounts."""
+        """Return a table with a row per kind and axis, with all its legal amounts."""
         rows = []
         for offer in self.offers:
             if offer.legality_error:
@@ -66,7 +66,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
 
 
 def _texts(offer: OptOffer) -> set[str]:
-    """An offer's opts as text."""
+    """Return the opts of an offer as text."""
     return {str(Opt(OptOps[offer.op], offer.axis, amount)) for amount in offer.amounts}
 
 
@@ -96,7 +96,7 @@ class KernelView(Readable):
 
     @property
     def opts(self) -> tuple[str, ...]:
-        """The opts that it was captured with, in order."""
+        """The captured opts, in order."""
         return self.info.opts
 
     @property
@@ -106,7 +106,7 @@ class KernelView(Readable):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of its listings: "uops", "llvm", "c", "asm", …; "aten" of a program of PyTorch."""
+        """The languages of its listings: "uops", "llvm", "c", "asm", …; "aten" for a PyTorch program."""
         return tuple(dict.fromkeys(program.language for program in self._programs))
 
     @property
@@ -133,7 +133,11 @@ class KernelView(Readable):
         return self.number if self.info.same_as is None else self.info.same_as
 
     def listing(self, language: str | None = None) -> str:
-        """Returns the text in one of `languages`, by default the first. ValueError if it has no such listing."""
+        """Return the text in one of `languages`, by default the first.
+
+        Raises:
+            ValueError: the kernel has no such listing.
+        """
         for program in self._programs:
             if language in (None, program.language):
                 return "\n".join(line.text for line in program.lines)
@@ -142,13 +146,13 @@ class KernelView(Readable):
     # *** analyses ***
 
     def verdict(self, check: bool = False) -> SpeedVerdict:
-        """The verdict on the kernel's speed and its bottleneck: one sentence with its numbers, from measurements and
+        """Return the verdict on the kernel's speed and its bottleneck: one sentence with numbers from samples and
         models.
 
-        Needs samples (`repeat=10`). This machine's ceilings are measured if they are not.
+        The verdict needs samples (`repeat=10`). This machine's ceilings are measured on first use.
 
         Args:
-            check: also try its suggestions: other opts are compiled and timed, for about a second.
+            check: whether to try its suggestions too: other opts are compiled and timed, for about a second.
         """
         from tinyexplore.explore.analysis.verdict.judging import kernel_verdict
 
@@ -173,29 +177,35 @@ class KernelView(Readable):
         return self._analyses.caches(self.number, opts, caches)
 
     def memory_stream(self, unit: int | None = None) -> AddressStream:
-        """The addresses that each load and store accesses, in order, in units of `unit` bytes (default: elements)."""
+        """Return the addresses that each load and store accesses, in order, as multiples of `unit` bytes.
+
+        unit: the number of bytes; by default the size of an element.
+        """
         return self._analyses.memory_stream(self.number, unit)
 
     def throughput(self, branch: Branch | None = None) -> Throughput:
-        """The bottleneck of its busiest loop by the model of `llvm-mca`. ThroughputError if that is not installed.
+        """Return the bottleneck of its busiest loop by the model of `llvm-mca`.
 
         Args:
             branch: analyze the kernel of this branch instead of the captured one.
+
+        Raises:
+            ThroughputError: `llvm-mca` is not installed.
         """
         return self._analyses.throughput(self.number, branch)
 
     def passes(self, level: str = "", without: Iterable[str] = (), cpu: str = "", *, timed: bool = False) -> LLVMPasses:
-        """LLVM's passes on the kernel, from the rendered IR to the assembly. A child process compiles it.
+        """Return LLVM's passes on the kernel, from the rendered IR to the assembly. A child process compiles it.
 
         Args:
-            level: "O0" to "O3" for LLVM's own pipelines; by default the one that compiled the kernel.
-            without: passes that do not run, by the names that the table shows: `["instcombine", "licm"]`.
+            level: "O0" to "O3" for LLVM's own pipelines; by default the level that compiled the kernel.
+            without: passes to skip, by the names that the table shows: `["instcombine", "licm"]`.
             cpu: the CPU to generate code for, such as "skylake"; by default that of the capture.
-            timed: run the kernel as the pipeline compiles it, beside the kernel as it was compiled: `.times`.
+            timed: whether to time the kernel under this pipeline alternately with the captured kernel: `.times`.
 
         Raises:
-            ValueError: LLVM does not compile this kernel, or an argument has no meaning.
-            LLVMPassesError: LLVM refused.
+            ValueError: LLVM does not compile this kernel, or an argument is invalid.
+            LLVMPassesError: LLVM rejected the module.
         """
         chosen = tuple(without)
         passes = self._analyses.passes(self.number, level, chosen, cpu)
@@ -206,15 +216,18 @@ class KernelView(Readable):
         return passes.with_times(times_of_pipeline(self._analyses, self.number, level, chosen, cpu))
 
     def gpu(self, registers: int | None = None) -> GPUView:
-        """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.
+        """Return the coalescing, bank conflicts and occupancy of a GPU kernel.
 
         Args:
-            registers: registers per work-item as the compiler reports them (`ptxas -v`), instead of an estimate.
+            registers: registers per work-item from the compiler's report (`ptxas -v`), instead of an estimate.
+
+        Raises:
+            ValueError: this is a CPU kernel.
         """
         return self._analyses.gpu(self.number, registers)
 
     def translate(self, targets: str | Iterable[str] | None = None) -> Rosetta:
-        """The kernel in several languages, aligned line by line: see `explore.Rosetta`.
+        """Return the kernel in several languages, aligned line by line; see `explore.Rosetta`.
 
         Args:
             targets: languages and machines, such as `["c", "cuda:sm_90"]`; by default one of each language.
@@ -222,19 +235,19 @@ class KernelView(Readable):
         return self._analyses.translate(self.number, targets)
 
     def debug(self, inputs: Sequence[Any] | str | None = None, **options: Any) -> Debugger:
-        """Step through the kernel, UOp by UOp, forwards and backwards: see `explore.Debugger`.
+        """Step through the kernel, UOp by UOp, forwards and backwards; see `explore.Debugger`.
 
         Args:
             inputs: contents of its buffers, or "generated"; by default those that `keep_inputs` stored.
-            options: `item`, the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`.
+            options: `item`, the work-item of a GPU kernel to follow: `{"gidx0": 1, "lidx0": 3}`.
         """
         return self._analyses.debug(self.number, inputs, **options)
 
     def opt_steps(self, timed: bool = True) -> OptSteps:
-        """The kernel's loops and time after each of its opts. Pages that are saved later contain them.
+        """Return the kernel's loops and time after each of its opts. Pages that are saved later contain them.
 
         Args:
-            timed: compile and time each; it takes up to ten seconds.
+            timed: whether to compile and time each step, which takes up to ten seconds.
         """
         from tinyexplore.explore.analysis.requests import RequestSource
         from tinyexplore.explore.whatif.requests import OptStepsOf
@@ -244,7 +257,7 @@ class KernelView(Readable):
         return steps
 
     def reproducer(self, path: str | Path | None = None) -> str:
-        """A script that runs and times this kernel without this package; written to `path` if one is given."""
+        """Return a script that runs and times this kernel without tinyexplore; also write it to `path` if given."""
         from tinyexplore.explore.tracefile.scripts import reproducer
 
         return reproducer(self._view.trace, self.number, path)
@@ -253,25 +266,25 @@ class KernelView(Readable):
 
     @property
     def branch(self) -> Branch:
-        """The present branch: the result of the last change, or the kernel as captured."""
+        """The current branch: the result of the last change, or the kernel as captured."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.at(self.number) or self._view.whatif.do(commands.AsCaptured(self.number))
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """All changes that were tried, in order."""
+        """All branches of this kernel, in order."""
         return self._view.whatif.of_kernel(self.number)
 
     def available_opts(self) -> AvailableOpts:
-        """The opts that are legal on the present branch, with the usual amounts."""
+        """Return the opts that are legal on the current branch, with the usual amounts."""
         from tinyexplore.explore.whatif.offers import legal_opts
 
         (variant,) = self._view.whatif.whole(self.branch).kernels
         return AvailableOpts(legal_opts(variant.offers), variant.offers)
 
     def apply(self, opt: str) -> Branch:
-        """Add one opt: `.apply("UPCAST(0, 4)")`. An illegal one gives a failed branch with the reason."""
+        """Add one opt: `.apply("UPCAST(0, 4)")`. An illegal opt gives a failed branch with the reason."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.ApplyOpt(self.number, str(opt)))
@@ -302,7 +315,7 @@ class KernelView(Readable):
         return self._view.whatif.do(commands.SearchOpts(self.number, width))
 
     def edit_text(self, stage: str = "c", branch: Branch | int | None = None) -> str:
-        """The text of a stage ("opts", "uops", "llvm" or "c") on the present branch, for `edit`."""
+        """Return the text of a stage ("opts", "uops", "llvm" or "c") on the current branch, for `edit`."""
         return self._view.whatif.text(self.number, stage, branch)
 
     def edit(self, stage: str, text: str) -> Branch:
@@ -314,7 +327,7 @@ class KernelView(Readable):
     # *** display ***
 
     def table(self) -> Table:
-        """Returns a table with the kernel's description, opts and time."""
+        """Return a table with the kernel's description, opts and time."""
         info, run = self.info, self.run
         rows = [
             ("computes", info.title or ", ".join(map(call_text, info.calls))),
@@ -340,7 +353,7 @@ def _time(kernel: KernelView) -> str:
 class Kernels(Readable, Sequence[KernelView]):
     """The kernels of a view, in the order of the schedule. It displays as a table.
 
-    An index is a number, a name, or a row of `trace.kernels`. In a notebook the table is the interactive one, `widget`.
+    An index is a number, a name, or a row of `trace.kernels`. A notebook displays the interactive table, `widget`.
     """
 
     def __init__(self, view: Viewed) -> None:
@@ -382,7 +395,7 @@ class Kernels(Readable, Sequence[KernelView]):
         return (KernelView(self._view, number) for number in range(len(self)))
 
     def table(self) -> Table:
-        """Returns a table with a row per kernel: number, title, name, opts, time."""
+        """Return a table with a row per kernel: number, title, name, opts, time."""
         rows = tuple(
             (
                 str(kernel.number),

@@ -1,4 +1,4 @@
-"""Hints for an AttributeError of a view: the replacement of a former name, or the name that was probably meant."""
+"""Hints for an AttributeError of a view: the replacement of a former name, or a name that is spelled similarly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ELSEWHERE = {
 
 
 def replacement_of(name: str) -> str:
-    """The replacement of a former name of `Explorer`; "" for a name that it never had."""
+    """Return the replacement of a former name of `Explorer`; "" for a name that it never had."""
     if name in _OF_KERNEL:
         return f"view.kernels[0].{_OF_KERNEL[name]}"
     if name in _PANELS:
@@ -57,7 +57,7 @@ def replacement_of(name: str) -> str:
 
 
 def where_it_is(name: str) -> str:
-    """A hint for an attribute that no `Explorer` has: "; use …", or ""."""
+    """Return a hint for an attribute that no `Explorer` has: "; use …", or ""."""
     moved = replacement_of(name)
     return f"; use {moved}" if moved else ""
 

@@ -1,6 +1,6 @@
-"""Checks of options, so that a wrong one raises at the call and not when a page is written.
+"""Validate options when they are passed, not when a page is written.
 
-A wrong type is a TypeError, a wrong value a ValueError; both name the option, what was given and what is meant.
+A wrong type raises a TypeError, a wrong value a ValueError. Both name the option, its value, and valid values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COUNTS = {
 
 
 def count_of(option: str, count: Any, least: int = 1) -> int:
-    """A whole number from `least` on."""
+    """Return `count` if it is a whole number from `least` on, else raise."""
     text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {least} on"
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(text)
@@ -28,28 +28,28 @@ def count_of(option: str, count: Any, least: int = 1) -> int:
 
 
 def text_of(option: str, text: Any) -> str:
-    """A string."""
+    """Return `text` if it is a string, else raise."""
     if not isinstance(text, str):
         raise TypeError(f"{option}={text!r} ({type(text).__name__}): give a string")
     return text
 
 
 def flag_of(option: str, flag: Any) -> bool:
-    """True or False; 0 and 1 are taken for them."""
+    """Return `flag` as a bool if it is True, False, 0 or 1, else raise."""
     if not isinstance(flag, int) or flag not in (0, 1):
         raise TypeError(f"{option}={flag!r} ({type(flag).__name__}): give True or False")
     return bool(flag)
 
 
 def path_of(option: str, path: Any) -> str | os.PathLike[str] | None:
-    """The name of a file as a string or a path; None where no file is meant."""
+    """Return `path` if it is a string, a path or None, else raise."""
     if path is not None and not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{option}={path!r} ({type(path).__name__}): give a string or a pathlib.Path")
     return path
 
 
 def node_ids(nodes: Any) -> list[int]:
-    """The ids of nodes that were given as one or several, each by its id or as an object that has an `id`."""
+    """Return the ids of one or several nodes, each given by its id or as an object with an `id`."""
     items = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str) else [nodes]
     ids = [getattr(node, "id", node) for node in items]
     for node, number in zip(items, ids, strict=True):

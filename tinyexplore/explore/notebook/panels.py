@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Panels(Readable):
-    """The single views of a capture as widgets. All panels of one view share the selection and the reader's place."""
+    """The single views of a capture as widgets. All panels of one view share the selection and the current position."""
 
     def __init__(self, view: Viewed) -> None:
         self._view = view
         self._parts: Parts | None = None
 
     def _all(self) -> Parts:
-        """The widgets. They refer to the compressed trace, not to the Explorer."""
+        """Return the widgets. They refer to the compressed trace, not to the Explorer."""
         if self._parts is None:
             widget = self._view.widget
             self._parts = Parts(widget, TraceOf(self._view.capture, widget))
@@ -62,7 +62,7 @@ class Panels(Readable):
 
     @property
     def fusion(self) -> PartWidget:
-        """The fusion board. Where the capture can be scheduled again, the first schedule is run as captured."""
+        """The fusion board. On first use, the first schedule runs as captured, if it can be scheduled again."""
         view = self._view
         if view.whatif.schedules and not view.fusion.branches():
             view.fusion.branch()
@@ -70,7 +70,7 @@ class Panels(Readable):
 
     @property
     def rules(self) -> PartWidget:
-        """The rewrite rules of the pipeline and your own: where they match, and what came of firing them."""
+        """The rewrite rules of the pipeline and the user's rules: where they match, and the results of firing them."""
         return self._all().plain("rules")
 
     @property
@@ -80,7 +80,7 @@ class Panels(Readable):
 
     @property
     def modules(self) -> PartWidget:
-        """Time and memory by module of your program (`trace.modules()` has them as data)."""
+        """Time and memory by module of the user's program (`trace.modules()` has them as data)."""
         return self._all().plain("modules")
 
     @property
@@ -101,16 +101,19 @@ class Panels(Readable):
 
     @property
     def shape(self) -> PartWidget:
-        """Which elements of memory the selected node shows, as grids (`shape_of` has it as data)."""
+        """The elements of memory that the selected node refers to, as grids (`shape_of` has them as data)."""
         return self._all().plain("shape")
 
     def __getitem__(self, name: str) -> PartWidget:
-        """A panel by its name: `view.panels["timing"]`. ValueError lists the names."""
+        """Return a panel by its name: `view.panels["timing"]`. For an unknown name, a ValueError lists the names."""
         return self._all().plain(name)
 
     def result(self, panel: str) -> Any:
-        """The data of a panel, as a dataclass with a readable text. KeyError for an unknown panel, ValueError for one
-        whose content does not follow from the trace alone.
+        """Return the data of a panel, as a dataclass with a readable text.
+
+        Raises:
+            KeyError: there is no such panel.
+            ValueError: its content does not follow from the trace alone.
         """
         from tinyexplore.explore.exports.panels import result_of
         from tinyexplore.widgets.panels import panel_named
@@ -118,11 +121,11 @@ class Panels(Readable):
         return result_of(self._view.trace, panel_named(panel))
 
     def shape_of(self, node: Node | int | None = None) -> ShapeView:
-        """Which elements of memory a node shows, movement by movement.
+        """Return the elements of memory that a node refers to, movement by movement.
 
         Args:
-            node: a LazyBuffer, or a UOp, which stands for the LazyBuffer that it came from. By default the selected
-                one, or the first with a view.
+            node: a LazyBuffer, or a UOp, which stands for the LazyBuffer that it was derived from. By default the
+                selected node, or the first one with a view.
         """
         from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
 
@@ -130,17 +133,17 @@ class Panels(Readable):
         return shape_of_node(self._view.trace, selected[0] if node is None and selected else node)
 
     def link(self, page: str | Path = "") -> str:
-        """The link to the reader's place, for `view.show`: `#stage=4&step=2&node=17`.
+        """Return the link to the current position, for `view.show`: `#stage=4&step=2&node=17`.
 
         Args:
-            page: the name of a page that `to_html` wrote, which is put before the link.
+            page: the name of a page from `to_html`, which precedes the link.
         """
         view = self._view
         cursor = {} if view._widget is None else view._widget.cursor
         return f"{page}{link_of(cursor, [node.id for node in view.selected])}"
 
     def table(self) -> Table:
-        """The panels, each with its name and a description."""
+        """Return the panels, each with its name and a description."""
         names = [name for name, value in vars(Panels).items() if isinstance(value, property)]
         rows = tuple((name, (vars(Panels)[name].__doc__ or "").split("\n")[0]) for name in names)
         return Table("panels: each is a widget of its own", ("view.panels.…", "shows"), rows)

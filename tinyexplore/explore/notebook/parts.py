@@ -1,4 +1,4 @@
-"""The single views of an Explorer as widgets: which exist, which place each is pinned to, and its static picture."""
+"""The single views of an Explorer as widgets: their names, their pinned positions, and their static pictures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PANE_C = ("asm", "ptx", "amdgcn")
 
 
 class Parts:
-    """The widgets over one trace, each built when first requested."""
+    """The widgets over one trace, each created on first use."""
 
     def __init__(self, explorer: ExplorerWidget, trace: Callable[[], Trace]) -> None:
         self._explorer = explorer
@@ -41,7 +41,7 @@ class Parts:
         return lambda: draw(self._trace())
 
     def plain(self, name: str) -> PartWidget:
-        """The widget of a panel: "stepper", "tuner", … Panels with a widget have a `widget` in `widgets/panels.py`."""
+        """Return the widget of a panel: "stepper", "tuner", … These panels have a `widget` in `widgets/panels.py`."""
         from tinyexplore.widgets.panels import PANEL_OF_WIDGET
         from tinyexplore.widgets.parts import PANEL_WIDGETS
 
@@ -52,18 +52,18 @@ class Parts:
         return self._once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
     def _drawn(self, widget: PanelWidget) -> Callable[[Trace], str]:
-        """The function that draws the static picture of a panel's widget."""
+        """Return the function that draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 
     def _shape(self, trace: Trace) -> str:
         selected = self._explorer.selected
         try:
             return shape_of_node(trace, selected[0] if selected else None).svg()
-        except ValueError as error:  # it shows no memory, or has sizes that change from call to call
+        except ValueError as error:  # the node shows no memory, or its sizes change from call to call
             return sheet_svg("Shape", (Column(""),), ((str(error),),))
 
     def graph(self) -> GraphWidget:
-        """The graph at the reader's place."""
+        """Return the graph at the current position."""
         from tinyexplore.widgets import GraphWidget
 
         def draw(trace: Trace) -> str:
@@ -95,7 +95,7 @@ class Parts:
         return self._once(("graph", *pinned.values()), make)
 
     def code(self) -> CodeWidget:
-        """All listings."""
+        """Return the widget of all listings."""
         from tinyexplore.widgets import CodeWidget
 
         make = partial(CodeWidget, self._explorer, single=self._listing, static=self._picture(listing_svg))
@@ -116,8 +116,9 @@ class Parts:
 
 
 def _draw(picture: str, trace: Trace) -> str:
-    """Draw the picture of a trace with the function "module:function". It is imported only now, because it loads the
-    layout.
+    """Draw the picture of a trace with the function "module:function".
+
+    The module is imported on first use, because it loads the layout.
     """
     module, _, function = picture.partition(":")
     svg: str = getattr(importlib.import_module(module), function)(trace)
@@ -125,8 +126,11 @@ def _draw(picture: str, trace: Trace) -> str:
 
 
 def stage_of(trace: Trace, selector: Stage | int | str | None, kernel: int | None = None) -> Stage:
-    """The stage of that number or name with UOps; of a name that several have, the first of `kernel`; of None, the last
-    with UOps of the kernel (of the first one)."""
+    """Return a stage with UOps, by number or by name.
+
+    If several stages have the name, the first one of `kernel` is returned. None selects the last stage with UOps of the
+    kernel, or of the first kernel.
+    """
     if isinstance(selector, Stage):
         return selector
     if isinstance(selector, int):

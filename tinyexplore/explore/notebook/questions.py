@@ -1,4 +1,4 @@
-"""A question about a capture as an object: data for a tour, and a widget to guess in."""
+"""A question about a capture: data for a tour, and a widget in which the user guesses."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class Question(Readable, Stop):
     """A question that a trace answers. `choices`, `answer` and `reveal` are data; it displays as a widget.
 
-    Its text in a console shows the choices and hides the answer.
+    Its console text shows the choices and hides the answer.
     """
 
     def __init__(self, stop: Stop, view: Viewed, reveals: bool = False) -> None:
         super().__init__(**asdict(stop))
-        object.__setattr__(self, "_view", view)  # beside the fields of a frozen dataclass
+        object.__setattr__(self, "_view", view)  # an attribute outside the fields of a frozen dataclass
         object.__setattr__(self, "_reveals", reveals)
 
     @property
@@ -34,7 +34,7 @@ class Question(Readable, Stop):
         return PredictWidget(view.widget, self.as_data(), reveals=reveals, static=view.trace.svg() if reveals else "")
 
     def table(self) -> Table:
-        """The question and its choices, numbered as `grade` takes them."""
+        """Return the question and its choices, numbered as `grade` takes them."""
         rows = tuple((str(number), choice) for number, choice in enumerate(self.choices))
         return Table(self.text, ("#", "choice"), rows, ("`.grade(number)` checks a guess; `.reveal` has the answer.",))
 

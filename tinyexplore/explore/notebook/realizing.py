@@ -1,4 +1,4 @@
-"""Realizing all Tensors of a result."""
+"""Realize all Tensors of a result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.tensor import Tensor
 
 
 def realize_all(value: Any) -> int:
-    """Realizes every Tensor in `value`, nested in tuples, lists and dicts, and returns how many there were."""
+    """Realize every Tensor in `value`, nested in tuples, lists and dicts, and return their number."""
     tensors = list(_tensors_in(value))
     if tensors:
         tensors[0].realize(*tensors[1:])
@@ -17,7 +17,10 @@ def realize_all(value: Any) -> int:
 
 
 def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """The Tensors in nested containers, in order; each container once. No code of the user's classes runs."""
+    """Yield the Tensors in nested containers, in order; visit each container once.
+
+    No code of the user's classes runs.
+    """
     left, seen = [value], set[int]()
     while left:
         value = left.pop()

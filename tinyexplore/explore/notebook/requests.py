@@ -1,4 +1,7 @@
-"""Responds to the requests of a view, in a notebook and in a page with engine. It loads the whole table of requests."""
+"""Respond to the requests of a view, in a notebook and in a page with engine.
+
+This module loads the whole table of requests.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def answer(trace: Trace, data: Any) -> Data:
-    """The response to a request about a trace alone, whose kernels cannot run again."""
+    """Return the response to a request about a trace whose kernels cannot run again."""
     return respond(RequestSource(lambda: trace), data)
 
 
@@ -42,7 +45,7 @@ def _analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
 
 
 class Answers:
-    """Responds for one view, in a notebook and in a page with engine. It keeps no Explorer alive.
+    """Responds to the requests of one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
     commands, opened, again: see `RequestSource`.
     """

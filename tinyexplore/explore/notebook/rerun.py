@@ -1,4 +1,4 @@
-"""A view's connection to its capture, and the captured program run again with further options."""
+"""Connect a view with its capture, and run the captured program again with further options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyexplore.explore.whatif.channel import Channel
 
 
 def connect(capture: CaptureSession, widget: Any) -> None:
-    """Connect `widget` to `capture`: the widget's requests and commands are answered from this capture."""
+    """Connect `widget` to `capture`, so that this capture responds to the widget's requests and commands."""
     trace = TraceOf(capture, widget)
     channel = Channel(capture.whatif, widget)
     again = None if capture.called is None else partial(run_again, ref(capture))
@@ -24,11 +24,10 @@ def connect(capture: CaptureSession, widget: Any) -> None:
 
 
 def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: int) -> int:
-    """Calls the captured function again with `options` added to those of the capture, and shows the new capture in
-    place of the old one.
+    """Call the captured function again with `options` added to those of the capture, and show the new capture instead.
 
-    Returns the number of the kernel that has the title of `kernel`; 0 where there is none. An exception of the
-    function leaves everything as it was.
+    Returns the number of the kernel with the title of `kernel`, or 0 if there is none. If the function raises, the view
+    keeps the old capture.
     """
     capture = captured()
     if capture is None or capture.called is None:
@@ -55,7 +54,7 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
 
 
 def _show(capture: CaptureSession, widget: Any, kernel: int) -> None:
-    """Replaces what the widget shows; the reader stays at the same panel."""
+    """Replace the trace of the widget, with the same panel selected."""
     if capture.repeat > 1:
         capture.measure_ceilings()
     cursor = {name: value for name, value in widget.cursor.items() if name in ("place", "panel", "graph")}

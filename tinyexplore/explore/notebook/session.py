@@ -1,7 +1,7 @@
-"""Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give.
+"""Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both return.
 
-Modules that only a question or a picture needs are loaded on first use, so that a first capture costs little more than
-a run.
+Modules that only a question or a picture needs are imported on first use. A first capture therefore takes little longer
+than a run.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ EXPLORE_REPEAT = 10
 
 
 class Explorer(Hinting):
-    """One capture as interactive views and as data. In a notebook it displays itself.
+    """One capture as interactive views and as data. A notebook displays it.
 
     Start with `view.kernels[0]` (one kernel, its explanations and its alternatives), `view.graph`, `view.panels` and
-    `view.trace` (everything as plain data). `view.<Tab>` lists the rest. As a context manager (made by `capture`) it
+    `view.trace` (everything as plain data). `view.<Tab>` lists the rest. As a context manager (from `capture`) it
     records what happens inside the block.
     """
 
@@ -72,12 +72,12 @@ class Explorer(Hinting):
 
     @property
     def trace(self) -> Trace:
-        """All that was captured, as plain data. CaptureError before the capture ended and after `close`."""
+        """The capture as plain data. It raises CaptureError before the capture ends and after `close`."""
         return self._capture.trace
 
     @property
     def result(self) -> Any:
-        """What the captured function returned."""
+        """The result of the captured function."""
         return self._capture.result
 
     @property
@@ -104,7 +104,9 @@ class Explorer(Hinting):
 
     @property
     def fusion(self) -> FusionBoard:
-        """The scheduler's decisions, and commands that change them: `cut`, `join`, `leave`, `undo`, `edges`, `compare`.
+        """The scheduler's decisions, with commands that change them: `cut`, `join`, `leave`, `undo`, `edges`,
+        `compare`.
+
         It displays as a board.
         """
         from tinyexplore.explore.whatif.board import FusionBoard
@@ -113,8 +115,10 @@ class Explorer(Hinting):
 
     @property
     def rules(self) -> Playground:
-        """The rewrite rules of the pipeline and your own on these kernels: `of`, `matches`, `fire`, `insert`,
-        `disable`, `check`. It displays as the panel of the rules."""
+        """The rewrite rules of the pipeline and the user's rules, on these kernels.
+
+        Methods: `of`, `matches`, `fire`, `insert`, `disable`, `check`. It displays as the panel of rules.
+        """
         from tinyexplore.explore.whatif.playground.playground import Playground
 
         return Playground(self)
@@ -129,12 +133,14 @@ class Explorer(Hinting):
         stage: int | None = None,
         step: int | None = None,
     ) -> WhyNot:
-        """Which rules could fire on `node` after `step` steps of `stage`, which fired, and what stops each of the
+        """Explain which rules could fire on `node` after `step` steps of `stage`, which fired, and what prevented the
         others.
 
-        Omitted arguments are taken from the views: the selected node, the reader's stage and step. `rule`: only the
-        rules with this name; `view.why_not(node)["mul_one"]` is the attempt of one rule. See `explore.why_not` for a
-        UOp without a trace.
+        The views supply omitted arguments: the selected node, the current stage and step. See `explore.why_not` for a
+            UOp
+        without a trace.
+
+        rule: only the rules with this name; `view.why_not(node)["mul_one"]` is the attempt of one rule.
         """
         from tinyexplore.explore.analysis.why.rules import explainer
 
@@ -150,17 +156,20 @@ class Explorer(Hinting):
         return explanations.why_not(number, stage, step, rule)
 
     def verdict(self) -> SpeedVerdict:
-        """The verdict on the program's speed and its bottleneck. `view.kernels[i].verdict()` is about one kernel.
+        """Return the verdict on the program's speed and its bottleneck. `view.kernels[i].verdict()` is about one
+        kernel.
 
-        It compares the samples with this machine's ceilings, which are measured if they are not. ValueError where no
-        kernel has samples.
+        It compares the samples with this machine's ceilings, which are measured on first use.
+
+        Raises:
+            ValueError: no kernel has samples.
         """
         from tinyexplore.explore.analysis.verdict.judging import whole_verdict
 
         return whole_verdict(self._capture.analyses)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
-        """Explain why two LazyBuffers are computed by one kernel or by two: see `explore.why_kernels`."""
+        """Explain why one kernel computes two LazyBuffers, or why two kernels do; see `explore.why_kernels`."""
         from tinyexplore.explore.tracefile.fusions import why_kernels
 
         return why_kernels(self.trace, a, b)
@@ -169,7 +178,7 @@ class Explorer(Hinting):
 
     @property
     def widget(self) -> Any:
-        """The interactive views (needs anywidget)."""
+        """The interactive views (anywidget must be installed)."""
         if self._widget is None:
             self._with_roofs()
             from tinyexplore.explore.notebook.rerun import connect
@@ -180,7 +189,8 @@ class Explorer(Hinting):
             widget = ExplorerWidget(capture.pack(), selected=self._selected, tour=tour)
             connect(capture, widget)
             shown.add(capture, widget)
-            capture.widget = self._widget = widget  # last: an interrupt leaves no widget without answers
+            # assigned last, so that an interrupt leaves no widget without responses
+            capture.widget = self._widget = widget
         return self._widget
 
     @property
@@ -199,7 +209,7 @@ class Explorer(Hinting):
 
     @property
     def selected(self) -> tuple[Node, ...]:
-        """The nodes selected in the views; assigning nodes (or ids) selects them there."""
+        """The nodes selected in the views. Assign nodes or ids to select them in the views."""
         ids = self._widget.selected if self._widget is not None else self._selected
         return tuple(self.trace.nodes[node] for node in ids)
 
@@ -214,7 +224,7 @@ class Explorer(Hinting):
             self._widget.selected = ids
 
     def show(self, place: str | Iterable[Node | int] | Node | int) -> Explorer:
-        """Moves the views to a place: nodes, which are selected there, or a link.
+        """Move the views to a position: nodes, which are then selected, or a link.
 
         `view.show(view.trace.where(op="REDUCE"))`, `view.show("#stage=4&step=2")`, `view.show("#story=kernels")`
         """
@@ -227,9 +237,9 @@ class Explorer(Hinting):
         return self
 
     def tour(self, stops: Iterable[Stop | tuple[str, Any]]) -> Explorer:
-        """Pins notes to places; the views and the pages of `to_html` lead from one to the next.
+        """Pin notes to positions; the views and the pages of `to_html` lead from one to the next.
 
-        A stop is a text with a place (a link, nodes, or None for the present place), or a `question`.
+        A stop is a text with a position (a link, nodes, or None for the current one), or a `question`.
         """
         self._tour = tuple(self._stop(stop) for stop in stops)
         if self._widget is not None:
@@ -261,13 +271,13 @@ class Explorer(Hinting):
         return Stop(text, f"#graph={kind}&node={','.join(map(str, ids))}")
 
     def question(self, about: str, *args: Any, reveal: bool = False, **options: Any) -> Question:
-        """A question that the trace answers. It displays as a widget, which shows the answer after a guess, and may be
-        a stop of a `tour`.
+        """Return a question that the trace answers. Its widget shows the answer after a guess. It may be a stop of a
+        `tour`.
 
         Args:
             about: "kernels" (how many?), "next rule" (`stage=`, `step=`), "slowest" (which kernel?), or "faster" (and
                 another Explorer or Trace).
-            reveal: show the views below it once it is answered.
+            reveal: whether to show the views below the answered question.
         """
         from tinyexplore.explore.notebook.questions import Question, question
 
@@ -277,10 +287,10 @@ class Explorer(Hinting):
     # *** files ***
 
     def save(self, path: str | Path) -> Path:
-        """Writes a file by the ending of its name, and returns the path.
+        """Write a file in the format of its suffix, and return the path.
 
-        ".json", ".json.gz": the trace; `Trace.load` reads it. ".html": the page of `to_html`. ".svg": the pipeline as
-        a picture.
+        ".json", ".json.gz": the trace; `Trace.load` reads it. ".html": the page of `to_html`. ".svg": the pipeline as a
+        picture.
         """
         path_of("path", path)
         kind = Path(path).suffix.lower()
@@ -303,13 +313,20 @@ class Explorer(Hinting):
         run_here: bool = False,
         rosetta: bool = False,
     ) -> str:
-        """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: how many
-        first steps of each kernel go with it, for its debugger (on generated numbers without `keep_inputs`).
-        `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
-        `rosetta`: every kernel goes with it in every language, and not only those that were requested.
+        """Return one HTML page that works offline, as a file; also write it to `path` if given.
 
-        `live`: it carries the engine, and answers what a notebook would (10 MB more). `pyodide`: where the Python for
-        that is, a folder or a package file; else it is fetched, once (`PyodideMissing` where it cannot).
+        Args:
+            path: the file to write.
+            iterations: the number of first steps of each kernel to include for the debugger (on generated inputs
+                without `keep_inputs`).
+            live: whether the page includes the engine and responds like a notebook (10 MB more).
+            pyodide: a folder or a package file with the Python for `live`; by default it is downloaded once.
+            run_here: whether readers can run and time its kernels as WebAssembly. For kernels of the WASM device they
+                always can.
+            rosetta: whether the page has every kernel in every language, not only those that were requested.
+
+        Raises:
+            PyodideMissing: the Python for `live` cannot be downloaded.
         """
         from tinyexplore.explore.analysis.requests import stored_responses
 
@@ -354,7 +371,9 @@ class Explorer(Hinting):
         return PageText(page)
 
     def close(self) -> None:
-        """Removes the views from the page and drops the trace, the result and the error. Nothing works afterwards."""
+        """Remove the views from the page, and drop the trace, the result and the error. The Explorer becomes
+        unusable.
+        """
         if self._capture.is_recording:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         if self._widget is not None:
@@ -366,7 +385,7 @@ class Explorer(Hinting):
     # *** display ***
 
     def _with_roofs(self) -> None:
-        """Adds the ceilings if there are samples to compare with them."""
+        """Add the ceilings if there are samples to compare with them."""
         if self._capture.repeat > 1:
             self._capture.measure_ceilings()
 
@@ -378,7 +397,7 @@ class Explorer(Hinting):
         return for_terminal(summary_text(self.trace))
 
     def _ipython_display_(self) -> None:
-        """Display two outputs: a static picture for readers without widgets, and the views, which hide it."""
+        """Display two outputs: a static picture for readers without widgets, and the views, which hide the picture."""
         from IPython.display import display
 
         if line := self._line_instead():
@@ -396,7 +415,7 @@ class Explorer(Hinting):
         show(widget, self.trace.svg(), repr(self))
 
     def _line_instead(self) -> str:
-        """The line to show in place of empty views; "" if there is something to view."""
+        """Return the line to show instead of empty views; "" if there is something to view."""
         if not self._capture.has_trace:
             return ""
         from tinyexplore.explore.exports.export import line_instead
@@ -425,23 +444,27 @@ class Explorer(Hinting):
 
 
 def capture(*, title: str = "", **options: Any) -> Explorer:
-    """`with capture() as session:` records everything inside; afterwards `session.trace` has it.
+    """Record everything inside a block: `with capture() as session:`; afterwards `session.trace` has it.
 
-    Options: `repeat` (samples of each launch with warm caches; 1: only the launch itself, which is cold), `kernels`
-    (how many are kept before the rest is only counted, 1000), `keep_inputs` (what kernels read is kept, for `debug`:
-    True is up to 64 MiB, a number is the limit in bytes),
-    `record_iterations` (how many first steps of each kernel are stored in the trace, for pages without Python; implies
-    `keep_inputs`),
-    and any setting of the engine by its name, which holds inside the block: `device="CLANG"`, `beam=2`, `noopt=1`;
-    `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine cannot execute,
-    kernels are compiled for it and shown without times; native code computes the values. An exception goes on its
-    way; the partial trace is kept and says so. Captures nest: an outer one also sees what an inner does.
+    An exception propagates; the trace is then partial and states this. Captures nest: an outer capture also records the
+    events of an inner one.
+
+    Options:
+        repeat: the number of samples of each launch with warm caches; 1: only the launch itself, which is cold.
+        kernels: the number of kernels to record, by default 1000; more are only counted.
+        keep_inputs: whether to store the inputs of kernels for `debug`: True for up to 64 MiB, or a number of bytes.
+        record_iterations: the number of first steps of each kernel to store in the trace, for pages without Python. It
+            implies `keep_inputs`.
+        executor: the machine on which a search measures (see `measuring_on`).
+        target: a machine. If this machine cannot execute its code, kernels are compiled for it and shown without times;
+            native code computes the values.
+        others: any setting of the engine, by name, for the time of the block: `device="CLANG"`, `beam=2`, `noopt=1`.
     """
     return Explorer(title=title, options=options)
 
 
 def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[Any, ...] = ()) -> Explorer:
-    """Calls `f(*args)` inside the capture, and realizes the Tensors in its result (without `f`: in the present result).
+    """Call `f(*args)` inside the capture, and realize the Tensors in its result (without `f`: in the current result).
 
     An exception has the partial capture as its attribute `explorer`.
     """
@@ -451,8 +474,8 @@ def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[An
                 session.capture.call(f, args)
             realize_all(session.result)
     except BaseException as error:
-        session.capture.end(error)  # where the interrupt came before the block's own end
-        with suppress(Exception):  # an exception's class may refuse attributes
+        session.capture.end(error)  # the interrupt came before the block ended
+        with suppress(Exception):  # an exception's class may reject attributes
             error.explorer = session  # type: ignore[attr-defined]
         raise
     return session

@@ -1,8 +1,8 @@
-"""Bounds the memory of explorers that were shown, of which a page may request a view at any time.
+"""Limit the memory of explorers that were displayed; a page may request their views at any time.
 
-ipywidgets keeps every widget until it is closed, so that a page can be loaded again. A cell that runs repeatedly would
-leak memory. A widget refers to the compressed trace only, not to its Explorer; here the rest is
-bounded by `EXPLORER_MB` (`docs/performance/pages.md`).
+ipywidgets keeps every widget until it is closed, so that a page can be reloaded. A cell that runs repeatedly would
+leak memory. A widget therefore refers only to the compressed trace, not to its Explorer. This module limits the
+remaining memory to `EXPLORER_MB` (`docs/performance/pages.md`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,21 @@ class Owner(Protocol):
     """The part of an Explorer that this module uses."""
 
     def compress(self) -> None:
-        """Drop the trace; it is unpacked from the compressed one when needed."""
+        """Drop the trace; it is unpacked from the compressed trace when needed."""
 
 
 class Shown:
-    """The views of this process, in the order in which they were made."""
+    """The displayed views of this process, in the order of creation."""
 
     def __init__(self) -> None:
         self._views: list[tuple[ref[Any], Any]] = []
 
     def add(self, owner: Owner, widget: Any) -> None:
-        """`widget` shows `owner` from now on. Above the limit the oldest explorers are dropped first; the newest is
-        never dropped.
-        """
+        """Register that `widget` shows `owner`. Above the limit, the oldest explorers are dropped, never the newest."""
         most = config().EXPLORER_MB << 20
         self._views = [
             (widget_reference, view) for widget_reference, view in self._views if view.payload
-        ]  # but for those that were closed
+        ]  # without the closed ones
         left_traces = left_views = most
         for widget_reference, view in reversed(self._views):
             size = len(view.payload)

@@ -13,10 +13,9 @@ REPEAT = 5  # samples of each launch
 
 
 def targets(f: Callable[..., Any], targets: Sequence[str], *args: Any, title: str = "", **options: Any) -> Machines:
-    """Compile `f(*args)` for each of `targets`, given by LLVM's names, and return the results side by side. `f` is
-    called once for each target.
+    """Compile `f(*args)` for each of `targets` (LLVM's CPU names) and return the results side by side.
 
-    Options as for `explore`. Kernels that cannot run here are shown without times.
+    `f` is called once per target. For the options see `explore`. Kernels that cannot run here have no times.
     """
     if not callable(f):
         raise TypeError(f"targets({type(f).__name__}): expected a function, which will be called once for each target")

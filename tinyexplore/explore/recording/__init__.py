@@ -1,1 +1,1 @@
-"""Builds a Trace from the engine's events."""
+"""Build a Trace from the engine's events."""

@@ -1,7 +1,7 @@
-"""A recording becomes a Trace: one pass over the events, in time linear in events and new nodes.
+"""Build a Trace from a recording, in one pass over the events, in time linear in events and new nodes.
 
-A partial recording (an exception in the middle) builds too: open stages are closed, and a message says what
-happened and where in the user's code.
+A partial recording (an exception in the middle) can be built too. Open stages are then closed, and a message has the
+error and the user's line.
 """
 
 from __future__ import annotations
@@ -97,16 +97,23 @@ def build_trace(
     see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
     before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] | None = None,
 ) -> Trace:
-    """The trace of what `recorder` recorded.
+    """Build the trace of the events that `recorder` recorded.
 
-    `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
-    even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
-    `names`: what the user calls LazyBuffers, by their numbers (`names.py`). `scopes`: the modules they are of.
-    `kernels` is filled with the kernels themselves, by their numbers in the trace; `lazybuffers` with the numbers of
-    the LazyBuffers.
-    `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
-    `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
-    `before`: by language, the text that some LazyBuffers were made from.
+    Args:
+        recorder: the recording.
+        title: the title of the trace.
+        options: (name, value) of the settings that produced it.
+        messages: (level, text, the user's frame) of each remark for the reader.
+        user_sources: files to include even if no event names them.
+        listings: returns further texts of a program as (language, lines), such as its assembly.
+        names: the user's names of LazyBuffers, by LazyBuffer number (`names.py`).
+        scopes: the modules that created the LazyBuffers.
+        kernels: filled with the Kernel objects, by kernel id in the trace.
+        lazybuffers: filled with the node id of each LazyBuffer.
+        storage: the buffer of each LazyBuffer when the recording ended; by default the current one.
+        texts: the text of the user's files when the recording ended; by default the current one.
+        see_kernels: called with the kernel drafts, in the order of `Trace.kernels`.
+        before: for each language, a function that returns the text from which given LazyBuffers were created.
     """
     builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
     builder.storage, builder.texts, builder.before = storage or {}, texts or {}, before or {}
@@ -134,22 +141,24 @@ def _well_formed(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Builder(Tables):
-    """Reads events in order, filling the tables that it inherits, stages, links and kernels."""
+    """Reads events in order and fills the inherited tables, the stages, the links and the kernels."""
 
     def __init__(self, listings: Listings | None = None, names: Mapping[int, str] | None = None) -> None:
         super().__init__(names)
         self.scope_rows: tuple[Scope, ...] = ()
         self.more_listings = listings
         self.before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] = {}
-        self.listed: dict[int, Callable[[], list[tuple[str, tuple[SourceLine, ...]]]]] = {}  # by the programs' id()
+        # by the `id()` of the program
+        self.listed: dict[int, Callable[[], list[tuple[str, tuple[SourceLine, ...]]]]] = {}
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
         self.open: list[StageDraft] = []
         self.kernels: list[KernelDraft] = []
-        self.kernel_ids: dict[object, int] = {}  # the recording's number, or a ScheduleItem that has none → dense id
+        # the kernel number in the recording, or a ScheduleItem without a number → dense id
+        self.kernel_ids: dict[object, int] = {}
         self.messages: list[Message] = []
         self.memory: list[MemoryUse] = []
-        # per kernel, the UOps whose origin is known: what appears beside a rewritten root is traced to that root
+        # per kernel, the UOps with a known origin: a new UOp beside a rewritten root is linked to that root
         self.accounted: dict[int | None, set[UOp]] = {}
         self.started = 0.0
         self.now_us = 0.0
@@ -187,7 +196,7 @@ class Builder(Tables):
     # *** reading ***
 
     def list_ahead(self, recorder: Recorder, others: Compilers) -> None:
-        """Has other threads make the further texts of programs, mostly inside LLVM, while the events are read."""
+        """Compute further texts of programs, such as assembly, in other threads while this one reads the events."""
         if self.more_listings is None:
             return
         for event in recorder.events:
@@ -197,7 +206,7 @@ class Builder(Tables):
                     self.listed[id(program)] = others.submit(partial(self.more_listings, program))
 
     def read(self, recorder: Recorder) -> None:
-        """Times are those of a clock that stands still while kernels run again only to be timed."""
+        """Read all events. Event times exclude repeated runs of kernels for timing."""
         if recorder.log:
             self.started = recorder.log[0].time
         for event, time, self.thread in ordered_events(recorder):
@@ -215,7 +224,8 @@ class Builder(Tables):
         programs: list[Program] = []
         origins: list[Program] = []
         runs: list[Run] = []
-        is_sampled = any(draft.warm_us for draft in self.kernels)  # then a single cold run is no figure beside samples
+        # if any kernel was sampled, a single cold run of another one is not comparable
+        is_sampled = any(draft.warm_us for draft in self.kernels)
         for draft in self.kernels:
             for language, lines in self._listings_before(draft):
                 origins.append(draft.program(len(origins), language, lines, self.roots))
@@ -227,7 +237,7 @@ class Builder(Tables):
             kernels.append(replace(info, calls=self._calls_in(info)))
         self._name_buffers()
         if kernels:
-            for op in OptOps:  # a what-if shows the laws of opts that are not applied yet
+            for op in OptOps:  # the tuner shows the laws of opts that are not applied yet
                 self.laws_of(op)
         return Trace(
             version=TRACE_VERSION,
@@ -253,7 +263,7 @@ class Builder(Tables):
         )
 
     def _listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
-        """The texts that a kernel's LazyBuffers were made from."""
+        """Yield the texts from which a kernel's LazyBuffers were created, as (language, lines)."""
         members = [] if draft.item is None else [*draft.item.members, *draft.item.outputs]
         for language, text_of in self.before.items():
             lines = tuple(text_of([node for node in dict.fromkeys(members) if node in self.node_ids]))
@@ -263,7 +273,7 @@ class Builder(Tables):
     # *** names ***
 
     def _name_what_lines_assign(self) -> None:
-        """`h = x @ w` names the last LazyBuffer recorded on that line, if no variable of the caller holds it."""
+        """Name the last LazyBuffer of each line `h = x @ w`, unless a variable of the caller already names it."""
         last: dict[tuple[int, int, str], int] = {}
         for value in self.recorded:
             node = self.node_ids[value]
@@ -278,7 +288,7 @@ class Builder(Tables):
                 self.nodes[node] = replace(self.nodes[node], name=name)
 
     def _calls_in(self, kernel: KernelInfo) -> tuple[str, ...]:
-        """The user's calls that a kernel computes something of; of one that only moves values, those that move them."""
+        """Return the user's calls that a kernel computes; for a kernel that only moves data, those that move it."""
         nodes = [self.nodes[node] for node in sorted(kernel.nodes)]
         working = [node for node in nodes if node.group in ("alu", "reduce")]
         call_lists = [node.calls for node in working or nodes if node.calls]
@@ -298,7 +308,7 @@ class Builder(Tables):
         key = buffer_key(buffer).id
         info = self.buffers.get(key)
         if info is None:
-            return  # no kernel of this trace has to do with it
+            return  # no kernel of this trace uses it
         if name and (overwrite or not info.name):
             info = replace(info, name=name)
         self.buffers[key] = info if maker is None else replace(info, maker=maker)
@@ -317,7 +327,7 @@ class Builder(Tables):
         return scope
 
     def _account(self, before: int, after: Any, how: str) -> None:
-        """`after` came from node `before`, and so did everything new under it."""
+        """Link node `before` to `after` and to all new nodes below `after`."""
         self._link(before, self.node(after), how)
         if not isinstance(after, UOp):
             return
@@ -343,8 +353,9 @@ class Builder(Tables):
                 fresh.extend(src for src in node.src if src not in scope)
 
     def _align(self, before: UOp, after: UOp, how: str) -> None:
-        """Links from an old graph to a new one that was made without an event for each step: where the two differ,
-        nodes in the same place belong together, and what is new below comes from the node above.
+        """Link two graphs between which no events were emitted, by position.
+
+        Nodes at the same position in both graphs are linked. New nodes below that are linked to the node above them.
         """
         scope = self._scope()
         pairs = [(before, after)]
@@ -360,14 +371,14 @@ class Builder(Tables):
                 pairs.extend((old, src) for src in new.src)
 
     def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
-        """The LazyBuffers from which nodes of `ast` were derived: the kernel's LazyBuffers, if no item lists them."""
+        """Return the LazyBuffers from which nodes of `ast` were derived, for a kernel whose item does not list them."""
         origins = self._origins
         producers = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
         return tuple(sorted(producers))
 
     @cached_property
     def _origins(self) -> dict[int, list[int]]:
-        """UOp → the LazyBuffers that it was derived from directly; requested when all events are read."""
+        """Return the LazyBuffers from which each UOp was derived directly. Call it after all events are read."""
         nodes_by_origin: dict[int, list[int]] = {}
         for src, dst, _, _ in self.links:
             if self.nodes[src].kind == "lazybuffer":
@@ -400,7 +411,7 @@ class Builder(Tables):
 
     def _stage_ended(self, event: StageEnded) -> None:
         if not any(stage.name == event.stage for stage in self.open):
-            return  # began before the recorder was attached
+            return  # the stage began before the recorder was attached
         roots = roots_of(event.root)
         while True:
             stage = self.open[-1]
@@ -417,7 +428,7 @@ class Builder(Tables):
             self.kernels[stage.kernel].saw_result(event.root)
 
     def _aside_us(self, stage: StageDraft) -> float:
-        """The time of other threads' work for `stage` while the thread that began it went on."""
+        """Return the time of other threads' work for `stage`, during which the thread of the stage went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
 
@@ -441,7 +452,7 @@ class Builder(Tables):
             )
 
     def _where(self, number: int) -> str:
-        """Names the node of a decision and the user's line that built it."""
+        """Return the node of a decision and the user's line that created it, as text."""
         user = self.nodes[number].user
         return f": node {number}" if user is None else f": node {number}, line {self.frames[user].line}"
 
@@ -522,7 +533,7 @@ class Builder(Tables):
     # *** kernels ***
 
     def _kernel(self, key: object) -> KernelDraft:
-        """The kernel under the recording's number for it, or under its ScheduleItem where it has no number here."""
+        """Return the draft of a kernel, by its number in the recording or by its ScheduleItem; create it if missing."""
         number = self.kernel_ids.get(key)
         if number is None:
             number = self.kernel_ids[key] = len(self.kernels)
@@ -530,7 +541,7 @@ class Builder(Tables):
         return self.kernels[number]
 
     def _kernel_of(self, program: Any) -> KernelDraft | None:
-        """The kernel that the innermost open stage works for, else the one that already has this program."""
+        """Return the kernel of the innermost open stage, else the kernel that already has this program."""
         if self.open and self.open[-1].kernel is not None:
             return self.kernels[self.open[-1].kernel]
         return next((draft for draft in self.kernels if draft.spec is program), None)
@@ -548,7 +559,7 @@ class Builder(Tables):
                 self._see_lines(lines)
 
     def _see_lines(self, lines: Sequence[SourceLine]) -> None:
-        """Nodes of a program that no event names come from its own sources."""
+        """Link nodes of a program that no event names to their own sources."""
         scope = self._scope()
         groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
         for uops in groups.values():
@@ -580,7 +591,7 @@ class Builder(Tables):
         number = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
         if number is not None and self.kernels[number].item is launch.item:
             return self.kernels[number]
-        # a copy, or a kernel compiled before this recording began, whose number is another recording's
+        # a copy, or a kernel that an earlier recording compiled and numbered
         return self._kernel(launch.item)
 
     def _stood_in(self, event: NativeFallback) -> None:

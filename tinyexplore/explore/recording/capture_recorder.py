@@ -1,4 +1,4 @@
-"""The recorder of a capture: it also sees graphs made before it was attached."""
+"""The recorder of a capture. It also records graphs that were created before it was attached."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Event, Ran, Recorded, Recorder, Retimed, StageBegan, StageEnded, UserFrame, WritesAllowed
 from tinyexplore.util import toposort
 
-MOST_KERNELS = 1000  # that a capture keeps unless it is requested more: a program that trains runs many times as many
+MOST_KERNELS = 1000  # default limit for the kernels of a capture: a training program can launch many times this number
 
 
 class CaptureRecorder(Recorder):
-    """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
+    """A Recorder that also forwards all events to the recorder of an enclosing capture, if there is one.
 
-    `keep_bytes`: how much is kept of what kernels read.
-    `most_kernels`: the limit. Once it is reached and no stage is open, nothing more is recorded; `left_out` counts what
-    runs then."""
+    keep_bytes: most bytes of kernel inputs to store.
+    most_kernels: most kernels to record. At this limit, recording ends as soon as no stage is open. `left_out` counts
+        the kernels that run afterwards.
+    """
 
     def __init__(self, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class CaptureRecorder(Recorder):
         self.lazy_inputs = 0
         self.scopes = Scopes()
         self.schedules: list[Scheduled] = []
-        self._lock = RLock()  # threads that compile record, too
+        self._lock = RLock()  # compiler threads record, too
 
     def about_to_run(self, exec_item: Any) -> None:
         if self.ran < self.most_kernels:
@@ -52,7 +53,7 @@ class CaptureRecorder(Recorder):
 
     def _record(self, event: Event) -> None:
         kind = type(event)
-        is_last = kind is Retimed and not self.left_out  # the samples of the last launch that is kept
+        is_last = kind is Retimed and not self.left_out  # the samples of the last recorded launch
         if self.ran >= self.most_kernels and self.open_stages == 0 and not is_last:
             self.left_out += kind is Ran
             if self.outer is not None:
@@ -76,9 +77,9 @@ class CaptureRecorder(Recorder):
             self.outer.record(event)
 
     def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
-        """LazyBuffers built before the capture are recorded now, before realizing makes them forget their sources.
+        """Record LazyBuffers that were created before the capture, before realizing them removes their sources.
 
-        What can be said of their origin is the line that first uses them, or asks for their values.
+        Their recorded origin is the line that first uses them or requests their values.
         """
         fresh = [node for node in nodes if isinstance(node, LazyBuffer) and node not in self.known]
         if not fresh:
@@ -96,10 +97,10 @@ class CaptureRecorder(Recorder):
             self.lazy_inputs += self.earlier > before
 
     def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
-        """Returns the buffer that now holds the value of each recorded LazyBuffer."""
+        """Return the buffer that now holds the value of each recorded LazyBuffer."""
         return {node: held_by(node) for node in self.known}
 
     def files(self) -> set[str]:
-        """The user's files and cells that were seen."""
+        """Return the names of the user's files and cells that appeared in the events."""
         frames = (event.user_frame for event in self.events if isinstance(event, Recorded))
         return {frame.file for frame in frames if frame is not None}

@@ -1,4 +1,4 @@
-"""The kernels that a capture stores beside the trace: the data to compile them again, and their inputs."""
+"""Store the kernels of a capture beside its trace: the data to compile them again, and their inputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CapturedKernel:
-    """One kernel of a capture. The program's UOps are built again when needed.
+    """One kernel of a capture. The program's UOps are rebuilt on demand.
 
     number: its row.
     spec: the rendered program.
     make_kernel: builds the Kernel with its opts.
-    values: of its Variables.
-    contents: of each buffer before the first run, None for one without contents; None where the capture did not copy
-        them, or they were too large.
+    values: the values of its Variables.
+    contents: the content of each buffer before the first run, None for a buffer without content. None if the capture
+        did not store contents, or if they were too large.
     """
 
     number: int
@@ -35,14 +35,14 @@ class CapturedKernel:
 
     @property
     def uops(self) -> tuple[UOp, ...]:
-        """The linear program."""
+        """Return the linear program."""
         return self.spec.uops
 
 
 def captured_kernels(
     drafts: Iterable[Any], contents: Mapping[Any, tuple[bytes | None, ...] | None]
 ) -> dict[int, CapturedKernel]:
-    """The kernels of a trace by their numbers there; copies are none."""
+    """Return the kernels of a trace by number, except for copies."""
     captured = {}
     for draft in drafts:
         if draft.spec is not None and draft.make_kernel is not None:
@@ -52,7 +52,7 @@ def captured_kernels(
 
 
 def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
-    """The element type and the size of each buffer of a program, in the order of its arguments."""
+    """Return the element type and the size of each buffer of a program, in argument order."""
     types = []
     for node in global_buffers(uops):
         assert isinstance(node.dtype, PtrDType)
@@ -61,7 +61,7 @@ def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
 
 
 def read_buffers(uops: Sequence[UOp]) -> set[int]:
-    """The positions of the buffers that a program loads from."""
+    """Return the argument positions of the buffers that a program loads from."""
     order = {node: number for number, node in enumerate(global_buffers(uops))}
     loads = [node.src[0].src[0] for node in uops if node.op is Ops.LOAD]
     return {order[base] for base in loads if base in order}

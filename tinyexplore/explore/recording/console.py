@@ -1,4 +1,4 @@
-"""DEBUG output: one more recorder, which prints events instead of storing them."""
+"""DEBUG output: a recorder that prints events instead of storing them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ PROFILE_FILE = "profile.json"
 
 
 class ConsoleRecorder(Recorder):
-    """Writes events to standard output, by the level of DEBUG.
+    """Prints events to standard output, according to the level of DEBUG.
 
-    1: devices when they are first used. 2: kernels as they run, with times, and what BEAM found. 3: buffers, opts,
-    candidates and decisions with reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
-    With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends; with GRAPH=1, the graph of
-    what was realized, as a picture.
+    1: devices at their first use. 2: kernels with times as they run, and results of BEAM. 3: buffers, opts, candidates,
+        and
+    decisions with reasons. 4: sources. 5: the ast of each kernel. 6: its linear program. 7: its assembly.
+    With PROFILE=1 the recorder writes a timeline of all runs when the process ends. With GRAPH=1 it writes a picture of
+    the realized graph.
     """
 
     def __init__(self) -> None:
@@ -64,7 +65,7 @@ class ConsoleRecorder(Recorder):
             print(text, file=sys.stdout, flush=True)
 
     def text(self, event: Event, level: int) -> str | None:
-        """The text for `event` at this level; None for no text."""
+        """Return the text for `event` at this level; None if it prints nothing."""
         match event:
             case Compiled(program=program) if program.target.name not in self.devices:
                 self.devices.add(program.target.name)
@@ -124,24 +125,24 @@ class ConsoleRecorder(Recorder):
         self.graph.add(roots_of(event.root))
 
     def write_graph(self, path: str = "") -> Path:
-        """Writes the picture, and says where."""
+        """Write the picture, and print its path."""
         written = self.graph.write(path)
         print(f"GRAPH: {len(self.graph.nodes)} LazyBuffers in {written}", file=sys.stdout, flush=True)
         return written
 
     def write_profile(self) -> Path:
-        """Writes the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
+        """Write the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
         path = Path(PROFILE_FILE)
         return write_text(path, json.dumps({"traceEvents": self.profile, "displayTimeUnit": "ms"}))
 
 
 def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
-    """A listing, in colors where it goes to a terminal."""
+    """Return a listing as text, colored if standard output is a terminal."""
     return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
 
 
 def _kernel_text(item: ScheduleItem, level: int) -> str:
-    """Lists the buffers of a kernel before it is compiled. From level 5 on, adds its ast."""
+    """Return the list of a kernel's buffers, before it is compiled; from level 5 on also its ast."""
     buffers = [f"    data{number}: {buffer!r}" for number, buffer in enumerate(item.buffers)]
     if level >= 5 and item.ast is not None:
         buffers.append(_joined("uops", uops_listing(item.ast.toposort())))
@@ -149,7 +150,7 @@ def _kernel_text(item: ScheduleItem, level: int) -> str:
 
 
 def _program_text(event: Rendered, level: int) -> str:
-    """The source of a program; from 6 on after its linear program, from 7 on before its assembly."""
+    """Return the source of a program; from level 6 on after its linear program, from level 7 on before its assembly."""
     parts = [_joined(event.language, event.lines)]
     if level >= 6:
         parts.insert(0, _joined("uops", uops_listing(event.program.uops)))

@@ -1,6 +1,6 @@
-"""Describes IR values as text: label, details, group and argument; index expressions and linear programs.
+"""Describe IR values as text: label, details, group and argument; index expressions and linear programs.
 
-This module alone knows how a UOp or a LazyBuffer looks; the engine formats nothing.
+Only this module formats UOps and LazyBuffers; the engine formats nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The text of one IR value; the fields of `model.Node` of the same names.
+    """The text of one IR value, under the field names of `model.Node`.
 
     label: the first line of its box.
     detail: the second line of its box.
     group: its role, which gives the color.
     arg: the argument of the operation.
     dtype: the element type.
-    shape: of a LazyBuffer; None for a UOp.
+    shape: the shape of a LazyBuffer; None for a UOp.
     """
 
     label: str
@@ -41,19 +41,21 @@ class Description:
 
 @singledispatch
 def describe(value: object, printer: Printer | None = None) -> Description:
-    """Describe `value` as text. Pass one `printer` for many values: it remembers its expressions."""
+    """Describe `value` as text. Share one `printer` between many values: it caches their expressions."""
     name = type(value).__name__
     return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
 
 
 def walk_text(axis: Axis) -> str:
-    """Describes the kind of an axis: "thread", or "thread, 2 ahead" if it prefetches two steps ahead."""
+    """Return the kind of an axis: "thread", or "thread, 2 ahead" if it prefetches two steps ahead."""
     return f"{axis.kind.value}, {axis.ahead} ahead" if axis.ahead else axis.kind.value
 
 
 def arg_text(arg: Any) -> str:
-    """The argument of a node as text: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
-    so that a node can be rebuilt from them (`explore/analysis/why/rebuilt_uops.py`)."""
+    """Return the argument of a node as text: an operation by name, an axis by its letter, tuples without nesting.
+
+    Numbers are exact, so that a node can be rebuilt from the text (`explore/analysis/why/rebuilt_uops.py`).
+    """
     if arg is None:
         return ""
     if isinstance(arg, Ops):
@@ -66,12 +68,12 @@ def arg_text(arg: Any) -> str:
 
 
 def told_shape(value: LazyBuffer) -> tuple[int | str, ...]:
-    """The shape with symbolic sizes as text: `v=3`."""
+    """Return the shape of a LazyBuffer, with symbolic sizes as text: `v=3`."""
     return tuple(size if isinstance(size, int) else repr(size) for size in value.shape)
 
 
 def shape_text(shape: Sequence[int | str]) -> str:
-    """ "2×3×4"; "scalar" for no axes."""
+    """Return a shape as text: "2×3×4"; "scalar" for no axes."""
     return "×".join(str(size) for size in shape) or "scalar"
 
 
@@ -93,7 +95,7 @@ _GROUPS: dict[Ops, str] = {
 
 
 def group_of(op: Ops) -> str:
-    """The role of an operation: what colors its box."""
+    """Return the role of an operation, which gives the color of its box."""
     return _GROUPS.get(op, "control")
 
 
@@ -114,13 +116,13 @@ def _(value: UOp, printer: Printer | None = None) -> Description:
 
 
 def content_of(uop: UOp) -> tuple[str, str, str]:
-    """The type and the argument of the node of `uop`; of memory, its detail as well."""
+    """Return the type and the argument of a UOp's node as text; for memory also its detail, else ""."""
     dtype = "" if uop.dtype is dtypes.void else dtype_text(uop.dtype)
     return dtype, arg_text(uop.arg), memory_text(uop)
 
 
 def memory_text(uop: UOp) -> str:
-    """Type and size of memory; "" for other nodes."""
+    """Return the type and size of memory as text; "" for other nodes."""
     is_memory = uop.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL) and isinstance(uop.dtype, PtrDType)
     return f"{uop.dtype.base.name}[{uop.dtype.size}]" if is_memory else ""
 
@@ -208,7 +210,7 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
 
 
 def describe_memory(value: LazyBuffer) -> Description:
-    """A LazyBuffer whose values lie in memory, whatever computed them."""
+    """Describe a LazyBuffer as memory, ignoring the operation that computed its values."""
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
     if isinstance(value.arg, Outside):
         detail = f"{value.arg.seconds * 1e6:,.0f} µs outside · {value.dtype.name} {shape_text(value.arg.shape)}"
@@ -237,13 +239,13 @@ _LOOP_WORDS = {
 
 
 def search_text(outcome: Searched) -> str:
-    """The result of a search as text: the kernel's new name, its time before and after, and the outcome."""
+    """Return the result of a search as text: the kernel's new name, its time before and after, and the outcome."""
     times = f"{outcome.before_seconds * 1e6:.3g} µs → {outcome.after_seconds * 1e6:.3g} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
 def launches_text(launches: Launches) -> str:
-    """The launches of a replay as text: which kernels are launched together and which are not."""
+    """Return the launches of a replay as text: which kernels are launched together and which are not."""
     kernels = " and ".join(map(str, launches.sizes))
     by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"
     apart = f"; apart: {', '.join(launches.apart)}" if launches.apart else ""
@@ -251,9 +253,9 @@ def launches_text(launches: Launches) -> str:
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
-    """The linear program as text: one numbered line a UOp, indented by its loops.
+    """Return the linear program as text: one numbered line per UOp, indented by its loops.
 
-    `%7 = MUL %5, %6 : float32` names its operands by line; constants, ranges and buffers stand by value or name.
+    `%7 = MUL %5, %6 : float32` refers to operands by line; constants, ranges and buffers appear by value or name.
     """
     names: dict[UOp, str] = {}
     width = len(str(max(len(uops) - 1, 0)))
@@ -271,7 +273,7 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
 
 
 def operand_name(uop: UOp, position: int) -> str:
-    """The name of a UOp in the listing, in which it is in line `position`."""
+    """Return the name of a UOp in the listing; `position` is its line."""
     match uop.op:
         case Ops.CONST:
             return number_text(uop.arg)
@@ -292,7 +294,7 @@ def operand_name(uop: UOp, position: int) -> str:
 
 
 def _missing_name(uop: UOp) -> str:
-    """A source that is not in the list: the verifier rejects such a program, yet it has to be shown."""
+    """Return the name of a source that is not in the list. The verifier rejects such a program; the views show it."""
     return number_text(uop.arg) if uop.op is Ops.CONST else f"?{uop.op.name}"
 
 

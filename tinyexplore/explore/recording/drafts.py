@@ -1,4 +1,4 @@
-"""Stages and kernels while they are being read from events; frozen into the model at the end."""
+"""Mutable drafts of stages and kernels while events are read; `freeze` converts them to rows of the model."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from tinyexplore.uop.symbolic import text
 
 
 def opt_text(opt: Any) -> str:
-    """An Opt as the views write it: "UPCAST(0, 4)"."""
+    """Return an Opt as the views write it: "UPCAST(0, 4)"."""
     return str(opt)
 
 
 def opt_axes(before: Kernel, opt: Any, after: Kernel) -> tuple[str, tuple[str, ...]]:
-    """The axis that an opt changes, with its size before ("g1 of 32"), and the names of the new axes."""
+    """Return the axis that an opt changes, with its size before ("g1 of 32"), and the names of the new axes."""
     names = {axis.arg.name for axis in before.axes}
     changed = next((f"{axis.arg.name} of {text(axis.src[0])}" for axis in before.axes if axis.arg.id == opt.axis), "")
     return changed, tuple(axis.arg.name for axis in after.axes if axis.arg.name not in names)
@@ -52,8 +52,7 @@ _DOTS = {Ops.DOT_BF16: "bfloat16 dot", Ops.DOT_I8: "int8 dot", Ops.DOT_U8: "int8
 
 
 def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
-    """The types of a program's arithmetic, as ceilings are named: those that are narrower than float32 are computed
-    in float32."""
+    """Return the types of a program's arithmetic under the names of ceilings. Types below float32 count as float32."""
     names: dict[str, None] = {}
     for node in uops:
         if node.op in _DOTS:
@@ -66,7 +65,7 @@ def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """The value below which `part` of sorted `values` lie, interpolated."""
+    """Return the quantile at `part` (0 to 1) of sorted `values`, interpolated."""
     position = part * (len(values) - 1)
     low = int(position)
     high = min(low + 1, len(values) - 1)
@@ -75,14 +74,14 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 @dataclass(slots=True)
 class ChoiceDraft:
-    """A heuristic that is running: a `model.Choice` while it is built.
+    """A `model.Choice` under construction: a heuristic that is running.
 
-    name: of the heuristic.
-    law: what it decides, and why.
+    name: the name of the heuristic.
+    law: which opts it proposes, and why.
     settled_by: the earlier heuristic that made it unnecessary, "" for none.
     compared: the numbers that it compared.
     weighed: the scores from which it chose.
-    opts: the opts of the stage that it proposed, by their positions.
+    opts: the opts that it proposed, as positions in the opts of the stage.
     """
 
     name: str
@@ -99,24 +98,24 @@ class ChoiceDraft:
 
 @dataclass(slots=True)
 class StageDraft:
-    """A stage that may still be open: a `model.Stage` while it is built.
+    """A `model.Stage` under construction; the stage may still be open.
 
     id: its row.
-    name: of the stage.
-    parent: the stage around it.
-    kernel: the kernel it works for.
+    name: the name of the stage.
+    parent: the stage that contains it.
+    kernel: the kernel that it processes.
     root: the live root of its graph; it is described when the stage ends.
-    before: the root nodes of the graph that it got.
-    started_us: microseconds since the trace began.
-    after: the root nodes of the graph that it returned.
+    before: the root nodes of its input graph.
+    started_us: its begin, in microseconds since the trace began.
+    after: the root nodes of its output graph.
     elapsed_us: its time in microseconds.
     steps: the firings, in order.
     decisions: the scheduler's decisions.
     opts: the opts that were proposed.
-    candidates: those that a search timed.
+    candidates: the candidates that a search timed.
     search: the result of the search, None without one.
-    thread: 0 for the thread that computes, else the number of a compiler thread.
-    transform: the pass over whole graphs, None for others.
+    thread: 0 for the main thread, else the number of a compiler thread.
+    transform: the transform that the stage runs, None for other stages.
     choices: the heuristics that chose the opts.
     """
 
@@ -161,29 +160,29 @@ class StageDraft:
 
 @dataclass(slots=True)
 class KernelDraft:
-    """One kernel while it is recorded.
+    """A kernel while its events are read.
 
     number: its row.
-    ast: as scheduled.
-    item: the ScheduleItem that it is from.
+    ast: the AST from the scheduler.
+    item: its ScheduleItem.
     kernel: the Kernel with its opts.
     spec: the rendered program.
     listings: its texts, by language.
-    compile_us: time to compile it, in microseconds.
+    compile_us: its compile time, in microseconds.
     cached: whether its program came from a cache.
-    known: "in this process" or "on disk" where a run without a recorder would have found it in a cache.
-    code_bytes: size of its machine code.
+    known: the cache that a run without a recorder would have used: "in this process", "on disk", or "" for none.
+    code_bytes: the size of its machine code, in bytes.
     not_run: why it has no times.
     flops: floating-point operations of one run.
-    bytes_moved: bytes that it reads and writes, each once.
+    bytes_moved: bytes of the elements that it reads and writes, each element once.
     buffers: its arguments, in order.
-    times_us: times of the launch itself.
-    warm_us: times of further runs.
-    single_us: times on one thread.
+    times_us: times of the launch itself, in microseconds.
+    warm_us: times of further runs, in microseconds.
+    single_us: times on one thread, in microseconds.
     waited: seconds that threads waited for a core / seconds of the samples.
     run_started_us: when the launch began, in microseconds since the trace began.
     make_kernel: builds the Kernel with its opts again.
-    values: of its Variables.
+    values: the values of its Variables.
     """
 
     number: int
@@ -208,7 +207,7 @@ class KernelDraft:
     make_kernel: Callable[[], Kernel] | None = None
     values: tuple[int, ...] = ()
 
-    # *** reading ***
+    # *** reading events ***
 
     def saw_root(self, root: Any) -> None:
         if isinstance(root, ScheduleItem):
@@ -240,7 +239,7 @@ class KernelDraft:
 
     def saw_item(self, done: ExecItem) -> None:
         self.item = done.item
-        if done.runner is not None:  # None: a copy between devices
+        if done.runner is not None:  # a copy between devices has no runner
             self.spec = done.runner.spec
             self.kernel = done.runner.kernel
             self.make_kernel, self.values = done.runner.make_kernel, done.values
@@ -249,14 +248,14 @@ class KernelDraft:
         self.bytes_moved = done.bytes_moved
 
     def written(self) -> tuple[Any, ...]:
-        """The buffers that it stores to: of a copy, the first."""
+        """Return the buffers that the kernel stores to; for a copy, its first buffer."""
         written_slots = {0} if self.spec is None else self.spec.writes
         return tuple(buffer for number, buffer in enumerate(self.buffers) if number in written_slots)
 
-    # *** freezing ***
+    # *** conversion to rows ***
 
     def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """The recorded listings, and those that a cached program has; uops first."""
+        """Return the recorded listings and those of a cached program, with uops first."""
         listings = dict(self.listings)
         if self.spec is not None:
             if "uops" not in listings:
@@ -350,7 +349,7 @@ class KernelDraft:
         return self.kernel.target.name if self.kernel is not None else ""
 
     def axes(self) -> tuple[tuple[str, str, int | str], ...]:
-        """Name, kind and size of every loop, outermost first, as far as compilation has come."""
+        """Return name, kind and size of every loop, outermost first, as far as the kernel was compiled."""
         if self.kernel is not None:
             nodes: Iterable[UOp] = self.kernel.axes
         elif self.spec is not None:
@@ -361,7 +360,7 @@ class KernelDraft:
         return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
 
     def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:
-        """The first kernel of the trace with this very program, if that is another one."""
+        """Return the first kernel of the trace with the same program; None if that is this kernel."""
         if self.spec is None:
             return None
         first = next(kernel.number for kernel in kernels if kernel.spec is self.spec)

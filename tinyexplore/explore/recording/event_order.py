@@ -1,4 +1,4 @@
-"""The order of events in a recording. Events of other threads are moved to the kernel that they compiled."""
+"""Order the events of a recording: events of compiler threads are moved to the kernel that they compiled."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ TimedEvent = tuple[Event, float, int]
 
 
 def ordered_events(recorder: Recorder) -> list[TimedEvent]:
-    """Sorts the recorded events. Each has its time in seconds and the number of its thread (0: the user's).
+    """Return the recorded events in order, each with its time in seconds and its thread number (0: the user's thread).
 
-    Events stay in the order of recording, except stages of other threads. Such a stage has the number of its kernel and
-    follows the kernel's own stages. Times exclude repeated runs of kernels that are only timed (`Retimed`).
+    Events keep the order of recording, except for stages of other threads. Such a stage gets the number of its kernel
+    and follows the kernel's own stages. Times exclude repeated runs of kernels for timing (`Retimed`).
     """
     main = recorder.log[0].thread if recorder.log else 0
-    aside: dict[int, list[TimedEvent]] = {}  # events of compiling threads, by kernel
-    kernel_of: dict[int, int] = {}  # compiling thread → the kernel that its open stage is for
+    aside: dict[int, list[TimedEvent]] = {}  # events of compiler threads, by kernel
+    kernel_of: dict[int, int] = {}  # compiler thread → the kernel of its open stage
     depth: dict[int, int] = {}
-    blocks: dict[int, list[TimedEvent]] = {main: []}  # thread of the user's → its events since it had no stage open
+    blocks: dict[int, list[TimedEvent]] = {main: []}  # user's thread → its events since it had no open stage
     ordered: list[TimedEvent] = []
     paused = 0.0
     number = {main: 0}
@@ -39,7 +39,7 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
         block = blocks.get(thread, blocks[main])
         block.append(entry)
         depth[thread] = max(0, depth.get(thread, 0) + change)
-        if not depth[thread]:  # stages of several threads do not interleave
+        if not depth[thread]:  # stages of several threads are not interleaved
             ordered += block
             block.clear()
     for block in blocks.values():
@@ -52,7 +52,7 @@ def _begins_aside(event: Event) -> bool:
 
 
 def _with_kernels(entries: list[TimedEvent], aside: dict[int, list[TimedEvent]]) -> list[TimedEvent]:
-    """`entries` with what lies in `aside` put before the end of its kernel's stage; the rest of it at the end."""
+    """Insert the events in `aside` before the end of their kernel's stage; append the rest at the end."""
     ordered: list[TimedEvent] = []
     open_stages: list[StageBegan] = []
     for entry in entries:

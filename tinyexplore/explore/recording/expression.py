@@ -1,4 +1,4 @@
-"""Expressions over UOps as text, with as few parentheses as Python needs."""
+"""Print UOp expressions as text, with the fewest parentheses that Python needs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import toposort
 
-MAX_EXPRESSION = 120  # characters: a longer operand is cut to its operation, so that text stays linear in nodes
+# characters; a longer operand is abbreviated to its operation, so that the text stays linear in nodes
+MAX_EXPRESSION = 120
 
 
 def dtype_text(dtype: DType | PtrDType) -> str:
-    """ "float32", "float32×8" for eight lanes, "float32*" for an address."""
+    """Return a data type as text: "float32", "float32×8" for eight lanes, "float32*" for an address."""
     if isinstance(dtype, PtrDType):
         return f"{dtype.base.name}*"
     return dtype.name if dtype.count == 1 else f"{dtype.name}×{dtype.count}"
 
 
 def number_text(value: Any) -> str:
-    """A constant as Python would write it, shortest first: 0.5, -inf, 1e-05, True."""
+    """Return a constant as Python writes it, in the shortest form: 0.5, -inf, 1e-05, True."""
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return str(value)
@@ -49,10 +50,10 @@ _INFIX: dict[Ops, tuple[str, int]] = {
 }
 _ASSOCIATIVE = frozenset({Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR})
 _ATOM = 10
-_TIGHT = 7  # products are written without spaces: g0*384 + r1
+_TIGHT = 7  # products have no spaces: g0*384 + r1
 _PREFIX = 8
 
-Text = tuple[str, int]  # the text of an expression, and how tightly its outermost operator binds
+Text = tuple[str, int]  # the text of an expression, and the precedence of its outermost operator
 
 
 _LEAVES = frozenset(
@@ -61,7 +62,7 @@ _LEAVES = frozenset(
 
 
 def _leaf(uop: UOp) -> Text:
-    """A constant, a loop variable, a Variable or memory, by its value or name."""
+    """Return the value or name of a constant, a loop variable, a Variable or memory."""
     match uop.op:
         case Ops.CONST:
             text = number_text(uop.arg)
@@ -80,9 +81,10 @@ def _leaf(uop: UOp) -> Text:
 
 
 class Printer:
-    """Writes expressions with as few parentheses as Python needs; each node is written once and remembered.
+    """Prints expressions with the fewest parentheses that Python needs, and caches the text of each node.
 
-    An operand of more than `limit` characters is cut to its operation. `sizes`: reductions say how far they run.
+    limit: most characters of an operand; a longer one is abbreviated to its operation.
+    sizes: whether reductions print their number of iterations.
     """
 
     def __init__(self, *, limit: int = MAX_EXPRESSION, sizes: bool = False) -> None:
@@ -91,11 +93,11 @@ class Printer:
         self._sizes = sizes
 
     def name(self, uop: UOp, name: str) -> None:
-        """Write `uop` as `name` from now on."""
+        """Print `uop` as `name` from now on."""
         self._done[uop] = (name, _ATOM)
 
     def text(self, uop: UOp) -> str:
-        """The expression that computes `uop`, from ranges, constants and loads."""
+        """Return the expression that computes `uop` from ranges, constants and loads."""
         return self._text(uop)[0]
 
     def _text(self, uop: UOp) -> Text:
@@ -164,7 +166,7 @@ class Printer:
                 return self._call(op.name.lower(), src)
 
     def _reduction(self, uop: UOp) -> Text:
-        """Writes a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
+        """Print a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
         word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
         if uop.op is Ops.HREDUCE and len(uop.src) > 1:
             rows = [f"{word}({self._operand(row, 1)})" for row in uop.src]
@@ -187,7 +189,7 @@ class Printer:
             if right.op is Ops.MUL and right.src[1].op is Ops.CONST and right.src[1].arg == -1:
                 return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
         flat = uop.op in _ASSOCIATIVE and right.op is uop.op and not dtypes.is_float(uop.dtype)
-        compared = uop.op in OpGroups.COMPARE  # a < b < c would mean something else
+        compared = uop.op in OpGroups.COMPARE  # a < b < c would be a chained comparison
         left_text = self._operand(left, binds + 1 if compared else binds)
         right_text = self._operand(right, binds if flat else binds + 1)
         space = "" if binds == _TIGHT else " "
@@ -195,5 +197,5 @@ class Printer:
 
 
 def expr_text(uop: UOp) -> str:
-    """`uop` as one expression: "data1[g0*384 + r1] * 0.5" with the parentheses that Python would need."""
+    """Return `uop` as one expression, with the parentheses that Python needs: "data1[g0*384 + r1] * 0.5"."""
     return Printer().text(uop)

@@ -1,5 +1,8 @@
-"""A kernel's loops as the program runs them: output loops, those that reduce or fill scratch memory, and inside these
-what is written out (a register tile, the lanes of vectors)."""
+"""The loop nest of a kernel, in the order in which the program runs it.
+
+Outside are the output loops. Inside them are the loops that reduce or fill scratch memory. Innermost are the unrolled
+loops: a register tile, the lanes of vectors.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from tinyexplore.explore.recording.describe import Printer, expr_text
 from tinyexplore.explore.tracefile.model import NestLine
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-MAX_STATEMENT = 120  # characters of one operand
-WRITTEN_OUT = {AxisKind.UNROLL: 1, AxisKind.UPCAST: 1, AxisKind.VECTOR: 2}  # how far inside
+MAX_STATEMENT = 120  # most characters of one operand
+# nesting order of unrolled loops; the larger number is farther inside
+WRITTEN_OUT = {AxisKind.UNROLL: 1, AxisKind.UPCAST: 1, AxisKind.VECTOR: 2}
 _RESULTS = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
 _UPDATES = {
     Ops.ADD: "{0} += {1}",
@@ -27,7 +31,7 @@ class Statement:
 
     loops: the loops around it, outermost first.
     text: the statement.
-    accesses: the INDEXes that it reads or writes.
+    accesses: the INDEX nodes that it reads or writes.
     """
 
     loops: tuple[UOp, ...]
@@ -36,7 +40,7 @@ class Statement:
 
 
 def plain_nest(ast: UOp) -> tuple[NestLine, ...]:
-    """The loops and what stands in them, line by line::
+    """Return the loops and their statements, line by line::
 
     for g0 in range(64)
       for r2 in range(256)
@@ -62,13 +66,13 @@ def loop_line(loop: UOp, depth: int, printer: Printer) -> NestLine:
 
 
 def axis_size(axis: UOp) -> int | str:
-    """The number of iterations of a loop; if it is known only at run time, its expression."""
+    """Return the number of iterations of a loop, or its expression if the number is known only at run time."""
     end = axis.src[0]
     return end.arg if end.op is Ops.CONST else expr_text(end)
 
 
 def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
-    """Reductions, fills of scratch memory, and stores, each after its operands."""
+    """Yield reductions, fills of scratch memory, and stores, each after its operands."""
     count = 0
     filled: set[UOp] = set()
     for node in sink.toposort():
@@ -80,7 +84,7 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
             printer.name(node, name)
         elif node.op is Ops.BARRIER:
             stores = [src for src in node.src if src.op is Ops.STORE and src not in filled]
-            filled.update(stores)  # several barriers may wait for one
+            filled.update(stores)  # several barriers may wait for one store
             own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
             for store in stores:
                 yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))
@@ -89,7 +93,7 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
 
 
 def _nest(outer: Iterable[UOp], own: Iterable[UOp]) -> tuple[UOp, ...]:
-    """The loops around a statement, in the order in which they run."""
+    """Return the loops around a statement, in execution order."""
     loops = [*_by_id(outer), *_by_id(set(own) - set(outer))]
     return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
 
@@ -99,7 +103,7 @@ def _by_id(loops: Iterable[UOp]) -> list[UOp]:
 
 
 def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
-    """Finds the INDEXes that `roots` depend on. Does not enter REDUCEs and BARRIERs, which are other statements."""
+    """Return the INDEX nodes on which `roots` depend, except inside REDUCE and BARRIER: those are other statements."""
     loads: dict[UOp, None] = {}
     seen: set[UOp] = set()
     stack = list(roots)

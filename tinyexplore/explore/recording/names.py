@@ -1,6 +1,6 @@
-"""The user's names of Tensors: the variables that hold them when a capture begins and ends, and assigned names.
+"""Find the user's names of Tensors: variables at the begin and end of a capture, and assigned names.
 
-Names depend on the LazyBuffers' numbers, so that no name keeps memory alive.
+Names refer to the numbers of LazyBuffers, so that they keep no memory alive.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from tinyexplore.explore.recording.sources import is_ours
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 
-MOST_VALUES = 20_000  # that are examined in one search
-MOST_ITEMS = 200  # of one list or dict
-DEEPEST = 4  # model.layers[0].weight
-NO_TENSOR = frozenset({"backward", "data", "item", "numpy", "step", "tolist", "zero_grad"})  # what a call returns then
+MOST_VALUES = 20_000  # most values that one search visits
+MOST_ITEMS = 200  # most items visited in one list or dict
+DEEPEST = 4  # levels, such as model.layers[0].weight
+# methods that do not return a Tensor
+NO_TENSOR = frozenset({"backward", "data", "item", "numpy", "step", "tolist", "zero_grad"})
 SKIPPED = (ModuleType, type, FunctionType, str, bytes, int, float, complex)
 
 Names = dict[int, str]
 
 
 def names_here(more: Mapping[str, Any] | None = None) -> Names:
-    """The names by which the caller's frame (the first one outside the package) reaches Tensors; `more` goes first."""
+    """Return the names by which the nearest frame outside the package reaches Tensors. `more` has priority."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -40,10 +41,11 @@ def names_here(more: Mapping[str, Any] | None = None) -> Names:
 
 
 def names_in(*spaces: Mapping[str, Any]) -> Names:
-    """The shortest way to each Tensor from the variables of `spaces`, those first named first: `w`, `params[0]`,
-    `model.l1.weight`.
+    """Return the shortest path to each Tensor from the variables of `spaces`: `w`, `params[0]`, `model.l1.weight`.
 
-    No code of the user's objects runs: their classes are read with the interpreter's own accessors."""
+    Earlier spaces have priority. The search runs no code of the user's objects: it reads their attributes with the
+    interpreter's own accessors.
+    """
     names: Names = {}
     seen: set[int] = set()
     level = [(name, value) for space in spaces for name, value in variables_of(space) if not name.startswith("_")]
@@ -61,7 +63,7 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
 
 
 def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The variables of a namespace; none where it is a mapping of the user's that raises (a class body's)."""
+    """Return the variables of a namespace; none if the namespace is a mapping of the user that raises."""
     try:
         return [(name, value) for name, value in list(space.items()) if type(name) is str]
     except Exception:
@@ -69,7 +71,7 @@ def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
-    """The LazyBuffer of a Tensor, and the memory that it is a view of; none for a Tensor that was never initialized."""
+    """Return the LazyBuffer of a Tensor, and the memory of which it is a view; none if the Tensor is uninitialized."""
     try:
         node = tensor.lazydata
         base = node.base
@@ -79,7 +81,7 @@ def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
 
 
 def parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    """The items of a container, or the attributes of an object. No code of its class runs."""
+    """Return the items of a container, or the attributes of an object, with their paths. No code of its class runs."""
     kind = type(value)
     if issubclass(kind, dict):
         items = _first_items(value)
@@ -99,7 +101,7 @@ def _first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """`value.__dict__` as the interpreter keeps it; empty where the class has none, or replaces it by its own."""
+    """Return the interpreter's `value.__dict__`; empty if the class has none or replaces it."""
     for kind in classes_of(type(value)):
         slot = namespace_of(kind).get("__dict__")
         if type(slot) is GetSetDescriptorType:
@@ -108,43 +110,44 @@ def attributes_of(value: Any) -> dict[str, Any]:
     return {}
 
 
-classes_of = type.__dict__["__mro__"].__get__  # a metaclass may replace these attributes
+classes_of = type.__dict__["__mro__"].__get__  # a metaclass may override these attributes
 namespace_of = type.__dict__["__dict__"].__get__
 _name_of = type.__dict__["__name__"].__get__
 
 
 def class_name(value: Any) -> str:
-    """The name of an object's class, whatever its metaclass answers."""
+    """Return the name of an object's class, even if its metaclass overrides `__name__`."""
     name: str = _name_of(type(value))
     return name
 
 
 def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
-    """The names of Tensors in `args`, by the parameters of `f`."""
+    """Return the names of Tensors in `args`, by the parameter names of `f`."""
     try:
         return names_in(inspect.signature(f).bind(*args).arguments)
-    except Exception:  # no signature, arguments that do not fit, or an attribute of the user's that raises
+    except Exception:  # no signature, arguments that do not fit, or an attribute of the user that raises
         return {}
 
 
-# "[name] y = Conv <strides: ints = [2, 2]> (x, w)": a node of a graph that is written as text
+# "[name] y = Conv <strides: ints = [2, 2]> (x, w)": a node of a graph in text form
 _NODE_LINE = re.compile(r"\s*(?:\[[^\]]*\] )?([^\s,=]+) = [A-Za-z_][\w.]* ?[<(]")
 
 
 def _assigned_in_lines(text: str) -> dict[int, str]:
-    """Line → the one name that it assigns, of a text with one node a line."""
+    """Return the name that each line assigns, for a text with one node per line."""
     matches = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
     return {number: match[1] for number, match in matches.items() if match}
 
 
 def assigned_names(text: str) -> dict[int, str]:
-    """Line → the one name that its statement assigns, of Python source; a statement may span several lines.
+    """Return, for each line of Python source, the single name that its statement assigns.
 
-    Left out: lines of several assignments, and values that are no Tensor as far as one can see (`loss.item()`).
+    A statement may span several lines. Lines with several assignments are omitted, and values that are clearly no
+    Tensors (`loss.item()`).
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the user's own code, said already where it was compiled
+            warnings.simplefilter("ignore")  # the user saw these warnings when the code was compiled
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return _assigned_in_lines(text)

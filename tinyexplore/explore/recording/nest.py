@@ -1,4 +1,4 @@
-"""A kernel's ast as plain loops."""
+"""Print a kernel's AST as plain loops."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from tinyexplore.explore.recording.describe import Printer, walk_text
 from tinyexplore.uop import Ops, UOp
 
-MAX_STATEMENT = 400  # characters of one operand: enough for a whole formula
+MAX_STATEMENT = 400  # most characters of one operand: enough for a whole formula
 _NAMES = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
 
-Statement = tuple[tuple[UOp, ...], str]  # the loops around it, outermost first, and its text
+Statement = tuple[tuple[UOp, ...], str]  # (the loops around it, outermost first; its text)
 
 
 def loop_nest(sink: UOp) -> str:
-    """The output loops, in them the reductions and the rows that are done before the next loop opens, then the stores::
+    """Return the output loops, the reductions and rows computed inside them, and the stores::
 
     for g0 in range(64):  # global
       most0 = max(data1[g0*128 + r2] for r2 in range(128))
@@ -41,7 +41,7 @@ def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
     output_axes = frozenset[UOp]().union(*(store.ranges for store in stores))
     count = 0
     for node in nodes:
-        if node.op is Ops.STORE and node not in sink.src:  # fills a row buffer, before its readers
+        if node.op is Ops.STORE and node not in sink.src:  # this store fills a row buffer before its readers run
             yield _loops(node), printer.text(node)
         # a reduction inside another one is part of its formula
         if node.op is Ops.REDUCE and node.ranges <= output_axes:

@@ -1,4 +1,4 @@
-"""Kernels that other threads run while a capture is open: a thread without the capture's context is not recorded."""
+"""Count the kernels that other threads run during a capture: without the capture's context, they are not recorded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ MOST_NAMED = 4
 
 
 class Elsewhere:
-    """A context manager that counts the kernels which run in other threads without a recorder.
+    """A context manager that counts the kernels that run in other threads without a recorder.
 
-    `by_thread`: thread name -> kernels. `replayed`: kernels of TinyJit replays in machine code, of unknown threads.
+    by_thread: thread name → number of kernels.
+    replayed: number of kernels of TinyJit replays in machine code, whose thread is unknown.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ class Elsewhere:
 
     @property
     def note(self) -> str:
-        """The remark about these kernels; "" for none."""
+        """Return the remark about these kernels; "" for none."""
         total = self.by_thread.total() + max(0, self.replayed)
         if not total:
             return ""

@@ -1,4 +1,4 @@
-"""Progress of long work: a search for opts as a bar, in a terminal or a notebook, where tqdm is installed."""
+"""Show the progress of a search for opts as a bar in a terminal or notebook, if tqdm is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyexplore.trace import Event, Recorder, Searched, Searching
 
 
 class ProgressRecorder(Recorder):
-    """Shows `Searching` events as one bar, which goes when the search ends. `make`: what `tqdm.tqdm` is."""
+    """Shows `Searching` events as one bar, which disappears when the search ends. `make` is `tqdm.tqdm`."""
 
     def __init__(self, make: Any) -> None:
         super().__init__()
@@ -38,9 +38,9 @@ class ProgressRecorder(Recorder):
 
 
 def find_progress() -> ProgressRecorder | None:
-    """A recorder for one search; None without tqdm, or where there is no terminal or notebook.
+    """Return a recorder for one search; None without tqdm, or without a terminal or notebook.
 
-    `TQDM_DISABLE=1` turns it off.
+    `TQDM_DISABLE=1` disables it.
     """
     if not (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty())):
         return None
@@ -52,7 +52,7 @@ def find_progress() -> ProgressRecorder | None:
 
 
 def _in_notebook() -> bool:
-    """Whether this is a Jupyter kernel. IPython is asked only if it is loaded already."""
+    """Whether this process is a Jupyter kernel. The function does not import IPython."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")

@@ -1,4 +1,4 @@
-"""The graph of all LazyBuffers that a process has realized, for GRAPH=1: plain nodes, which keep no memory alive."""
+"""The graph of all LazyBuffers that a process has realized, for GRAPH=1. Its plain nodes keep no memory alive."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import toposort
 
-MOST_BOXES = 600  # in the picture: those nearest to the last results; laying them out takes seconds
+MOST_BOXES = 600  # of the picture; it shows the nodes nearest to the last results, since a larger layout takes seconds
 
 
 class RealizedGraph:
-    """Nodes by the numbers of their LazyBuffers: what was realized before and is read now is one node."""
+    """Collects nodes by LazyBuffer number, so that a value that is realized and read later is one node."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -25,7 +25,7 @@ class RealizedGraph:
         self.printer = Printer()
 
     def add(self, roots: Iterable[object]) -> None:
-        """The graph under `roots`, before realizing them makes them forget their sources."""
+        """Add the graph under `roots`, before realizing them removes their sources."""
         fresh = [root for root in roots if isinstance(root, LazyBuffer)]
         for value in toposort(fresh, lambda node: () if node.number in self.ids else node.src):
             if value.number not in self.ids:
@@ -52,7 +52,7 @@ class RealizedGraph:
         )
 
     def write(self, path: str = "") -> Path:
-        """Writes the picture to `path` (".svg" is added where it is missing), by default to a new temporary file."""
+        """Write the picture to `path` (".svg" is appended if missing), by default to a new temporary file."""
         target = Path(path or tempfile.mkstemp(prefix="net-", suffix=".svg")[1])
         if target.suffix != ".svg":
             target = target.with_name(f"{target.name}.svg")

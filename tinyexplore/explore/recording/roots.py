@@ -1,4 +1,4 @@
-"""The root nodes of the engine's values, and the buffers of LazyBuffers."""
+"""Find the root nodes of the engine's values, and the buffers of LazyBuffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Roots = tuple[Any, ...]
 
 
 def roots_of(value: Any) -> Roots:
-    """The root nodes of a value at any IR level: the value, its ast, its program, or the roots of its parts."""
+    """Return the root nodes of a value at any IR level: the value, its AST, its program, or the roots of its parts."""
     match value:
         case UOp() | LazyBuffer():
             return (value,)
@@ -30,7 +30,7 @@ def roots_of(value: Any) -> Roots:
 
 
 def buffer_key(buffer: Any) -> Any:
-    """A key that identifies a buffer without keeping its memory alive. Events carry it."""
+    """Return a key that identifies a buffer without keeping its memory alive. Events carry this key."""
     return buffer.key if isinstance(buffer, Buffer) else buffer
 
 
@@ -42,6 +42,6 @@ class NodeBuffer(NamedTuple):
 
 
 def held_by(value: LazyBuffer) -> NodeBuffer | None:
-    """The buffer with a LazyBuffer's values; None if they are not computed."""
+    """Return the buffer with a LazyBuffer's values; None if they are not computed."""
     base = value.base
     return None if base.buffer is None else NodeBuffer(buffer_key(base.buffer), base is value)

@@ -1,4 +1,4 @@
-"""The graphs of a capture as plain rows, which can be rebuilt and scheduled otherwise on request."""
+"""The graphs of a capture as plain rows, from which they can be rebuilt and scheduled differently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeMemory:
     """The memory of a node.
 
     key: the number of its Buffer.
-    device: where it is.
+    device: the device that holds it.
     size: the number of elements.
     dtype: the element type.
     """
@@ -36,15 +36,15 @@ class NodeMemory:
 class NodeRow:
     """A LazyBuffer of a captured graph.
 
-    node: its number in the trace.
+    node: its id in the trace.
     op: the operation.
     dtype: the element type.
-    shape: symbolic sizes as they are.
-    src: the positions of the rows that it reads.
+    shape: the shape; symbolic sizes stay objects.
+    src: the positions of its operands in the rows.
     arg: the argument of the operation.
-    device: where it is computed.
-    memory: None where it has none.
-    calls: the user's calls that made it.
+    device: the device that computes it.
+    memory: its memory, None if it has none.
+    calls: the user's calls that created it.
     """
 
     node: int
@@ -60,16 +60,16 @@ class NodeRow:
 
 @dataclass(frozen=True, eq=False)
 class CapturedGraph:
-    """A captured graph as plain rows, sources first. It holds no memory, and can be built and scheduled again.
+    """A captured graph as plain rows, sources first. It holds no memory, and can be rebuilt and scheduled again.
 
     Positions are indices of `rows`. The last four fields are those of `Writes`.
 
     rows: the LazyBuffers.
-    outputs: positions of those that were requested.
+    outputs: positions of the requested LazyBuffers.
     in_place: positions of the WRITEs that store into the memory of their target; the others copy it first.
     why: the reason for each WRITE, by position.
-    first: positions of readers of old values, which are stored before a write overwrites these.
-    apart: positions of those that get their own kernel, because it must run before some write.
+    first: positions of readers of old values; they are stored before a write overwrites these values.
+    apart: positions of LazyBuffers with a kernel of their own, because it must run before some write.
     """
 
     rows: tuple[NodeRow, ...]
@@ -81,11 +81,11 @@ class CapturedGraph:
 
     @property
     def computed(self) -> frozenset[int]:
-        """The numbers in the trace of the nodes that the graph computes."""
+        """Return the trace ids of the nodes that the graph computes."""
         return frozenset([row.node for row in self.rows if row.memory is None])
 
     def cannot_rerun(self) -> str:
-        """Returns the reason why the graph cannot run on other values, or "" if it can."""
+        """Return the reason why the graph cannot run on other values, or "" if it can."""
         for row in self.rows:
             devices = [row.device, row.memory.device if row.memory is not None else ""]
             if any(device.startswith(FILES) for device in devices):
@@ -95,7 +95,7 @@ class CapturedGraph:
         return ""
 
     def _depends_on_values(self, number: int) -> bool:
-        """Whether the row at this position, or a row that it is computed from, has memory."""
+        """Whether the row at this position, or one of its transitive sources, has memory."""
         stack, seen = [number], {number}
         while stack:
             row = self.rows[stack.pop()]
@@ -107,7 +107,7 @@ class CapturedGraph:
         return False
 
     def rebuild(self) -> RebuiltGraph:
-        """Builds the graph again, with new buffers, which are not initialized."""
+        """Build the graph again, with new uninitialized buffers."""
         buffers: dict[int, Buffer] = {}
         nodes: list[LazyBuffer] = []
         for row in self.rows:
@@ -136,10 +136,10 @@ class CapturedGraph:
 class RebuiltGraph:
     """A captured graph, rebuilt.
 
-    outputs: the LazyBuffers that were requested.
+    outputs: the requested LazyBuffers.
     writes: the decisions on its WRITEs.
     inputs: the memory that the graph reads.
-    numbers: the number of each node in the trace.
+    numbers: the trace id of each node.
     """
 
     outputs: tuple[LazyBuffer, ...]
@@ -148,7 +148,7 @@ class RebuiltGraph:
     numbers: Mapping[LazyBuffer, int]
 
     def overrides(self, cut: frozenset[int], join: frozenset[int]) -> Overrides:
-        """Returns the overrides that cut and join at the nodes of these numbers in the trace."""
+        """Return the overrides that cut and join the nodes with these trace ids."""
         return Overrides(
             frozenset([node for node, number in self.numbers.items() if number in cut]),
             frozenset([node for node, number in self.numbers.items() if number in join]),
@@ -156,7 +156,7 @@ class RebuiltGraph:
 
 
 def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
-    """The stored form of a graph when its trace is built. numbers: those of LazyBuffers in the trace."""
+    """Return a scheduled graph as rows. `numbers` has the trace id of each LazyBuffer."""
     number_of = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
         NodeRow(
@@ -190,7 +190,7 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGrap
 def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
-    """Returns the graphs of a capture, by the stage that scheduled each."""
+    """Return the graphs of a capture, by the stage that scheduled each."""
     return {stage: kept_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
 
 

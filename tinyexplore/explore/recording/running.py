@@ -1,4 +1,4 @@
-"""Running a program's text for the value of its last line, as a notebook's cell has one."""
+"""Run a program's text and return the value of its last line, as a notebook cell does."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-Compile = Callable[[Any, str], CodeType]  # of a tree and a mode, "exec" or "eval"
+Compile = Callable[[Any, str], CodeType]  # arguments: a tree, and the mode "exec" or "eval"
 
 
 def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> Any:
-    """Runs the tree. Returns the value of the last line: of the expression, or the assigned value (`y = …`); else
-    None."""
+    """Run the tree. Return the value of its last line (an expression, or an assignment `y = …`), else None."""
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
@@ -24,7 +23,7 @@ def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> 
 
 
 def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
-    """The value that an assignment to plain names gave them, or a tuple of several; None for any other statement."""
+    """Return the value that an assignment gave to plain names, a tuple for several names; None for other statements."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
@@ -38,7 +37,7 @@ def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
 
 
 def last_line(text: str) -> str:
-    """The title of a program: the last line of its code."""
+    """Return the title of a program: the last line of its code."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in reversed(lines) if line and not line.startswith(("#", "%"))), "")
 

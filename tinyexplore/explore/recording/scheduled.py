@@ -1,6 +1,6 @@
-"""The graphs that a capture scheduled, as they were then: a LazyBuffer forgets its sources when it is realized.
+"""Record the graphs that a capture schedules, because a realized LazyBuffer loses its sources.
 
-A capture imports only this module; `rows.py` converts its graphs afterwards.
+A capture imports only this module; `rows.py` converts the graphs afterwards.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from tinyexplore.dtype import DType
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES, Writes, graph_order
 
-Facts = tuple[int, str, int, DType]  # of a Buffer, as `Memory` has them
+Facts = tuple[int, str, int, DType]  # the fields of a Buffer, in the order of `NodeMemory`
 
 
 class Scheduled:
-    """A graph while it is being captured: `order` sources first, the sources and the memory of each then."""
+    """A graph at the time of its schedule: `order` (sources first), and the sources and memory of each node."""
 
     __slots__ = ("memory", "order", "outputs", "sources", "writes")
 

@@ -1,7 +1,6 @@
-"""In which module of the user's a LazyBuffer was made: objects that hold Tensors and whose methods are running.
+"""Find the user's module in which a LazyBuffer is created: an object that holds Tensors and whose method is running.
 
-Asked while the LazyBuffer is made, of the interpreter's frames between it and the capture; the engine knows nothing
-of modules.
+The search reads the interpreter's frames between the LazyBuffer and the capture. The engine knows nothing of modules.
 """
 
 from __future__ import annotations
@@ -27,38 +26,38 @@ from tinyexplore.tensor import Tensor
 LAYERS = "tinyexplore.nn"
 SESSION = "tinyexplore.explore.notebook.session"
 TAPE = "tinyexplore.autograd.tape"
-HISTORY = frozenset({"In", "Out"})  # of IPython
-MOST_HOLDERS = 5_000  # objects that are looked into for the name of a module
-MOST_WRAPPERS = 8  # decorators around one function
-DEEPEST = 3  # model.layers[0].weight
+HISTORY = frozenset({"In", "Out"})  # IPython's variables for past cells
+MOST_HOLDERS = 5_000  # most objects searched for the name of a module
+MOST_WRAPPERS = 8  # most decorators around one function
+DEEPEST = 3  # levels, such as model.layers[0].weight
 Role = Literal["method", "tape", "session", "other"]
 
 
 class Scopes:
-    """The modules seen so far, and the one in which each LazyBuffer was made.
+    """The modules found so far, and the module that created each LazyBuffer.
 
-    `capturing`: the code that opened the capture; it and what called it are outside.
+    capturing: the code that opened the capture. Its frame and the frames that called it are ignored.
     """
 
     def __init__(self, capturing: CodeType | None = None) -> None:
         self.capturing = capturing
-        self.rows: list[tuple[int, str, str, int | None, int]] = []  # what a Scope of the trace is made of
-        self.objects: list[Any] = []  # of the rows: held, so that no other object gets their addresses
+        self.rows: list[tuple[int, str, str, int | None, int]] = []  # the fields of each Scope of the trace
+        self.objects: list[Any] = []  # the objects of the rows, kept alive so that their `id()` stays unique
         self.ids: dict[tuple[int | None, int], int] = {}
-        self.of: dict[int, tuple[int, bool]] = {}  # a LazyBuffer's number → its module, and whether it is a gradient
+        self.of: dict[int, tuple[int, bool]] = {}  # LazyBuffer number → (its module, whether it is a gradient)
         self.is_module: dict[int, bool] = {}
         self.looked_at: list[Any] = []
         self.counted: set[int] = set()
         self.roles: dict[int, tuple[CodeType, Role]] = {}
-        self.is_method: dict[tuple[int, int], bool] = {}  # by the addresses of a code object and a class
+        self.is_method: dict[tuple[int, int], bool] = {}  # by the `id()` of a code object and of a class
 
     def see(self, lazybuffer: LazyBuffer) -> None:
-        """Called while `lazybuffer` is being made."""
+        """Find the module of `lazybuffer`. Call it while `lazybuffer` is being created."""
         values: list[tuple[Any, FrameType]] = []  # innermost first
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            cached = self.roles.get(id(code))  # by address: code objects hash all that they hold
+            cached = self.roles.get(id(code))  # by `id()`, because hashing a code object hashes all its contents
             role = cached[1] if cached is not None else _role(frame)
             if cached is None:
                 self.roles[id(code)] = (code, role)
@@ -87,7 +86,7 @@ class Scopes:
             self.of[lazybuffer.number] = (parent, False)
 
     def is_receiver(self, value: Any, code: CodeType) -> bool:
-        """Whether `code` is a method whose receiver is `value`, its first argument, whatever that is called."""
+        """Whether `code` is a method whose receiver is `value`, its first argument, under any name."""
         if code.co_varnames[0] == "self":
             return True
         kind = type(value)
@@ -100,21 +99,21 @@ class Scopes:
                 for attribute in list(namespace_of(base).values())
                 for candidate in _codes_in(attribute)
             )
-            self.looked_at.append(kind)  # held, so that no other class gets its address
+            self.looked_at.append(kind)  # kept alive so that its `id()` stays unique
         return is_known_method or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
 
     def holds_tensors(self, value: Any) -> bool:
-        """True for an object with a Tensor somewhere in its attributes."""
+        """Whether an object has a Tensor somewhere in its attributes."""
         if value is None or issubclass(type(value), (Tensor, LazyBuffer, *SKIPPED)):
             return False
         has_tensors = self.is_module.get(id(value))
         if has_tensors is None:
             has_tensors = self.is_module[id(value)] = any(issubclass(type(part), Tensor) for _, part in inside(value))
-            self.looked_at.append(value)  # held, as `objects` are
+            self.looked_at.append(value)  # kept alive, like `objects`
         return has_tensors
 
     def row(self, value: Any, parent: int | None, frame: FrameType) -> int:
-        """The number of `value` as a part of `parent`."""
+        """Return the row number of `value` as a part of `parent`; add the row if it is missing."""
         key = (parent, id(value))
         number = self.ids.get(key)
         if number is None:
@@ -126,12 +125,12 @@ class Scopes:
         return number
 
     def variable(self, value: Any, frame: FrameType) -> str:
-        """Names `value` as the nearest caller outside the package does: "model", "models[0]" or "trainer.model"."""
+        """Return the nearest caller's name of `value` outside the package: "model", "models[0]" or "trainer.model"."""
         level: list[tuple[str, Any]] = []
         caller = frame.f_back
         while caller is not None:
             module = caller.f_globals.get("__name__")
-            if not is_ours(module if type(module) is str else ""):  # explore(model) calls it "f"
+            if not is_ours(module if type(module) is str else ""):  # inside the package, explore(model) names it "f"
                 level += self.names_outside(value, caller)
             caller = caller.f_back
         level = [item for item in level if item[0][:1] != "_" and item[0] not in HISTORY]
@@ -157,7 +156,7 @@ class Scopes:
         return ""
 
     def names_outside(self, value: Any, frame: FrameType) -> list[tuple[str, Any]]:
-        """The variables of a frame; without the receiver of a method where that is `value` itself."""
+        """Return the variables of a frame, except for a method's receiver if that is `value` itself."""
         code = frame.f_code
         receiver = code.co_varnames[0] if code.co_argcount else ""
         variables = variables_of(frame.f_locals)
@@ -166,7 +165,7 @@ class Scopes:
         return variables + variables_of(frame.f_globals)
 
     def own_bytes(self, value: Any) -> int:
-        """The bytes of the Tensors in its own attributes. A Tensor in several modules counts once."""
+        """Return the bytes of the Tensors in the object's own attributes. A Tensor in several modules counts once."""
         total = 0
         for _, part in parts("", value):
             tensors = [item for _, item in parts("", part)] if issubclass(type(part), (list, tuple)) else [part]
@@ -178,7 +177,7 @@ class Scopes:
 
 
 def _role(frame: FrameType) -> Role:
-    """The role of a frame, by its code and module."""
+    """Return the role of a frame, from its code and module."""
     code, module = frame.f_code, frame.f_globals.get("__name__")
     if type(module) is not str:
         module = ""
@@ -196,7 +195,7 @@ def _codes_in(value: Any) -> list[CodeType]:
 
 
 def _code_of(value: Any) -> CodeType | None:
-    """The code of a function, of a bound method, or of what a decorator wrapped in the usual way."""
+    """Return the code of a function, of a bound method, or of the function that a decorator wrapped."""
     for _ in range(MOST_WRAPPERS):
         if type(value) is MethodType:
             value = value.__func__
@@ -212,7 +211,7 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def inside(value: Any) -> list[tuple[str, Any]]:
-    """The objects that are reachable from an object by attributes and items, each with its path, nearest first."""
+    """Return the objects reachable from an object by attributes and items, each with its path, nearest first."""
     variables: list[tuple[str, Any]] = []
     seen = {id(value)}
     level = [("", value)]
@@ -225,5 +224,5 @@ def inside(value: Any) -> list[tuple[str, Any]]:
 
 
 def _attribute(value: Any, holder: Any) -> str:
-    """ "layers[0]" for what `holder` reaches so; "" where it does not."""
+    """Return the path from `holder` to `value`, such as "layers[0]"; "" if there is none."""
     return next((name.lstrip(".") for name, item in inside(holder) if item is value), "")

@@ -1,4 +1,4 @@
-"""Copies of source text: the user's files and cells, and the code of rewrite rules; a trace stands alone."""
+"""Copy source text into the trace: the user's files and cells, and the code of rewrite rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 
 def source_name(file: str) -> str:
-    """The name of a file in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
+    """Return the name of a file in a trace: "In [3]" for a notebook cell, else its relative path."""
     return well_formed(_source_name(file))
 
 
@@ -45,7 +45,7 @@ def _source_name(file: str) -> str:
 
 
 def cell_number(file: str) -> int | None:
-    """The execution count of the IPython cell compiled under the name `file`."""
+    """Return the execution count of the IPython cell that was compiled under the name `file`."""
     if "IPython" not in sys.modules:
         return None
     from IPython import get_ipython
@@ -58,25 +58,25 @@ def cell_number(file: str) -> int | None:
 
 
 def source_text(file: str) -> str:
-    """The text of a file or cell as Python ran it; empty where none can be had (code given to `exec`)."""
+    """Return the text of a file or cell as Python ran it; "" if there is none (code given to `exec`)."""
     try:
         return well_formed("".join(linecache.getlines(file)))
-    except Exception:  # a loader of the user's may raise anything
+    except Exception:  # a loader of the user may raise anything
         return ""
 
 
 def package_path(file: str) -> str:
-    """A file of the package by its path from the package's parent; any other as in `source_name`."""
+    """Return the path of a file of the package relative to the package's parent; for other files see `source_name`."""
     path = os.path.abspath(file)
     if path.startswith(PACKAGE_PARENT + os.sep):
         return Path(os.path.relpath(path, PACKAGE_PARENT)).as_posix()
     return source_name(file)
 
 
-# a Rule compares by identity and lives as long as its table, so this cache holds nothing that would go away
+# a Rule compares by identity and lives as long as its table, so this cache keeps nothing alive longer
 @lru_cache(maxsize=4096)
 def rule_text(rule: Rule) -> str:
-    """The source code of a rule: the decorated function, or the whole `law(...)` as written."""
+    """Return the source code of a rule: the decorated function, or the whole `law(...)` statement."""
     if rule.result is None:
         return function_text(rule.function)
     return _statement_at(rule.file, rule.line)
@@ -84,7 +84,7 @@ def rule_text(rule: Rule) -> str:
 
 @lru_cache(maxsize=256)
 def function_text(function: Callable[..., Any]) -> str:
-    """The source code of a function; empty where none can be had."""
+    """Return the source code of a function; "" if it is unavailable."""
     try:
         return textwrap.dedent(inspect.getsource(function)).rstrip()
     except (OSError, TypeError):
@@ -92,7 +92,7 @@ def function_text(function: Callable[..., Any]) -> str:
 
 
 def _statement_at(file: str, line: int) -> str:
-    """The lines from `line` on until its brackets are closed."""
+    """Return the lines from `line` on, up to the line that closes the brackets."""
     lines = linecache.getlines(file)[line - 1 :]
     if not lines:
         return ""
@@ -117,7 +117,7 @@ def _statement_at(file: str, line: int) -> str:
 
 
 def user_frame_here() -> UserFrame | None:
-    """The first frame outside the package, walking out from the caller."""
+    """Return the nearest frame outside the package, starting at the caller."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
@@ -128,7 +128,7 @@ def user_frame_here() -> UserFrame | None:
 
 
 def user_code_here() -> CodeType | None:
-    """The code of the first frame outside the package."""
+    """Return the code of the nearest frame outside the package."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
@@ -138,7 +138,7 @@ def user_code_here() -> CodeType | None:
 
 
 def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
-    """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
+    """Return the innermost frame of a traceback in the user's code."""
     frame_found = None
     for frame, line, instruction in _frames(traceback):
         if not is_ours(frame.f_globals.get("__name__", "")):
@@ -150,9 +150,9 @@ def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
 
 
 def raised_in_compiler(traceback: TracebackType | None) -> bool:
-    """True where the exception arose while a kernel was planned, compiled or run, not in the program itself.
+    """Whether the exception was raised while a kernel was planned, compiled or run.
 
-    What the Tensor floors refuse (shapes that do not fit, a wrong dtype) is the program's own error.
+    An error of the Tensor packages (shapes that do not fit, a wrong dtype) is the program's own error.
     """
     names = [frame.f_globals.get("__name__", "") for frame, _, _ in _frames(traceback)]
     return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
@@ -165,5 +165,5 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, i
 
 
 def is_ours(module: Any) -> bool:
-    """Whether the `__name__` of a module's globals, which may be any object, names a module of this package."""
+    """Whether the `__name__` of a module's globals (any object) names a module of this package."""
     return type(module) is str and module.split(".")[0] == PACKAGE

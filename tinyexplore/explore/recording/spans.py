@@ -1,7 +1,7 @@
-"""Which part of a line was running: from the instruction that a frame stood at to columns of the source.
+"""Find the part of a source line that was running, from the instruction of a frame.
 
-From Python 3.11 on, code knows the place of each instruction in the source (PEP 657). Recording keeps only the code and
-the instruction; here, when a trace is built, each code is looked up once.
+From Python 3.11 on, code objects have the source position of each instruction (PEP 657). Recording stores only the code
+and the instruction. This module looks up the positions once per code object, when a trace is built.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from tinyexplore.explore.recording.sources import source_text
 from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.trace import UserFrame
 
-_Position = tuple[int | None, int | None, int | None, int | None]  # as `co_positions` has it, columns in bytes
+_Position = tuple[int | None, int | None, int | None, int | None]  # as `co_positions` returns it, with columns in bytes
 
 
 class Spans:
-    """The spans of frames; what is read of a file or a code is kept. `text_of`: what a file says."""
+    """Computes the spans of frames, with a cache per file and code object.
+
+    text_of: returns the text of a file.
+    """
 
     def __init__(self, text_of: Callable[[str], str] = source_text) -> None:
         self._text_of = text_of
@@ -27,7 +30,7 @@ class Spans:
         self._files: dict[str, _File] = {}
 
     def of(self, frame: UserFrame) -> Span | None:
-        """The part of the expression that `frame` was at; None where the interpreter or the source does not say."""
+        """Return the part of the expression that `frame` was running; None if it is unknown."""
         code = frame.code
         if code is None or frame.instruction < 0 or not hasattr(code, "co_positions"):
             return None
@@ -46,14 +49,14 @@ class Spans:
 
 
 class _File:
-    """The lines of a source, and where its methods' names stand."""
+    """The lines of a source file, and the positions of its method names."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
         self._names = _names_of_attributes(text)
 
     def span(self, line: int, column: int, end_line: int, end_column: int) -> Span | None:
-        """In characters; of `x.softmax()` only `.softmax()`, because what stands before it was another step."""
+        """Return a span in characters. For `x.softmax()` the span is `.softmax()`: `x` was evaluated before."""
         if not 1 <= line <= end_line <= len(self._lines):
             return None
         if (name := self._names.get((end_line, end_column))) is not None:
@@ -70,10 +73,10 @@ class _File:
 
 
 def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
-    """End of `value.name` or `value.name(...)` → its begin, and where `name` stands."""
+    """Return, for the end of each `value.name` or `value.name(...)`, its begin and the position of `name`."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the user's own code, said already where it was compiled
+            warnings.simplefilter("ignore")  # the user saw these warnings when the code was compiled
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return {}

@@ -1,4 +1,4 @@
-"""The tables of a trace under construction: every object is described once and gets the next dense id of its table."""
+"""Build the tables of a trace: every object is described once and gets the next dense id of its table."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ from tinyexplore.util import toposort
 
 
 class Tables:
-    """Nodes, frames, sources, rules, transforms, laws of opts and buffers, by the objects they stand for."""
+    """The tables under construction: nodes, frames, sources, rules, transforms, laws of opts, and buffers."""
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
-        self.names = names or {}  # by the numbers of LazyBuffers
-        self.storage: Mapping[LazyBuffer, NodeBuffer | None] = {}  # as it was when the recording ended
-        self.texts: Mapping[str, str] = {}  # of files, as they were then
-        self.scopes: Mapping[int, tuple[int | None, bool]] = {}  # by the same: the module, whether it is a gradient
+        self.names = names or {}  # by LazyBuffer number
+        self.storage: Mapping[LazyBuffer, NodeBuffer | None] = {}  # at the end of the recording
+        self.texts: Mapping[str, str] = {}  # texts of files at the end of the recording
+        # LazyBuffer number → (the module, whether it is a gradient)
+        self.scopes: Mapping[int, tuple[int | None, bool]] = {}
         self.nodes: list[Node] = []
         self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
         self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
         self.buffer_digests: dict[int, str] = {}
         self.frames: list[Frame] = []
         self.frame_ids: dict[tuple[int, int, str, Span | None], int] = {}
-        self.frame_places: dict[tuple[object, ...], int] = {}  # by what a UserFrame says; the events keep its code
+        # by the fields of a UserFrame; the events keep its code alive
+        self.frame_places: dict[tuple[object, ...], int] = {}
         self.spans = Spans(self._text_of)
         self.sources: list[Source] = []
         self.source_ids: dict[str, int] = {}
@@ -53,12 +55,12 @@ class Tables:
         self.transform_ids: dict[object, int] = {}
         self.laws: list[OptLaw] = []
         self.law_ids: dict[object, tuple[int, ...]] = {}
-        self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
+        self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which is unique in a process
         self.outside: list[OutsideOperation] = []
         self.printer = Printer()
 
     def roots(self, value: Any) -> tuple[int, ...]:
-        """The ids of the root nodes of a stage: one, several, or none."""
+        """Return the node ids of a stage's roots: one, several, or none."""
         return tuple(self.node(root) for root in roots_of(value))
 
     def node(self, value: UOp | LazyBuffer) -> int:
@@ -104,7 +106,7 @@ class Tables:
             kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
             calls = calls if told_of is None else told_of[2]
             if self._is_memory(value):
-                # its sources are not part of this trace
+                # its sources are outside of this trace
                 op, description = Ops.BUFFER.name, describe_memory(value)
                 if isinstance(value.arg, Outside) and value.arg.is_first:
                     operation = OutsideOperation(len(self.nodes), value.arg.name, round(value.arg.seconds * 1e6, 2))
@@ -130,16 +132,16 @@ class Tables:
         )
 
     def held(self, value: LazyBuffer) -> NodeBuffer | None:
-        """The buffer with the values of `value`: at the end of the recording if that is known, else now."""
+        """Return the buffer with the values of `value`, at the end of the recording if known, else now."""
         return self.storage[value] if value in self.storage else held_by(value)
 
     def _is_memory(self, value: LazyBuffer) -> bool:
-        """True for what lay in memory before the trace began."""
+        """Whether the values of a LazyBuffer were in memory before the trace began."""
         storage_of = self.held(value)
         return storage_of is not None and storage_of.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
-        """A short name of the content, equal across runs; buffers are distinguished by their order of appearance."""
+        """Return a hash of the content that is equal across runs; buffers are numbered by first appearance."""
         op, arg = value.op, value.arg
         storage_of = self.held(value)
         if storage_of is not None and self._is_memory(value):
@@ -191,7 +193,7 @@ class Tables:
         return number
 
     def laws_of(self, op: Any) -> tuple[int, ...]:
-        """The ids of the laws of a kind of opt."""
+        """Return the ids of the laws of a kind of opt."""
         numbers = self.law_ids.get(op)
         if numbers is None:
             first = len(self.laws)
@@ -204,7 +206,7 @@ class Tables:
         return numbers
 
     def buffer(self, buffer: Any) -> int:
-        """The id of a Buffer or of the key that stands for one in events."""
+        """Return the id of a Buffer, or of the key that represents it in events."""
         key = buffer_key(buffer)
         info = self.buffers.get(key.id)
         if info is None:
@@ -214,7 +216,7 @@ class Tables:
 
 
 def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
-    """The graph under live values as plain nodes, sources first."""
+    """Return the graph under live values as plain nodes, sources first."""
     tables = Tables()
     for root in roots:
         tables.node(root)
@@ -222,13 +224,13 @@ def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
 
 
 class UopDigests:
-    """Computes for live UOps the digests that their nodes in a trace have."""
+    """Computes the digests of live UOps; they equal the digests of their nodes in a trace."""
 
     def __init__(self) -> None:
         self._known: dict[UOp, str] = {}
 
     def of(self, uop: UOp) -> str:
-        """Returns the digest of the node for `uop`."""
+        """Return the digest of the node for `uop`."""
         digests = self._known
         if uop not in digests:
             for node in toposort((uop,), lambda node: () if node in digests else node.src):
@@ -238,5 +240,5 @@ class UopDigests:
         return digests[uop]
 
     def is_named(self, uop: UOp, digest: str) -> bool:
-        """Whether `digest` names `uop`. In traces of older releases, digests are the beginning of `UOp.digest`."""
+        """Whether `digest` belongs to `uop`. In traces of older releases, digests are prefixes of `UOp.digest`."""
         return self.of(uop) == digest or uop.digest.startswith(digest)

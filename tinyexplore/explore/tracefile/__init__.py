@@ -1,5 +1,5 @@
-"""A saved trace: its tables, the file format, checks, questions and static pictures.
+"""Saved traces: the tables, the file format, validation, queries and static pictures.
 
-Nothing here imports the engine or the widgets, so a trace is opened, queried and drawn without them. Only
-`tinyexplore.util` (its limits on untrusted files, its graph walks, its settings) is used from below.
+No module here imports the engine or the widgets, so a trace can be opened, queried and drawn without them. The only
+import from below is `tinyexplore.util` (limits for untrusted files, graph walks, settings).
 """

@@ -12,8 +12,10 @@ from tinyexplore.explore.tracefile.wellformed import write_text
 
 
 def to_chrome_trace(trace: Trace) -> dict[str, Any]:
-    """The timeline as Chrome's trace events: spans, the memory as a counter, the life of each buffer as an async
-    event."""
+    """Return the timeline as Chrome trace events.
+
+    Stages and launches become spans, allocated memory a counter, and each buffer's lifetime an async event.
+    """
     drawn = timeline(trace)
     events: list[dict[str, Any]] = [_name("process_name", 0, trace.title or "tinyexplore")]
     events.extend(_name("thread_name", row, name) for row, name in drawn.rows)
@@ -24,7 +26,7 @@ def to_chrome_trace(trace: Trace) -> dict[str, Any]:
     events.extend(_event("C", "memory", time_us, args={"bytes": total}) for time_us, total in drawn.memory)
     for life in drawn.lives:
         if life.lane is None:
-            continue  # it is older than the trace
+            continue  # the buffer is older than the trace
         about = {"buffer": life.buffer, "bytes": life.bytes}
         events.append(_event("b", life.name, life.started_us, cat="buffers", id=life.buffer, args=about))
         events.append(_event("e", life.name, life.ended_us, cat="buffers", id=life.buffer))

@@ -1,4 +1,4 @@
-"""Traces to JSON and back: plain objects under the field names of `explore/tracefile/model.py`."""
+"""Encode traces as JSON and decode them. JSON objects use the field names of `explore/tracefile/model.py`."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from tinyexplore.util.whole_files import write_whole
 Codec = Callable[[Any], Any]
 Row = TypeVar("Row")
 _GZIP = b"\x1f\x8b"
-_MOST = 1 << 63  # no size, time or count is as large
+_MOST = 1 << 63  # the limit of every size, time and count
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a trace that is read.
+    """Limits that a trace must respect when it is decoded.
 
-    nbytes: of its JSON text, decompressed. The training step of a small network has 12 to 24 million.
-    values: numbers, texts, arrays and objects in it. That step has 1.6 million.
-    depth: nested arrays and objects.
-    memory: bytes that reading a small file may take, by an upper estimate. A large file may take more: 16 bytes for
-        each of its bytes, 160 if it is compressed.
+    nbytes: most bytes of the decompressed JSON text. A training step of a small network needs 12 to 24 million.
+    values: most numbers, texts, arrays and objects in the text. That training step has 1.6 million.
+    depth: most nested arrays and objects.
+    memory: most bytes that decoding a small file may allocate, by an upper estimate. A large file may need more: 16
+        bytes for each byte of the file, or 160 if the file is compressed.
     """
 
     nbytes: int = 256 << 20
@@ -57,7 +57,7 @@ class Limits:
     memory: int = MEMORY
 
     def of_text(self, memory: int) -> JsonLimits:
-        """These limits for a text whose file is large enough for `memory` bytes."""
+        """Return these limits for a JSON text, with at least `memory` bytes of memory allowed."""
         return JsonLimits(self.nbytes, self.values, self.depth, max(self.memory, memory))
 
 
@@ -66,12 +66,12 @@ T = TypeVar("T", bound=TraceTables)
 
 
 def trace_to_json(trace: TraceTables) -> str:
-    """The trace as one JSON object, without white space."""
+    """Return the trace as one JSON object without white space."""
     return _json_text(_encoder(TraceTables)(with_derived_tables(trace)))
 
 
 def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) -> T:
-    """The trace in a JSON text, as `kind`: see `trace_from_json`."""
+    """Decode a JSON text into a trace of class `kind`; see `trace_from_json`."""
     return _trace_of(kind, text, limits.of_text(MEMORY_PER_BYTE * len(text)))
 
 
@@ -100,21 +100,23 @@ def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLi
 
 
 def row_to_data(row: Any) -> Any:
-    """One row of a trace as what JSON can write."""
+    """Return one row of a trace as plain values that `json` can write."""
     kind: Any = type(row)
     return _encoder(kind)(row)
 
 
 def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
-    """Decodes rows that `row_to_data` wrote. Checks each row, but not how rows refer to each other."""
+    """Decode rows that `row_to_data` encoded. Each row is checked; references between rows are not."""
     of_kind: Any = kind
     decode = _decode_dataclass(of_kind)
     return tuple(decode(row) for row in data)
 
 
 def trace_to_bytes(trace: TraceTables) -> bytes:
-    """The gzipped JSON, tables as columns: what travels in a widget, in an export and in a .json.gz file; equal for
-    equal traces."""
+    """Return the trace as gzipped JSON with its tables stored as columns.
+
+    Widgets, exports and .json.gz files use this form. Equal traces give equal bytes.
+    """
     with collecting_later():
         data = packed(TraceTables, _encoder(TraceTables)(with_derived_tables(trace)))
         return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
@@ -125,12 +127,12 @@ def _json_text(data: Any) -> str:
 
 
 def tables_from_bytes(kind: type[T], data: bytes, limits: Limits = LIMITS) -> T:
-    """A trace from JSON text, compressed or not."""
+    """Decode a trace from JSON text, gzipped or plain."""
     return _trace_in(kind, io.BytesIO(data), len(data), limits)
 
 
 def _trace_in(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
-    """The trace in `file`, which has `nbytes` bytes."""
+    """Decode the trace in `file`, whose size is `nbytes` bytes."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
@@ -139,14 +141,14 @@ def _trace_in(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
 
 
 def save_trace(trace: TraceTables, path: str | Path) -> Path:
-    """Writes `trace` to `path`, whole or not at all: gzipped where the name ends in ".gz", else plain JSON."""
+    """Write `trace` to `path` atomically: gzipped if the name ends in ".gz", else plain JSON."""
     path = Path(path)
     data = trace_to_bytes(trace) if path.suffix == ".gz" else trace_to_json(trace).encode()
     return write_whole(path, data)
 
 
 def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
-    """The trace in a file, compressed or not, whatever its name."""
+    """Load the trace in a file. The content, not the file name, decides whether it is decompressed."""
     try:
         with open(path, "rb") as file:
             return _trace_in(kind, file, os.fstat(file.fileno()).st_size, limits)
@@ -154,7 +156,7 @@ def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
         raise TraceFormatError(f"{path}: {error}") from error
 
 
-# *** codecs, made once per type from the model's annotations ***
+# *** codecs, created once per type from the model's annotations ***
 
 
 def _identity(value: Any) -> Any:
@@ -215,7 +217,8 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
             try:
                 return tuple([item(value) for value in _array(values)])
             except TraceFormatError:
-                return _each([item] * len(_array(values)), values)  # to name them
+                # decode one by one, so that the error names the position
+                return _each([item] * len(_array(values)), values)
 
         return decode_many
     items = [_decoder(argument) for argument in arguments]

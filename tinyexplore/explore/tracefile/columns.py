@@ -1,11 +1,16 @@
-"""Tables as columns, as traces travel: the values of a field beside each other, ids as differences from the row before.
+"""Store the tables of a trace as columns: one list of values per field, ids as differences from the row before.
 
-Said of what `codec` makes of a trace, so that its types and constraints are checked afterwards as ever. A table of rows
-becomes `{"rows": 3, "columns": {"src": [5, 1, -2], "how": ["rewrite", ...]}}`: the names of fields are said once, equal
-values stand together, and ids, which mostly count on, become small. Texts of lines are numbered in a table "texts" of
-the trace: kernels of one form have mostly equal lines, too far apart for the window of gzip. A text is the number of a
-form, which is the text without its numbers, and the differences of these from the last text of the form. Digests that
-follow from the rest of a node are left out. `widgets/src/columns.ts` reads it in a page.
+This step runs on the output of `codec`, so the decoder still checks all types and constraints afterwards.
+
+- A table of rows becomes `{"rows": 3, "columns": {"src": [5, 1, -2], "how": ["rewrite", ...]}}`. Each field name is
+  written once, equal values are adjacent, and most ids become small numbers.
+- Texts of lines are numbered in a table "texts". Kernels share most of their lines, but at distances beyond gzip's
+  window.
+- A text is stored as the number of its form and a list of differences. The form is the text without its numbers. The
+  differences are between its numbers and those of the previous text of the same form.
+- Digests that can be recomputed from the rest of a node are omitted.
+
+`widgets/src/columns.ts` decodes this format in a page.
 """
 
 from __future__ import annotations
@@ -22,15 +27,15 @@ from typing import Any
 from tinyexplore.explore.tracefile.digests import derived, without_derived
 from tinyexplore.explore.tracefile.valid import Id, Index, TraceFormatError, constraint_of, hints_of, within
 
-FEW = 4  # rows; a smaller table stays as it is
-_NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript has exactly
-_HOLE = "\x01"  # where a form has a number
-MOST_OF_FORMS = 16 << 20  # characters
+FEW = 4  # rows; a table with fewer rows is stored as rows
+_NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript represents exactly
+_HOLE = "\x01"  # stands for a number in a form
+MOST_OF_FORMS = 16 << 20  # most characters of all forms
 Recode = Callable[[Any], Any]
 
 
 def packed(kind: type, data: dict[str, Any]) -> dict[str, Any]:
-    """`data`, an object of `kind`, with its tables as columns."""
+    """Return `data`, an object of class `kind`, with its tables stored as columns."""
     if nodes := data.get("nodes"):
         data = {**data, "nodes": without_derived(nodes)}
     packed_table: dict[str, Any] = _of_row(kind, _pack_table)(data)
@@ -44,7 +49,7 @@ def packed(kind: type, data: dict[str, Any]) -> dict[str, Any]:
 
 
 class TableRows:
-    """The rows of a table that `kind` describes. Each is made when it is read: a foreign table may be very long."""
+    """The rows of a table of class `kind`, created one by one while iterating: an untrusted table may be very long."""
 
     def __init__(self, kind: type, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
         self._kind = kind
@@ -55,7 +60,7 @@ class TableRows:
         return len(self._columns[0])
 
     def replace(self, name: str, column: Sequence[Any]) -> None:
-        """Puts `column` in place of the column of that name, if there is one."""
+        """Replace the column `name` by `column`, if the table has that column."""
         if name in self._names:
             at = self._names.index(name)
             self._columns = [*self._columns[:at], column, *self._columns[at + 1 :]]
@@ -67,10 +72,13 @@ class TableRows:
 
 
 def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: int = 1 << 62) -> dict[str, Any]:
-    """`data` with rows in place of columns; TraceFormatError where columns do not make a table.
+    """Return `data` with each table as rows instead of columns.
 
-    nbytes: the most that the lines of all programs may have, each counted as often as it occurs.
-    memory: the most bytes that the texts of lines may have, each counted once.
+    nbytes: most bytes that the lines of all programs may have, counting each occurrence.
+    memory: most bytes that the texts of lines may have, counting each text once.
+
+    Raises:
+        TraceFormatError: the columns do not form a table.
     """
     if "texts" in data:
         texts = _unpacked_texts(data["texts"], min(nbytes, memory))
@@ -106,7 +114,10 @@ def _packed_texts(texts: list[str]) -> Any:
 
 
 def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
-    """The forms of texts, the form of each text, and the numbers of all as differences. No text may have "\\x01"."""
+    """Split texts into forms and numbers. No text may contain "\\x01".
+
+    Returns the forms, the form number of each text, and the numbers of all texts as differences.
+    """
     forms: dict[str, int] = {}
     form_of_text: list[int] = []
     last: list[list[int]] = []
@@ -124,7 +135,7 @@ def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...]
 
 
 def _unpacked_texts(packed: Any, most: int) -> list[Any]:
-    """The texts, `most` characters in all. An older release keeps them as a list."""
+    """Decode the texts; they may have at most `most` characters in all. Older releases store a plain list."""
     if isinstance(packed, list):
         return packed
     wrong = TraceFormatError("texts: expected forms, the form of each text, and its numbers")
@@ -153,8 +164,7 @@ def _unpacked_texts(packed: Any, most: int) -> list[Any]:
 
 
 def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tables of lines, as columns, in the programs and texts of a packed trace; what has another form is passed
-    over."""
+    """Return the tables of lines in the programs and stage texts of `data` that have columns; skip other tables."""
     line_tables = []
     for name in ("programs", "stage_texts"):
         for table in _lines_in(data.get(name)):
@@ -165,7 +175,7 @@ def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lines_in(listings: Any) -> list[Any]:
-    """The lines of each row of a table of listings."""
+    """Return the lines of each row of a table of listings."""
     if isinstance(listings, dict):
         columns = listings.get("columns")
         tables = columns.get("lines") if isinstance(columns, dict) else None
@@ -175,16 +185,16 @@ def _lines_in(listings: Any) -> list[Any]:
 
 
 def _text_at(number: Any, texts: list[Any]) -> Any:
-    """Looks up a text by its number. An invalid number is returned unchanged: the decoder rejects it."""
+    """Return the text with this number. Return an invalid number unchanged, for the decoder to reject."""
     return texts[number] if type(number) is int and 0 <= number < len(texts) else number
 
 
-# *** through the model ***
+# *** recoding, by the types of the model ***
 
 
 @cache
 def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
-    """Recodes the tables in an object of `kind`."""
+    """Return a function that applies `table` to each table inside an object of class `kind`."""
     fields = {name: _of_value(hint, table) for name, hint in hints_of(kind).items()}
     deep = {name: recode for name, recode in fields.items() if recode is not None}
 
@@ -204,7 +214,7 @@ def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
 
 
 def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
-    """Recodes values of a field; None where there is no table in them."""
+    """Return a function that recodes the tables inside values of type `hint`; None if they contain no table."""
     kind, _ = constraint_of(hint)
     if dataclasses.is_dataclass(kind):
         assert isinstance(kind, type)
@@ -243,7 +253,7 @@ def _unpack_table(kind: type, data: Any) -> Any:
     if isinstance(data, dict):
         return _rows_of(kind, data)
     if not isinstance(data, list):
-        return data  # the decoder refuses it
+        return data  # the decoder rejects it
     return [_of_row(kind, _unpack_table)(row) for row in data]
 
 
@@ -259,7 +269,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
             raise TraceFormatError(f"the column {name!r:.40} must have {count} values")
         code = codes.get(name)
         if code == "chained" and not (isinstance(chained, list) and name in chained):
-            code = None  # written before lists of ids were coded
+            code = None  # an older release wrote this table, without codes for lists of ids
         elif isinstance(differences, list) and name in differences:
             code = "previous"
         values[name] = column if code is None else _DECODE[code](column)
@@ -270,7 +280,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
 
 @cache
 def _times(kind: type) -> tuple[str, ...]:
-    """The fields that are coded as differences where they are whole: moments, which mostly grow."""
+    """Return the names of the fields for times. They are stored as differences if all values are whole numbers."""
     return tuple(
         name for name, hint in hints_of(kind).items() if name.endswith("_us") and constraint_of(hint)[0] is float
     )
@@ -282,11 +292,12 @@ def _is_whole(value: Any) -> bool:
 
 @cache
 def _codes(kind: type) -> dict[str, str]:
-    """The fields that are coded.
+    """Return the coding of each field of `kind` that is stored as differences.
 
-    "previous": an id as its difference from the row before. "distance": a list of ids of earlier rows, each as its
-    distance from the row that it is in. "chained": a list of ids, each as its difference from the id before it; the
-    first, from the first of the list before.
+    "previous": an id, as the difference from the id in the previous row.
+    "distance": a list of ids of earlier rows, each as the distance back from the current row.
+    "chained": a list of ids, each as the difference from the id before it. The first id counts from the first id of the
+        previous list.
     """
     codes = {}
     for name, hint in hints_of(kind).items():
@@ -307,7 +318,7 @@ def _codes(kind: type) -> dict[str, str]:
 
 
 def _differences(values: Sequence[int | None]) -> list[int | None]:
-    """Returns the difference of each value from the last one that is not None. None stays None."""
+    """Return the difference of each value from the last value that is not None. None stays None."""
     differences: list[int | None] = []
     last = 0
     for value in values:

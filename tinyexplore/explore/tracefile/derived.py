@@ -1,4 +1,4 @@
-"""Tables that follow from other tables of a trace: computed once, in Python, when a trace is written."""
+"""The derived tables of a trace: computed from its other tables, once, in Python, when the trace is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=TraceTables)
 
 
 def with_derived_tables(trace: T) -> T:
-    """`trace` with the tables that follow from its other tables as they are now."""
+    """Return `trace` with all derived tables recomputed from its other tables."""
     return replace(
         trace,
         figures=all_figures(trace),

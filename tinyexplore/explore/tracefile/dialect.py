@@ -1,4 +1,4 @@
-"""The words of a trace's compiler: its levels and languages, and the panels that can answer."""
+"""The dialect of a trace: the levels and languages of its compiler, and the panels that this compiler supports."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ OWN: Final = Dialect(
 
 
 def dialect_of(trace: TraceTables) -> Dialect:
-    """The dialect of a trace."""
+    """Return the dialect of a trace; the dialect of tinyexplore if the trace has none."""
     return trace.dialect or OWN
 
 
 def tensor_kinds(trace: TraceTables) -> frozenset[str]:
-    """The kinds of nodes that the graph of the whole program consists of."""
+    """Return the kinds of the nodes that form the graph of the whole program."""
     return frozenset(level.kind for level in dialect_of(trace).levels if level.role == "tensors")
 
 
 def is_tensor(trace: TraceTables, node: Node) -> bool:
-    """Whether a node belongs to the graph of the whole program, and not to that of a stage."""
+    """Whether a node belongs to the graph of the whole program, not to the graph of a stage."""
     return any(level.kind == node.kind and level.role == "tensors" for level in dialect_of(trace).levels)
 
 
 def level_for(trace: TraceTables, role: str) -> Level | None:
-    """The first level with that role, "tensors" or "program"; None where the compiler has none."""
+    """Return the first level with this role ("tensors" or "program"), or None if the compiler has none."""
     return next((level for level in dialect_of(trace).levels if level.role == role), None)
 
 
 def language_name(trace: TraceTables, key: str) -> str:
-    """The name of a language on the screen."""
+    """Return the display name of a language."""
     named = {language.key: language.name for language in dialect_of(trace).languages}
     return named.get(key) or LANGUAGE_NAMES.get(key, key)
 

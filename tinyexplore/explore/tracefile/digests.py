@@ -1,7 +1,7 @@
-"""Digests of UOps: short names of their content, equal in every process.
+"""Digests of UOps: short hashes of their content, equal in every process.
 
-A digest is made of what a trace has of a node, so that a packed trace leaves it out and its readers make it again
-(`columns.py`, `widgets/src/digests.ts`): digests do not compress, and were a third of a trace.
+A digest depends only on data that the trace stores for the node. A packed trace therefore omits digests and its readers
+recompute them (`columns.py`, `widgets/src/digests.ts`). Digests do not compress; they were a third of a trace.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DIGEST_LENGTH = 12  # hexadecimal digits
 
 
 def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence[str]) -> str:
-    """The digest of a UOp, by the fields of its node and the digests of its sources.
+    """Return the digest of a UOp from the fields of its node and the digests of its sources.
 
-    `detail` counts for memory alone: it has the size, which is part of the type.
+    `detail` is included only for memory operations. There it holds the size, which is part of the type.
     """
     text = f"{op}|{dtype}|{arg}|{detail if op in _MEMORY else ''}|{','.join(sources)}"
     try:
@@ -30,7 +30,7 @@ def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence
 
 
 def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows of nodes with None in place of each digest that `derived` can compute again."""
+    """Return the rows of nodes with None in place of each digest that `derived` can recompute."""
     digests: list[str] = []
     plain_nodes = []
     for row in nodes:
@@ -42,8 +42,10 @@ def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def derived(nodes: Iterable[Any]) -> list[Any]:
-    """The digests of rows of nodes, as data; those that are left out are made again. A row that is malformed keeps
-    what it has, for the decoder to refuse."""
+    """Return the digest of each row of nodes; compute those that are missing.
+
+    A malformed row keeps its value, for the decoder to reject.
+    """
     with_digests: list[Any] = []
     for row in nodes:
         digest = row.get("digest") if isinstance(row, dict) else None

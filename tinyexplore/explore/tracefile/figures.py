@@ -1,7 +1,7 @@
-"""The figures of a trace, in counts and microseconds: what the strip, the static picture, the footer and texts say.
+"""The figures of a trace, in counts and microseconds, for the strip, the static picture, the footer and texts.
 
-One clock: a stage's time is its own, without that of the stages inside; the parts add up to `compile_us`. A search's
-time and that of listings made for the reader stand apart.
+A stage's time excludes the stages inside it, so the parts add up to `compile_us`. The times of searches and of listings
+created on request are reported separately.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 
 
 def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
-    """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
+    """Return the figures of one kernel, or of all kernels if `kernel` is None.
+
+    A kernel that reuses a program shows the stages of the kernel that compiled it.
+    """
     return _FigureTables(trace).figures(kernel)
 
 
 def all_figures(trace: TraceTables) -> tuple[Figures, ...]:
-    """The figures of the whole trace, then those of each kernel in order."""
+    """Return the figures of the whole trace, then those of each kernel in order."""
     tables = _FigureTables(trace)
     return tuple(tables.figures(kernel) for kernel in (None, *range(len(trace.kernels))))
 
 
 class _FigureTables:
-    """The tables of a trace by kernel, read once for all figures."""
+    """The tables of a trace grouped by kernel, built once for all figures."""
 
     def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
@@ -104,7 +107,7 @@ class _FigureTables:
         stages: Sequence[Stage],
         lines_of: dict[str, int],
     ) -> tuple[tuple[str, str, str], ...]:
-        """The parts that a foreign compiler has, by its own words."""
+        """Return (place, title, text) of each part of a foreign compiler, in that compiler's terms."""
         trace = self.trace
         level = level_for(trace, "tensors")
         firings = sum(step.rule is not None for stage in stages for step in stage.steps)
@@ -126,12 +129,12 @@ class _FigureTables:
         )
 
     def _is_pass(self, stage: Stage) -> bool:
-        """Whether a stage is a rewrite pass: it gets a graph and has no stage inside."""
+        """Whether a stage is a rewrite pass: it receives a graph and contains no other stage."""
         is_leaf = stage.id not in self.parents and stage.id not in self.searched
         return is_leaf and place_of(stage) == "passes" and bool(stage.before or stage.after)
 
     def _times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
-        """Own time by part, and what searches took, with all that they compiled."""
+        """Return the time of each part in microseconds, and the time of searches with everything that they compiled."""
         times = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
         search_us = 0.0
         for stage in stages:
@@ -145,26 +148,26 @@ class _FigureTables:
 
 
 def _python_text(trace: TraceTables, lazy: Iterable[Node]) -> str:
-    """The number of Python lines that built the LazyBuffers, as text."""
+    """Return the number of Python lines that built the LazyBuffers, as text."""
     users = {node.user for node in lazy if node.user is not None}
     return count_text(len({(trace.frames[user].source, trace.frames[user].line) for user in users}), "line")
 
 
 def _lazy_text(lazy: Sequence[Node]) -> str:
-    """The number of LazyBuffers and of views among them, as text."""
+    """Return the number of LazyBuffers and of views among them, as text."""
     views = sum(node.group == "movement" for node in lazy)
     return f"{count_text(len(lazy), 'node')} · {count_text(views, 'view')}"
 
 
 def _passes_text(passes: Sequence[Stage], firings: int) -> str:
-    """The numbers of passes, of firings and of passes without a change, as text."""
+    """Return the numbers of passes, of firings and of passes without a change, as text."""
     idle = sum(not _changed(stage) for stage in passes)
     text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
     return text + (f" · {idle:,} idle" if idle else "")
 
 
 def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
-    """Lines of all listings, by language."""
+    """Return the number of lines of all listings, by language."""
     lines: dict[str, int] = {}
     for program in programs:
         lines[program.language] = lines.get(program.language, 0) + len(program.lines)
@@ -172,7 +175,7 @@ def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
 
 
 def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
-    """The title (the languages) and the text (lines of source, lines of assembly) of the code part."""
+    """Return the title (the languages) and the text (lines of source, lines of assembly) of the code part."""
     listed = [language for language in lines_of if language != "uops"]
     if not listed:
         return "Code", "not rendered"
@@ -185,7 +188,7 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
 
 
 def place_of(stage: Stage) -> str | None:
-    """Returns the part of the compile time to which a stage's own time belongs; None for listings on request."""
+    """Return the part of the compile time that includes this stage's time; None for listings on request."""
     match stage.name:
         case "list":
             return None
@@ -193,16 +196,16 @@ def place_of(stage: Stage) -> str | None:
             return "uops"
         case "render" | "compile":
             return "code"
-        case "optimize" | "optimise":  # the second in older traces
+        case "optimize" | "optimise":  # older traces spell it "optimise"
             return "kernels"
         case _:
             return "kernels" if stage.kernel is None else "passes"
 
 
 def _searches(trace: TraceTables) -> set[int]:
-    """The stages that searched, and all inside them."""
+    """Return the ids of all stages that searched, and of all stages inside them."""
     kernels: set[int] = set()
-    for stage in trace.stages:  # parents come first
+    for stage in trace.stages:  # parents come before their children
         if stage.candidates or stage.search is not None or stage.parent in kernels:
             kernels.add(stage.id)
     return kernels
@@ -233,7 +236,7 @@ def _run_words(timed: list[Run], kernels: int) -> str:
 
 
 def summary(trace: TraceTables) -> list[str]:
-    """The times of all kernels in a line: the parts of the strip, summed."""
+    """Return the summary line of all kernels: the times of the strip's parts, summed."""
     return list(figures(trace).summary)
 
 
@@ -251,31 +254,31 @@ def _summary(trace: TraceTables, compile_us: float, search_us: float, run_us: fl
     return tuple(fact for fact in facts if fact)
 
 
-# *** numbers as people read them ***
+# *** times and counts as text ***
 
 
 def span_text(run: Run) -> str:
-    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles."""
+    """Return the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"."""
     return spread_text(run.median_us, run.low_us, run.high_us)
 
 
 def samples_text(run: Run) -> str:
-    """ "10 samples"; "1 cold run" where the launch itself is the only one."""
+    """Return the number of samples as text: "10 samples", or "1 cold run" if only the launch itself was timed."""
     return count_text(len(run.times_us), "sample") if run.warm else count_text(len(run.times_us), "cold run")
 
 
 def sum_text(runs: Sequence[Run]) -> str:
-    """Describes the total time of `runs`: a sum of medians, or of single cold runs."""
+    """Name the total time of `runs`: a sum of medians, or of single cold runs."""
     return "the sum of the medians" if all(run.warm for run in runs) else "the sum of single cold runs"
 
 
 def no_time_text(kernel: KernelInfo) -> str:
-    """Returns the text for a kernel without times: "no samples" if `not_run` has the reason, else "not run"."""
+    """Return the text for a kernel without times: "no samples" if `not_run` gives a reason, else "not run"."""
     return "no samples" if kernel.not_run else "not run"
 
 
 def quartiles_text(run: Run) -> str:
-    """ "11.9–12.4 µs": the quartiles, where a column is narrow; nothing of a single sample."""
+    """Return the quartiles as short text for a narrow column: "11.9–12.4 µs"; "" for a single sample."""
     if len(run.times_us) < 2:
         return ""
     low, high = duration_text(run.low_us), duration_text(run.high_us)
@@ -284,9 +287,9 @@ def quartiles_text(run: Run) -> str:
 
 
 def argument_text(trace: TraceTables, kernel: KernelInfo, number: int) -> str:
-    """Names the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
+    """Name the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
 
-    `argumentText` in widgets/src/provenance.ts does the same.
+    `argumentText` in widgets/src/provenance.ts is the same function.
     """
     if number >= len(kernel.buffers):
         return ""

@@ -1,4 +1,4 @@
-"""Explains fusion: the scheduler's decision on each edge between LazyBuffers, with the numbers that it compared."""
+"""Explain fusion: the scheduler's decision on each edge between LazyBuffers, with the numbers that it compared."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tinyexplore.explore.tracefile.model import (
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 
 Mark = Literal["fused", "cut", "again", "read"]
-_MOST_MOVEMENTS = 8  # through which an edge is followed
+_MOST_MOVEMENTS = 8  # the most movements on the path of one edge
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Edge(ReadableRow):
-    """What became of the edge on which one LazyBuffer reads another one.
+    """The scheduler's result for one edge: `dst` reads `src`.
 
-    src: the LazyBuffer that is read.
-    dst: the one that reads it.
-    mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in
-        several kernels; "read", it was in memory before.
-    decision: the scheduler's decision on `src`, "" for none.
-    reason: of the decision.
+    src: the LazyBuffer that `dst` reads.
+    dst: the LazyBuffer that reads `src`.
+    mark: "fused": `src` is computed in the kernel of `dst`. "cut": one kernel stores `src`, another one loads it.
+        "again": several kernels compute `src`. "read": `src` was in memory before.
+    decision: the scheduler's decision on `src`, "" if there is none.
+    reason: the reason of the decision.
     compared: the numbers that the scheduler compared.
-    kernels: those that compute `src`.
-    into: those that compute `dst`.
-    against_cut: why it is illegal to cut here, "" where it is legal.
-    against_join: why it is illegal to join here, "" where it is legal.
+    kernels: the kernels that compute `src`.
+    into: the kernels that compute `dst`.
+    against_cut: why cutting this edge is illegal, "" if it is legal.
+    against_join: why joining this edge is illegal, "" if it is legal.
     """
 
     src: int
@@ -56,13 +56,13 @@ class Edge(ReadableRow):
 class WhyKernels(Readable):
     """Whether two LazyBuffers share a kernel, and why.
 
-    a: one of them.
-    b: the other one.
-    text: the answer as a sentence.
+    a: the id of the first LazyBuffer.
+    b: the id of the second LazyBuffer.
+    text: the explanation as a sentence.
     together: the kernels that compute both.
     kernels_of_a: the kernels that compute `a`.
     kernels_of_b: the kernels that compute `b`.
-    edges: the path from one to the other, empty where there is none.
+    edges: the path from one to the other, empty if there is no path.
     """
 
     a: int
@@ -74,7 +74,7 @@ class WhyKernels(Readable):
     edges: tuple[Edge, ...]
 
     def table(self) -> Table:
-        """One row per edge on the path between the two."""
+        """Return a table with one row for each edge on the path."""
         rows = tuple(map(_row, self.edges))
         return Table(self.text, ("edge", "result", "decision and reason", "numbers compared"), rows)
 
@@ -85,20 +85,22 @@ def _row(edge: Edge) -> tuple[str, str, str, str]:
 
 
 def compared_text(compared: Compared) -> str:
-    """A comparison as text: "times that each element would be computed: 4096, over 1.5"."""
+    """Return a comparison as text: "times that each element would be computed: 4096, over 1.5"."""
     return (
         f"{compared.what}: {_figure(compared.value)}, {'over' if compared.over else 'within'} {_figure(compared.bound)}"
     )
 
 
 def _figure(value: float) -> str:
-    """A number with all its digits where it is whole, else with six."""
+    """Format a number: a whole number with all digits, any other number with six significant digits."""
     return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
 
 
 class Fusions:
-    """What the scheduler made of one trace's LazyBuffers; or, in a branch, of those of one schedule (`variant`), whose
-    kernels are numbered in their order."""
+    """The scheduler's decisions on the LazyBuffers of one trace.
+
+    With `variant`, the decisions of a schedule in a branch. Its kernels are numbered in their order.
+    """
 
     def __init__(self, trace: TraceTables, variant: ScheduleVariant | None = None) -> None:
         self.trace = trace
@@ -117,11 +119,11 @@ class Fusions:
                 self.computed.setdefault(node, []).append(number)
 
     def kernels(self, node: int) -> tuple[int, ...]:
-        """The kernels that compute a LazyBuffer."""
+        """Return the ids of the kernels that compute a LazyBuffer."""
         return tuple(self.computed.get(node, ()))
 
     def edge(self, src: int, dst: int) -> Edge:
-        """The edge on which `dst` reads `src`, with the scheduler's decision."""
+        """Return the edge on which `dst` reads `src`, with the scheduler's decision."""
         of, into = self.kernels(src), self.kernels(dst)
         decision = self.decisions.get(src)
         mark: Mark = "read"
@@ -132,7 +134,7 @@ class Fusions:
         return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, decision))
 
     def _against(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
-        """Returns the reasons why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
+        """Return why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
             why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
@@ -157,12 +159,12 @@ class Fusions:
         return frozenset(link.dst for link in self.trace.links if link.how == "split")
 
     def edges(self) -> tuple[Edge, ...]:
-        """All edges between LazyBuffers that kernels compute or read."""
+        """Return all edges between LazyBuffers that kernels compute or read."""
         rows = [self.trace.nodes[number] for number in sorted(self.computed)]
         return tuple(self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src))
 
     def fusion_edges(self) -> tuple[FusionEdge, ...]:
-        """All edges of `edges()` and those through movements, as rows of a trace."""
+        """Return all edges of `edges()`, and those through movement operations, as rows of a trace."""
         pairs = [(src, dst) for dst in sorted(self.computed) for src in self._sources(dst)]
         return tuple(self._fusion_edge(self.edge(src, dst)) for src, dst in pairs)
 
@@ -172,7 +174,7 @@ class Fusions:
         return FusionEdge(edge.src, edge.dst, edge.mark, illegal)
 
     def _sources(self, dst: int) -> Iterable[int]:
-        """The LazyBuffers that `dst` reads, and those that it reads through movements."""
+        """Return the LazyBuffers that `dst` reads, directly or through movement operations."""
         nodes = self.trace.nodes
         sources = dict.fromkeys(nodes[dst].src)
         reached = [src for src in sources if nodes[src].group == "movement"]
@@ -183,7 +185,7 @@ class Fusions:
         return sources
 
     def why(self, a: int, b: int) -> WhyKernels:
-        """Explain why LazyBuffers share a kernel or not."""
+        """Explain why LazyBuffers `a` and `b` share a kernel or not."""
         of_a, of_b = self.kernels(a), self.kernels(b)
         together = tuple(kernel for kernel in of_a if kernel in of_b)
         path = self._path(a, b) or self._path(b, a)
@@ -191,7 +193,7 @@ class Fusions:
         return WhyKernels(a, b, self._text(a, b, together, edges), together, of_a, of_b, edges)
 
     def _path(self, start: int, end: int) -> list[int]:
-        """The shortest path of edges from `start` to `end`; empty if there is none."""
+        """Return the shortest path of edges from `start` to `end`; empty if there is none."""
         nodes = self.trace.nodes
         before: dict[int, int] = {end: end}
         waiting = deque([end])
@@ -238,14 +240,14 @@ def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
 
 
 def name_of(node: Node) -> str:
-    """The name of a LazyBuffer: the user's name, else its operation."""
+    """Return the name of a LazyBuffer: the user's name, else its operation."""
     return f"{node.name} ({node.label})" if node.name and node.name != node.label else f"{node.label} #{node.id}"
 
 
 def why_kernels(trace: TraceTables, a: Node | int, b: Node | int) -> WhyKernels:
-    """Explains why one kernel computes two LazyBuffers, or two kernels do.
+    """Explain why one kernel computes both LazyBuffers, or why two kernels do.
 
-    Returns the path between them. Each edge has the scheduler's reason and the numbers that it compared.
+    The result has the path between the nodes. Each edge has the scheduler's reason and the numbers that it compared.
     """
     ids = [node.id if isinstance(node, Node) else node for node in (a, b)]
     for node in ids:

@@ -1,4 +1,4 @@
-"""Graphs for other programs: a `graphviz.Digraph`, a networkx graph for algorithms, and a picture of either kind."""
+"""Graphs for other programs: a `graphviz.Digraph`, a networkx graph for algorithms, and pictures of both."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     import networkx
 
 DOT_SUFFIXES = (".dot", ".gv")
-MOST_BOXES = 300  # of a picture or of DOT text, unless more are requested
+MOST_BOXES = 300  # default limit for the boxes of a picture or a DOT text
 
 
 class NoDotProgram(RuntimeError):
-    """A picture in a format that only Graphviz's program `dot` makes, where there is none."""
+    """A picture format needs Graphviz's program `dot`, which is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """One graph of a trace.
 
-    `to_networkx` has every node. A picture or a Digraph folds plain nodes into labels and says what it hides.
+    `to_networkx` has every node. A picture or a Digraph folds simple nodes into labels and states what it hides.
 
     trace: the trace.
-    stage: the stage that read or returned the graph, None for the LazyBuffers.
-    which: "before" or "after" the stage.
-    kind: of the nodes.
-    max_nodes: the most boxes of a picture.
+    stage: the stage that received or returned the graph, None for the LazyBuffers.
+    which: whether to show the graph "before" or "after" the stage.
+    kind: the kind of the nodes.
+    max_nodes: most boxes of a picture.
     """
 
     trace: TraceTables
@@ -57,30 +57,32 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        """The nodes that it ends in."""
+        """Return the root nodes: those that no other node of the graph reads."""
         return roots_of_stage(self.trace, self.stage, self.which, self.kind)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Every node of it, sources first."""
+        """Return every node of the graph, sources first."""
         table = dict(enumerate(self.trace.nodes))
         return tuple(reachable(table, [node.id for node in self.roots]))
 
     def to_graphviz(self) -> graphviz.Digraph:
-        """The graph as a `graphviz.Digraph` in our colors; LazyBuffers in a cluster per kernel."""
+        """Return the graph as a `graphviz.Digraph` in the explorer's colors, with a cluster per kernel."""
         return _digraph(self.trace, self._drawn())
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
-        """The whole graph, nothing folded: nodes by id with their fields as attributes, an edge per operand."""
+        """Return the whole graph for networkx: nodes by id with their fields as attributes, an edge per operand."""
         return _networkx(self.trace, self.nodes)
 
     def svg(self) -> str:
-        """The graph as our own layout draws it."""
+        """Return the graph as SVG, placed by the built-in layout."""
         return graph_svg(self.trace, self.stage, self.which, self.kind, self.max_nodes)
 
     def save(self, path: str | Path) -> Path:
-        """Writes a picture: ".svg" by Graphviz's `dot` where it is installed and by our own layout where not, ".dot"
-        or ".gv" as DOT text, and any other format that `dot` knows (".png", ".pdf").
+        """Write a picture of the graph; the suffix of `path` selects the format.
+
+        ".svg" is drawn by Graphviz's `dot`, or by the built-in layout if `dot` is not installed. ".dot" and ".gv" are
+        DOT text. Any other suffix must be a format of `dot` (".png", ".pdf").
         """
         path = Path(path)
         suffix = path.suffix.lower()
@@ -152,7 +154,7 @@ def _add_node(graph: Any, node: DrawnNode) -> None:
 
 
 def _text(words: str) -> str:
-    """A literal text: no escape of DOT, no HTML, and no NUL, which ends the file for Graphviz."""
+    """Escape a text for DOT: no DOT escape, no HTML, and no NUL, at which Graphviz would stop reading."""
     import graphviz
 
     plain: str = graphviz.nohtml(for_xml(words).replace("\\", "\\\\").replace("\n", "\\n"))
@@ -195,12 +197,12 @@ def to_dot(
     kind: Kind = "lazybuffer",
     max_nodes: int = MOST_BOXES,
 ) -> str:
-    """The graph as DOT text; what it hides is said in its label."""
+    """Return the graph as DOT text; its label states which nodes are hidden."""
     return str(Graph(trace, stage, which, kind, max_nodes).to_graphviz().source)
 
 
 def to_networkx(
     trace: TraceTables, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer"
 ) -> networkx.MultiDiGraph[Any]:
-    """The whole graph, nothing folded: see `Graph.to_networkx`."""
+    """Return the whole graph for networkx; see `Graph.to_networkx`."""
     return Graph(trace, stage, which, kind).to_networkx()

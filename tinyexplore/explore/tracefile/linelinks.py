@@ -1,4 +1,4 @@
-"""Matches each line of a text with its origin in the text before: by name, by location, by alignment."""
+"""Match each line of a text with its origin in the text before: by name, by location, or by alignment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 
-MOST_LINES = 4000  # of a part of a text that is aligned; a longer one is linked by names and locations alone
+MOST_LINES = 4000  # lines; a longer part is matched by names and locations alone
 _NAME = re.compile(
     r"^\s*(?:ROOT )?(?:renamable )?([%$@]?[\w.$-]+)(?::[\w$]+)*(?:\([^)]*\))? = |"  # %3 = add …, $eax = …, x = …
     r"^\s*([%$^\w.-]+):(?:\s|$)"  # a label
@@ -19,10 +19,10 @@ def origins(
     places_before: Sequence[Hashable] | None = None,
     places_after: Sequence[Hashable] | None = None,
 ) -> list[int | None]:
-    """Finds for each line of `after` its origin in `before` (from 0), or None for a new line.
+    """Return for each line of `after` the index of its origin in `before`, or None for a new line.
 
-    Equal lines are aligned first. Between them a line follows the name that it defines (`%x = …`, `x:`), else its
-    location, else its place in a block of as many lines that were replaced.
+    Equal lines are aligned first. Each remaining line follows the name that it defines (`%x = …`, `x:`), else its
+    location, else its position in a replaced block of equal length.
 
     places_before, places_after: the location of each line, None for a line without one.
     """
@@ -53,13 +53,16 @@ def _first_of(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | No
 
 
 def _defined(line: Hashable) -> str | None:
-    """The name that a line defines."""
+    """Return the name that a line defines, or None."""
     match = _NAME.match(str(line))
     return (match[1] or match[2]) if match else None
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """The parts of two texts that are equal and that are not. What begins and ends equally costs nothing."""
+    """Return the equal and the different parts of two texts, as `difflib` opcodes.
+
+    Common lines at the begin and at the end are removed first, which is fast.
+    """
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1

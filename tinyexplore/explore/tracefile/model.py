@@ -1,9 +1,9 @@
-"""The Trace: everything a view may show, as plain immutable data; JSON in and out; comparable with `==`.
+"""The Trace: all data that a view may show, as plain immutable dataclasses; JSON in and out; comparable with `==`.
 
-Ids are dense and index the tuple they name (`trace.nodes[i].id == i`). The TypeScript types are generated
-from this module (`explore/schema.py`), so every field is int, float, str, bool, None, a tuple of these,
-or one of the dataclasses below. Annotations state further constraints on values, by the names at the top;
-`Trace.load` and the front end reject values that violate them (`explore/tracefile/valid.py`).
+Ids are dense and index the tuple that they name (`trace.nodes[i].id == i`). `explore/schema.py` generates the
+TypeScript types from this module. Every field is therefore int, float, str, bool, None, a tuple of these, or one of the
+dataclasses below. The annotated types at the top constrain values further. `Trace.load` and the front end reject values
+that violate these constraints (`explore/tracefile/valid.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Count = Annotated[int, AtLeast(0)]
 LineNumber = Annotated[int, AtLeast(1)]
 EarlierRegion = Annotated[int, Index("regions", before=True)]
 EarlierText = Annotated[int, Index("stage_texts", before=True)]
-MOST_US = 10**15  # 31 years: longer times are damage, and overflow when they are added or drawn
+MOST_US = 10**15  # 31 years: a longer time is damaged data, and would overflow in sums and drawings
 Duration = Annotated[float, AtLeast(0, MOST_US)]
 Moment = Annotated[float, AtLeast(-MOST_US, MOST_US)]  # microseconds since the trace began, or a span of them
 Amount = Annotated[float, AtLeast(0)]
@@ -51,11 +51,11 @@ class Frame(ReadableRow):
     """A line of the user's code.
 
     id: its row.
-    source: the file, in `Trace.sources`.
-    line: from 1.
+    source: the file, an index of `Trace.sources`.
+    line: the line number, from 1.
     function: the name of the function.
-    span: (line, column, line, column), the begin and the end of the part of the expression; columns in characters from
-        0; of a method's call without the object. None before Python 3.11.
+    span: (line, column, line, column): begin and end of the expression in the source; columns count characters from 0.
+        For a method call, the object is excluded. None before Python 3.11.
     """
 
     id: RowId
@@ -70,11 +70,11 @@ class Frame(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Source(ReadableRow):
-    """A file of the user's, or a notebook cell, with its text.
+    """A file of the user, or a notebook cell, with its text.
 
     id: its row.
-    name: the path, or the name of the cell.
-    text: all of it.
+    name: the path of the file, or the name of the cell.
+    text: the whole text.
     """
 
     id: RowId
@@ -92,19 +92,19 @@ class Node(ReadableRow):
     id: its row.
     kind: a level of the trace's dialect; "lazybuffer" or "uop" where the trace has no dialect.
     op: the operation.
-    src: the nodes it reads, in order.
+    src: its operands, in order.
     dtype: the element type.
-    shape: of a LazyBuffer, symbolic sizes as text; None for a UOp.
+    shape: the shape of a LazyBuffer, symbolic sizes as text; None for a UOp.
     arg: the argument of the operation, as text.
     digest: equal for equal content, also in other traces.
-    user: the line of the user's code, None where none is known.
+    user: the line of the user's code, None if unknown.
     label: the first line of its box: "LOAD", "ADD".
     detail: the second line of its box: shape, index, constant.
     group: its role, which gives the color: "memory", "reduce", "loop", "alu", "const", "movement", "control" or
         "buffer".
-    calls: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max").
-    name: of a LazyBuffer in the user's Python: "x", "model.l1.weight"; "" for none.
-    scope: the module in which a LazyBuffer was made; None for none.
+    calls: the public functions that created a LazyBuffer, the user's own call first: ("softmax", "max").
+    name: the name of a LazyBuffer in the user's Python: "x", "model.l1.weight"; "" for none.
+    scope: the module that created a LazyBuffer; None for none.
     backward: whether it belongs to the gradient of that module.
     """
 
@@ -133,13 +133,14 @@ class Node(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scope(ReadableRow):
-    """A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers.
+    """A module of the user (`model`, its `layers[0]`): an object that holds Tensors and whose methods created
+    LazyBuffers.
 
     id: its row.
-    name: the variable, or the attribute of `parent`.
-    kind: its class.
-    parent: the module around it, None for the outermost.
-    parameter_bytes: size of its own Tensors.
+    name: the name of the variable, or of the attribute of `parent`.
+    kind: the name of its class.
+    parent: the module that contains it, None for an outermost module.
+    parameter_bytes: the size of its own Tensors, in bytes.
     """
 
     id: RowId
@@ -156,17 +157,17 @@ class Scope(ReadableRow):
 class ModuleCost(ReadableRow):
     """The cost of a module, including the modules inside it; `Trace.modules()` gives the rows as a tree.
 
-    The first row is the whole trace. A kernel that several modules are fused into is divided among them by the elements
-    that each computes: the times of the rows inside a row add up to its time.
+    The first row is the whole trace. If several modules are fused into one kernel, its time is divided among them by
+    the elements that each computes. The times of the rows inside a row therefore add up to its time.
 
     id: the row.
     parent: the row of the module around it, None for the whole trace.
-    scope: the module, None for the whole trace and for work of no module.
+    scope: the module, None for the whole trace and for work outside of modules.
     time_us: its share of the kernels' median times, in microseconds.
-    backward_us: the part of `time_us` for gradients.
-    parameter_bytes: size of its Tensors.
-    result_bytes: size of the buffers that kernels stored for it.
-    kernels: those that compute a part of it.
+    backward_us: the part of `time_us` for gradients, in microseconds.
+    parameter_bytes: the size of its Tensors, in bytes.
+    result_bytes: the size of the buffers that kernels stored for it, in bytes.
+    kernels: the kernels that compute a part of it.
     """
 
     id: RowId
@@ -183,10 +184,10 @@ class ModuleCost(ReadableRow):
 class Figure(ReadableRow):
     """The figures of one part of the pipeline.
 
-    place: the part.
-    title: its name on the screen.
-    words: its counts, as text.
-    time_us: its time in microseconds, 0 where it takes none.
+    place: the key of the part.
+    title: the display name of the part.
+    words: the counts of the part, as text.
+    time_us: the time of the part in microseconds, 0 if it takes none.
     """
 
     place: Annotated[str, OneOf(("python", "lazy", "kernels", "passes", "uops", "code", "run"))]
@@ -205,13 +206,13 @@ class Figures(ReadableRow):
 
     kernel: the kernel, None for the whole trace.
     parts: the parts of the pipeline, in order.
-    compile_us: the sum of all parts but the run.
-    search_us: time of searches, with all that they compiled; no part has it.
-    run_us: one run of each kernel, by the medians.
+    compile_us: the sum of all parts except the run, in microseconds.
+    search_us: the time of searches and their compilations, in microseconds; no part includes it.
+    run_us: one run of each kernel, the sum of the medians, in microseconds.
     firings: how many times a rule was applied in `passes`.
-    passes: the rewrite passes: stages that get a graph and have no stage inside.
-    code: the last stage that made code.
-    summary: what all kernels took, as parts of a line; empty for one kernel.
+    passes: the rewrite passes: stages that receive a graph and contain no stage.
+    code: the last stage that generated code.
+    summary: the times of all kernels, as parts of one line; empty for one kernel.
     """
 
     kernel: KernelId | None
@@ -227,13 +228,13 @@ class Figures(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RooflinePoint(ReadableRow):
-    """A timed kernel in the roofline.
+    """A timed kernel in the roofline plot.
 
-    kernel: its number.
-    flops_per_byte: operations for each byte that it reads or writes.
-    gflops: 10⁹ operations a second.
-    attainable: the attainable rate under its roof, in GFLOP/s; None without a roof.
-    limit: which ceiling that is: "memory", "arithmetic", or "" without a roof.
+    kernel: the id of the kernel.
+    flops_per_byte: arithmetic intensity: operations for each byte that it reads or writes.
+    gflops: the measured speed, in 10⁹ operations a second.
+    attainable: the attainable speed under its roof, in GFLOP/s; None without a roof.
+    limit: the ceiling that limits it: "memory", "arithmetic", or "" without a roof.
     ceiling: the name of that ceiling.
     time_us: the median of its samples, in microseconds.
     text: the point as text.
@@ -250,17 +251,17 @@ class RooflinePoint(ReadableRow):
 
     @property
     def share(self) -> float | None:
-        """Speed / attainable speed."""
+        """Return the measured speed divided by the attainable speed; None without a roof."""
         return self.gflops / self.attainable if self.attainable else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RooflineCeiling(ReadableRow):
-    """A ceiling that is drawn.
+    """A ceiling in the roofline plot.
 
-    name: of the ceiling.
+    name: the name of the ceiling.
     kind: "memory" or "arithmetic".
-    rate: GB/s or GFLOP/s.
+    rate: the rate, in GB/s or GFLOP/s.
     """
 
     name: str
@@ -272,9 +273,9 @@ class RooflineCeiling(ReadableRow):
 class Roofline(ReadableRow):
     """The timed kernels of a trace under the ceilings of the machine.
 
-    points: by kernel; kernels without floating-point arithmetic have none.
-    ceilings: those of the kernels' roofs, each once.
-    note: where the ceilings are from, and which kernels have no point.
+    points: one point per kernel, except for kernels without floating-point arithmetic.
+    ceilings: the ceilings of the kernels' roofs, each once.
+    note: the origin of the ceilings, and which kernels have no point.
     """
 
     points: tuple[RooflinePoint, ...]
@@ -284,16 +285,16 @@ class Roofline(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TimelineSpan(ReadableRow):
-    """Something that took time: a stage, or a launch with the median of its samples.
+    """A stage, or a launch with the median of its samples, as an interval of time.
 
-    Spans of one row nest or follow one another.
+    Spans of one row are nested or follow one another.
 
     row: the number of its row.
-    name: of the stage or the kernel.
+    name: the name of the stage or the kernel.
     started_us: its begin, in microseconds since the trace began.
-    elapsed_us: its length in microseconds, without what other threads did for it.
+    elapsed_us: its length in microseconds, without the work of other threads for it.
     depth: how many spans of its row contain it.
-    kernel: the kernel it belongs to, None for none.
+    kernel: the kernel that it belongs to, None for none.
     stage: the stage, None for a launch.
     """
 
@@ -308,13 +309,13 @@ class TimelineSpan(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BufferLifetime(ReadableRow):
-    """A buffer from its allocation until it is freed.
+    """The lifetime of a buffer, from allocation to deallocation.
 
-    buffer: its number.
+    buffer: the id of the buffer.
     name: its name, data type and size.
-    bytes: its size.
-    started_us: when it was allocated; 0 if that was before the trace.
-    ended_us: when it was freed; the end of the trace if it was not.
+    bytes: its size in bytes.
+    started_us: when it was allocated, in microseconds; 0 if that was before the trace.
+    ended_us: when it was freed, in microseconds; the end of the trace if it was not freed.
     lane: lifetimes in one lane do not overlap; None for a buffer that is older than the trace.
     """
 
@@ -328,12 +329,12 @@ class BufferLifetime(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Timeline(ReadableRow):
-    """A trace on an axis of time.
+    """The stages, launches and buffers of a trace on a time axis.
 
-    rows: (number, name) of each row, in the order in which they are drawn.
-    spans: stages and launches.
+    rows: (number, name) of each row, from top to bottom.
+    spans: the stages and launches.
     memory: (microsecond, bytes allocated from then on), in order; older buffers count from 0 on.
-    lives: the buffers, by the time of their allocation.
+    lives: the lifetimes of the buffers, by the time of allocation.
     end_us: the end of the last span, in microseconds.
     """
 
@@ -346,13 +347,13 @@ class Timeline(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FusionEdge(ReadableRow):
-    """The scheduler's decision on an edge between LazyBuffers, direct or through movements.
+    """The scheduler's decision on an edge between LazyBuffers, direct or through movement operations.
 
-    src: the LazyBuffer that is read.
-    dst: the one that reads it.
-    mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed
-        in several kernels; "read", it was in memory already.
-    illegal: why the edge cannot be joined if it is cut, or cut if it is not; "" where it can.
+    src: the LazyBuffer that `dst` reads.
+    dst: the LazyBuffer that reads `src`.
+    mark: "fused": `src` is computed in the kernel of `dst`. "cut": one kernel stores `src`, another one loads it.
+        "again": several kernels compute `src`. "read": `src` was in memory already.
+    illegal: why a cut edge cannot be joined, or a joined edge cannot be cut; "" if the change is legal.
     """
 
     src: NodeId
@@ -363,13 +364,13 @@ class FusionEdge(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelScript(ReadableRow):
-    """The script of a kernel, without the texts that a page has already.
+    """The standalone script of a kernel, without the texts that a page stores already.
 
     The script is `texts[0]`, the text that `inserts[0]` names, `texts[1]`, and so on.
 
-    kernel: its kernel.
-    texts: parts of the script, one more than `inserts`.
-    inserts: "shared", the code of all scripts, or the language of a listing of the kernel.
+    kernel: the id of the kernel.
+    texts: the parts of the script, one more than `inserts`.
+    inserts: "shared" (the code common to all scripts), or the language of a listing of the kernel.
     """
 
     kernel: KernelId
@@ -382,12 +383,12 @@ class RuleInfo(ReadableRow):
     """A rewrite rule, with its source code.
 
     id: its row.
-    name: of the rule.
-    law: the law that it states, as text.
-    doc: its docstring.
-    file: the file of its code.
-    line: the first line there, from 1.
-    text: its source code.
+    name: the name of the rule.
+    law: the law that the rule states, as text.
+    doc: the docstring of the rule.
+    file: the file that defines the rule.
+    line: the first line of the definition, from 1.
+    text: the source code of the rule.
     """
 
     id: RowId
@@ -401,13 +402,13 @@ class RuleInfo(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Transform(ReadableRow):
-    """A pass over whole graphs, with its source code.
+    """A transform: a pass over whole graphs, with its source code.
 
     id: its row.
-    name: of the pass.
-    law: its effect, as text.
-    file: the file of its function.
-    line: the first line there, from 1.
+    name: the name of the pass.
+    law: the effect of the pass, as text.
+    file: the file that defines its function.
+    line: the first line of the function, from 1.
     text: the source code of its function.
     """
 
@@ -421,13 +422,15 @@ class Transform(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Step(ReadableRow):
-    """One change in a stage. A rewrite pass has one for each firing. A transform has one for the whole graph, or none
-    where nothing changed.
+    """One change in a stage.
 
-    rule: the rule that fired; None where a node was rebuilt because its sources changed.
+    A rewrite pass has one step for each firing. A transform has one step for the whole graph, or none if nothing
+    changed.
+
+    rule: the rule that fired; None if a node was rebuilt because its sources changed.
     before: the node that was replaced.
-    after: the node in its place.
-    at_us: microseconds since the stage began.
+    after: the replacement.
+    at_us: when the change happened, in microseconds since the stage began.
     """
 
     rule: RuleId | None
@@ -438,12 +441,12 @@ class Step(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compared(ReadableRow):
-    """Two numbers that led to a decision.
+    """Two numbers that a heuristic or the scheduler compared.
 
     what: the name of the quantity.
-    value: its value.
+    value: the value of the quantity.
     bound: the limit.
-    over: whether the value is over the limit.
+    over: whether the value is above the limit.
     """
 
     what: str
@@ -458,9 +461,9 @@ class Decision(ReadableRow):
 
     node: the LazyBuffer.
     decision: "realize", "fuse", "duplicate", "keep", "view", "split", "merge" or "hoist".
-    reason: as text.
+    reason: the reason, as text.
     compared: the numbers that the scheduler compared, in that order.
-    legality_error: why the node cannot be computed where it is read; "" where it can, at whatever cost.
+    legality_error: why fusing the node into its consumers is illegal; "" if it is legal, at any cost.
     """
 
     node: NodeId
@@ -478,7 +481,7 @@ class OptLaw(ReadableRow):
     """The effect of a kind of opt.
 
     id: its row.
-    name: of the kind.
+    name: the name of the kind.
     words: the effect, as text.
     before: a loop nest before the opt.
     after: the same loop nest after it.
@@ -496,11 +499,11 @@ class OptStep(ReadableRow):
     """An opt that was proposed for a kernel.
 
     opt: the opt, as text.
-    applied: whether it was applied; else it was rejected.
+    applied: whether it was applied; if not, it was rejected.
     reason: why it was applied, or why it is illegal.
-    laws: what its kind does.
-    axis: the axis that it changes, with its size before: "g1 of 32"; "" where it was rejected.
-    made: the axes that are new after it.
+    laws: the effect of its kind, as ids of `Trace.laws`.
+    axis: the axis that it changes, with the size before the opt: "g1 of 32"; "" if it was rejected.
+    made: the axes that it created.
     """
 
     opt: str
@@ -513,7 +516,7 @@ class OptStep(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Weighed(ReadableRow):
-    """The scores from which a decision chose.
+    """The scores of the options between which a heuristic chose.
 
     what: the quantity that the scores measure.
     options: (option, score) of each.
@@ -531,12 +534,12 @@ class Weighed(ReadableRow):
 class Choice(ReadableRow):
     """One heuristic of the default schedule, in the order in which they run.
 
-    name: of the heuristic.
-    law: what it proposes, when and why.
-    settled_by: the earlier heuristic that made this one unnecessary; "" where it ran.
+    name: the name of the heuristic.
+    law: which opts it proposes, when and why.
+    settled_by: the earlier heuristic that made this one unnecessary; "" if it ran.
     compared: the numbers that it compared.
     weighed: the scores from which it chose.
-    opts: the opts of the stage that it proposed, by their positions.
+    opts: the opts that it proposed, as positions in the opts of the stage.
     """
 
     name: str
@@ -552,8 +555,8 @@ class Candidate(ReadableRow):
     """One candidate of a search.
 
     opts: the opts applied to the kernel.
-    best_us: its best time in microseconds; None where it failed.
-    note: why it failed, or where else the time is from.
+    best_us: its shortest time in microseconds; None if it failed.
+    note: why it failed, or the source of the time if it was not measured here.
     """
 
     opts: tuple[str, ...]
@@ -567,11 +570,12 @@ class Candidate(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Search(ReadableRow):
-    """The result of a search. The default schedule and the best candidate are timed alternately; they are the same
-    if no candidate was faster.
+    """The result of a search.
 
-    before_us: time of the default schedule in microseconds; None where it could not be measured.
-    after_us: time of the best candidate in microseconds; None where it could not be measured.
+    The default schedule and the best candidate are timed alternately. They are the same if no candidate was faster.
+
+    before_us: time of the default schedule in microseconds; None if it could not be measured.
+    after_us: time of the best candidate in microseconds; None if it could not be measured.
     tried: the number of candidates that were measured.
     reason: the result, as text.
     """
@@ -595,19 +599,19 @@ class Stage(ReadableRow):
 
     id: its row.
     name: "schedule", "optimize", "lower", a pass's name, "linearize", "render", "compile", "run", ….
-    parent: the stage around it, None for an outermost one.
-    kernel: the kernel it worked for, None for all.
-    before: the root nodes of the graph that it got; several for a schedule.
-    after: the root nodes of the graph that it returned.
+    parent: the stage that contains it, None for an outermost stage.
+    kernel: the kernel that it processed, None for all kernels.
+    before: the root nodes of its input graph; several for a schedule.
+    after: the root nodes of its output graph.
     started_us: microseconds since the trace began.
-    elapsed_us: its time in microseconds, with the work of other threads for it.
+    elapsed_us: its time in microseconds, including the work of other threads for it.
     steps: the firings of a rewrite pass, in order.
     decisions: the scheduler's decisions.
     opts: the opts that were proposed, in order.
-    candidates: those that a search timed, in order.
+    candidates: the candidates that a search timed, in order.
     search: the result of the search, None without one.
-    thread: 0 for the thread that computes, else the number of a compiler thread.
-    transform: the pass over whole graphs that this stage is, None for others.
+    thread: 0 for the main thread, else the number of a compiler thread.
+    transform: the transform that this stage ran, None for other stages.
     choices: the heuristics that chose the opts, in order.
     """
 
@@ -635,12 +639,12 @@ class Stage(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Link(ReadableRow):
-    """Provenance: one node was made from another one.
+    """Provenance: the compiler derived node `dst` from node `src`.
 
     src: the earlier node.
-    dst: the node made from it.
+    dst: the node derived from it.
     how: "rewrite", "rebuild", the name of a transform, or the word of a `Derived` event.
-    stage: the stage that made it, None for none.
+    stage: the stage that created `dst`, None if unknown.
     """
 
     src: NodeId
@@ -656,8 +660,8 @@ class Link(ReadableRow):
 class Line(ReadableRow):
     """A line of a listing.
 
-    text: without the line end.
-    nodes: the UOps that it was made from.
+    text: the text, without the line end.
+    nodes: the UOps from which the renderer wrote this line.
     """
 
     text: str
@@ -669,11 +673,11 @@ class Line(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TextLine(ReadableRow):
-    """A line of the text after a stage.
+    """A line of the program text after a stage.
 
-    text: the line.
-    nodes: those that it is or came from.
-    origin: the line of the text before, from 0, that it came from.
+    text: the text of the line.
+    nodes: the nodes that this line represents or derives from.
+    origin: the line of the previous text, from 0, that it derives from.
     """
 
     text: str
@@ -689,11 +693,11 @@ class StageText(ReadableRow):
     """The text of the compiled program after a stage, such as LLVM IR after one of LLVM's passes.
 
     id: the row.
-    stage: the stage after which it looks so.
+    stage: the stage that produced this text.
     language: a key of the dialect's languages.
-    lines: the text.
-    title: the name of the text, where a stage has several.
-    before: the text that it is compared with, None for the first one.
+    lines: the lines of the text.
+    title: the name of the text, if a stage has several texts.
+    before: the id of the text to compare it with, None for the first text.
     """
 
     id: RowId
@@ -710,13 +714,13 @@ class StageText(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Region(ReadableRow):
-    """A block, a computation or a function.
+    """A block, a computation or a function of another compiler's program.
 
     id: the row.
-    name: as the compiler calls it.
+    name: its name in that compiler.
     kind: "block", "computation", "function", or another word of the compiler.
-    nodes: those that stand directly in it.
-    parent: the region around it.
+    nodes: the nodes directly in it.
+    parent: the region that contains it.
     """
 
     id: RowId
@@ -731,10 +735,10 @@ class Region(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BackEdge(ReadableRow):
-    """An operand that stands at or after its user.
+    """A loop-carried operand: it is defined at or after its user.
 
-    src: the next value of `dst`.
-    dst: a phi, or an argument of a block.
+    src: the operand, the next value of `dst`.
+    dst: the user: a phi, or a block argument.
     """
 
     src: NodeId
@@ -749,8 +753,8 @@ class OutsideOperation(ReadableRow):
     """An operation that another library computed between the kernels, such as one of PyTorch's ATen.
 
     node: its first result.
-    name: of the operation: "aten.polygamma".
-    time_us: of its only call, in microseconds.
+    name: the name of the operation: "aten.polygamma".
+    time_us: the time of its only call, in microseconds.
     """
 
     node: NodeId
@@ -763,12 +767,12 @@ class OutsideOperation(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Level(ReadableRow):
-    """A kind of nodes.
+    """A level of a compiler's IR: one kind of nodes.
 
     kind: the value of `Node.kind`.
-    name, plural: the name of one of them, and of several.
-    role: "tensors" for the graph of the whole program, "program" for that of a stage, "lines" for nodes that are in no
-        graph and lead from lines of texts to lines of Python.
+    name, plural: the display name of one node, and of several.
+    role: "tensors" for the graph of the whole program, "program" for the graph of a stage. "lines": the nodes are in no
+        graph, and only connect lines of texts with lines of Python.
     """
 
     kind: str
@@ -781,8 +785,8 @@ class Level(ReadableRow):
 class Language(ReadableRow):
     """A language of listings and texts.
 
-    key: as listings and texts have it.
-    name: on the screen.
+    key: the key that listings and texts store.
+    name: the display name.
     """
 
     key: str
@@ -793,12 +797,12 @@ class Language(ReadableRow):
 class Dialect(ReadableRow):
     """The vocabulary of a compiler's trace, and the panels that it supports.
 
-    compiler: its name.
-    version: the one that was recorded, "" where that is unknown.
+    compiler: the name of the compiler.
+    version: the version that was recorded, "" if unknown.
     levels: the kinds of its nodes.
-    languages: those of its listings and texts.
-    panels: those that it supports; all others are absent.
-    notes: the parts that could not be read.
+    languages: the languages of its listings and texts.
+    panels: the panels that it supports; all others are absent.
+    notes: the parts of the dump that could not be read.
     """
 
     compiler: str
@@ -820,8 +824,8 @@ class Program(ReadableRow):
     kernel: its kernel.
     language: "uops", "c", "llvm", "llvm-opt", "asm", "python", ….
     lines: its lines, in order.
-    effort: how much LLVM optimizes what the device compiles: "full", "light" or "least"; else "".
-    branches: whether it simplifies branches all the same.
+    effort: LLVM's optimization level for this program: "full", "light" or "least"; "" for other languages.
+    branches: whether LLVM also simplifies branches, at a level that omits this by default.
     """
 
     id: RowId
@@ -841,24 +845,24 @@ class KernelInfo(ReadableRow):
     """One kernel: what it computes, its opts, its loops and its cost.
 
     id: its row.
-    name: of the program.
-    device: where it runs.
+    name: the name of the program.
+    device: the device that runs it.
     roots: the LazyBuffers that it stores.
     nodes: all LazyBuffers fused into it.
     buffers: its arguments, in order.
-    opts: those that were applied, in order.
+    opts: the opts that were applied, in order.
     axes: (name, kind, size) of each loop, outermost first; a symbolic size is its arithmetic, as text.
     flops: floating-point operations of one run.
-    bytes_moved: bytes that it reads and writes, each once.
-    compile_us: time to compile it, in microseconds.
+    bytes_moved: bytes of the elements that it reads and writes, each element once.
+    compile_us: its compile time, in microseconds.
     cached: whether its program came from a cache.
     same_as: an earlier kernel whose program it reuses, else None.
-    calls: the user's calls that its LazyBuffers come from, each once.
-    known: "in this process" or "on disk" where a run without a recorder would have found it in a cache; else "".
-    code_bytes: size of its machine code, 0 where it is unknown.
-    not_run: why it has no times: this machine cannot execute it, or it takes too long to sample; "" where it has.
-    nest: its loops and statements, as the program runs them, without memory accesses.
-    bytes_written: the part of `bytes_moved` that it stores.
+    calls: the user's calls that created its LazyBuffers, each once.
+    known: the cache that a run without a recorder would have used: "in this process", "on disk", or "" for none.
+    code_bytes: the size of its machine code in bytes, 0 if unknown.
+    not_run: why it has no times: this machine cannot execute it, or sampling takes too long; "" if it has times.
+    nest: its loops and statements in program order, without memory accesses.
+    bytes_written: the bytes of `bytes_moved` that it stores.
     arithmetic: the types of its floating-point operations: "float32", "int8 dot".
     title: its name from the user's Python: "x @ w", "softmax of scores".
     """
@@ -892,19 +896,19 @@ class KernelInfo(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run(ReadableRow):
-    """The samples of one launch. All runs of a trace are of one kind.
+    """The samples of one launch. All runs of a trace are warm, or all are cold.
 
     id: its row.
-    kernel: its kernel.
-    times_us: microseconds, in the order measured.
-    median_us: the median of the samples.
-    low_us: the first quartile.
-    high_us: the third quartile.
+    kernel: the kernel that was launched.
+    times_us: the samples in microseconds, in the order measured.
+    median_us: the median of the samples, in microseconds.
+    low_us: the first quartile, in microseconds.
+    high_us: the third quartile, in microseconds.
     started_us: when the launch itself began, in microseconds since the trace began.
-    first_us: how long the launch itself took.
-    warm: whether the samples are further runs with warm caches; else the launch itself is the only sample.
-    single_us: samples on one thread, of a kernel that several threads share.
-    waited: seconds that threads waited for a core / seconds of the samples; None where it is unknown.
+    first_us: how long the launch itself took, in microseconds.
+    warm: whether the samples are further runs with warm caches; if not, the launch itself is the only sample.
+    single_us: the samples on one thread, for a kernel that several threads share, in microseconds.
+    waited: seconds that threads waited for a core / seconds of the samples; None if unknown.
     """
 
     id: RowId
@@ -929,15 +933,15 @@ class Run(ReadableRow):
 class Ceiling(ReadableRow):
     """The best rate that a probe reached on this machine, see `explore.ceilings`.
 
-    name: as shown: "float32 arithmetic", "read L2".
-    kind: what the rate counts, which gives its unit.
+    name: the display name: "float32 arithmetic", "read L2".
+    kind: the kind of rate, which fixes its unit.
     rate: "arithmetic": 10⁹ operations a second. "memory": 10⁹ bytes a second. "clock": GHz. "launch": microseconds of
-        the smallest kernel. "gather": 10⁹ loads a second from random positions. "runs": 10⁹ bytes a second in runs of
-        `what` bytes, each in another row of 16 KB.
-    holds: the working set in bytes, 0 for any.
+        an empty launch. "gather": 10⁹ loads a second from random positions. "runs": 10⁹ bytes a second for contiguous
+        pieces of `what` bytes, each piece in another row of 16 KB.
+    holds: the largest working set in bytes, 0 for any.
     what: the type of the operations ("float32", "int8 dot"), the use of each byte ("read", "copy", "write", "triad":
-        two reads and a write), or the length of a run in bytes ("4": a single float).
-    threads: how many threads worked together.
+        two reads and a write), or the length of a contiguous piece in bytes ("4": a single float).
+    threads: the number of threads that ran the probe.
     samples: all measured rates.
     """
 
@@ -951,7 +955,7 @@ class Ceiling(ReadableRow):
 
     @property
     def spread(self) -> float:
-        """Interquartile range of the samples / rate."""
+        """Return the interquartile range of the samples divided by the rate."""
         ordered = sorted(self.samples)
         if len(ordered) < 2 or not self.rate:
             return 0.0
@@ -963,12 +967,12 @@ class Ceiling(ReadableRow):
 class Roof(ReadableRow):
     """The ceilings that apply to one kernel.
 
-    kernel: its kernel.
-    gflops: 10⁹ operations a second of its types of arithmetic; 0 where it is unknown.
-    gb_per_s: 10⁹ bytes a second of its working set, for its share of writes; 0 where it is unknown.
-    arithmetic: the name of the ceiling of arithmetic.
-    memory: the name of the ceiling of memory.
-    spread: of the samples of both, as a share of the rate.
+    kernel: the id of the kernel.
+    gflops: the arithmetic ceiling for its operation types, in 10⁹ operations a second; 0 if unknown.
+    gb_per_s: the memory ceiling for its working set and its share of writes, in 10⁹ bytes a second; 0 if unknown.
+    arithmetic: the name of the arithmetic ceiling.
+    memory: the name of the memory ceiling.
+    spread: the spread of the samples of both ceilings, as a share of the rate.
     """
 
     kernel: KernelId
@@ -981,16 +985,16 @@ class Roof(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BufferInfo(ReadableRow):
-    """A device buffer and its life.
+    """A device buffer and its lifetime.
 
     id: its row.
-    device: where it is.
+    device: the device that holds it.
     dtype: the element type.
     size: the number of elements.
-    bytes: its size.
-    allocated_us: microseconds since the trace began; None where it is older than the trace.
-    freed_us: microseconds since the trace began; None where it outlives the trace.
-    name: of its contents in the user's Python, "" for none.
+    bytes: the size in bytes.
+    allocated_us: when it was allocated, in microseconds since the trace began; None if it is older than the trace.
+    freed_us: when it was freed, in microseconds since the trace began; None if it outlives the trace.
+    name: the name of its content in the user's Python, "" for none.
     maker: the first kernel of the trace that wrote it, None for none.
     """
 
@@ -1007,13 +1011,13 @@ class BufferInfo(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MemoryUse(ReadableRow):
-    """Memory of the intermediates of one schedule, or of a captured call.
+    """The memory of the intermediates of one schedule, or of a captured call.
 
     id: its row.
-    total_bytes: the sum of their sizes.
-    bound_bytes: the most bytes that are live at one time.
-    peak_bytes: what they take where they share memory.
-    lives: (bytes, first item, last item, offset in the shared memory) of each.
+    total_bytes: the sum of the sizes of the intermediates.
+    bound_bytes: the most bytes that are live at one time: the lower bound.
+    peak_bytes: the bytes that the memory planner allocates for them.
+    lives: (bytes, first item, last item, offset in the shared memory) of each intermediate.
     """
 
     id: RowId
@@ -1027,7 +1031,7 @@ class MemoryUse(ReadableRow):
 class Message(ReadableRow):
     """A remark on the whole trace.
 
-    level: how serious it is.
+    level: the severity.
     text: the remark.
     frame: the line of the user's code that it is about, None for none.
     """
@@ -1039,13 +1043,13 @@ class Message(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Touch(ReadableRow):
-    """The accesses of one step of a loop to an operand.
+    """The accesses of one loop iteration to one operand.
 
     buffer: its position among the kernel's arguments, None for scratch memory.
-    name: in the user's Python, else "data1".
-    bytes: size of the cache lines.
-    again: whether every step of the loop reads the same.
-    stride: elements by which a step moves the address, None where that differs.
+    name: its name in the user's Python, else "data1".
+    bytes: the size of the accessed cache lines, in bytes.
+    again: whether every iteration of the loop reads the same elements.
+    stride: the number of elements by which one iteration advances the address, None if that differs.
     """
 
     buffer: Count | None
@@ -1059,14 +1063,14 @@ class Touch(ReadableRow):
 class NestLine(ReadableRow):
     """A line of an annotated loop nest: a loop or a statement.
 
-    depth: how many loops are around it.
+    depth: the number of loops around it.
     text: the line.
     axis: the id of the loop's axis, None for a statement.
-    kind: of the axis; "" for a statement.
-    size: of the axis, symbolic as text; 0 for a statement.
-    touches: the accesses of one step of the loop, by operand.
-    bytes: the working set of one step.
-    cache: the first level that holds it: "L1", "L2", "L3" or "memory".
+    kind: the kind of the axis; "" for a statement.
+    size: the size of the axis, symbolic sizes as text; 0 for a statement.
+    touches: the accesses of one iteration of the loop, by operand.
+    bytes: the working set of one iteration, in bytes.
+    cache: the first cache level that holds this working set: "L1", "L2", "L3" or "memory".
     """
 
     depth: Depth
@@ -1081,13 +1085,14 @@ class NestLine(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptOffer(ReadableRow):
-    """An opt that may be tried on an axis.
+    """An opt that the user may try on an axis.
 
     op: the kind of the opt.
     axis: the id of the axis.
-    amounts: the usual amounts; of some kinds an amount is another axis' id, of some 0 and without a meaning.
-    legality_error: why it is illegal, "" where it is legal.
-    caution: why a legal one may be slow, "" for no reason.
+    amounts: the usual amounts. For some kinds an amount is the id of another axis; for others it is 0 and has no
+        meaning.
+    legality_error: why the opt is illegal, "" if it is legal.
+    caution: why a legal opt may be slow, "" if no reason is known.
     """
 
     op: str
@@ -1101,7 +1106,7 @@ class OptOffer(ReadableRow):
 class Listing(ReadableRow):
     """A listing of a kernel in a branch.
 
-    language: one of those of `Program`.
+    language: a language of `Program.language`.
     lines: its lines, in order.
     """
 
@@ -1111,11 +1116,11 @@ class Listing(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StageTime(ReadableRow):
-    """A stage that made a kernel of a branch.
+    """A compiler stage that processed a kernel of a branch.
 
-    name: of the stage.
+    name: the name of the stage.
     elapsed_us: its time in microseconds.
-    steps: how many firings it had.
+    steps: the number of its firings.
     """
 
     name: str
@@ -1128,37 +1133,36 @@ class KernelVariant(ReadableRow):
     """A kernel in a branch.
 
     A worker process ran it in separate memory. Times are in microseconds. The candidates of a search have no listings,
-    nest and offers.
-    The times and the base times are taken alternately, and only these two may be compared: two branches are timed at
-    different times.
+    nest or offers. The samples and the base samples are measured alternately. Compare only these two: different
+    branches are timed at different moments.
 
     kernel: the captured kernel that it replaces, None for a new one.
-    name: of the program.
-    device: where it runs.
-    opts: those that were applied, in order.
+    name: the name of the program.
+    device: the device that runs it.
+    opts: the opts that were applied, in order.
     steps: all opts that were proposed, with their reasons.
     axes: (name, kind, size) of each loop, outermost first.
     nest: its loops and statements, with their accesses.
-    offers: the opts that may be tried next.
-    listings: its texts.
-    stages: the stages that made it.
-    times_us: all samples; none where it could not be timed.
+    offers: the opts that the user may try next.
+    listings: its program in each language.
+    stages: the compiler stages that processed it.
+    times_us: all samples; empty if it could not be timed.
     median_us: the median, None without samples.
     low_us: the first quartile, None without samples.
     high_us: the third quartile, None without samples.
     flops: floating-point operations of one run.
-    bytes_moved: bytes that it reads and writes, each once.
+    bytes_moved: bytes of the elements that it reads and writes, each element once.
     bytes_loaded: bytes that its load instructions read.
-    compile_us: time to compile it.
+    compile_us: its compile time.
     caches: (name, bytes) of the target's caches.
-    base_times_us: samples of the kernel as captured, of an edit those of the text before it; none for that kernel
+    base_times_us: samples of the base: the captured kernel, or for an edit the text before the edit. Empty for the base
         itself.
-    base_median_us: their median, None without samples.
-    base_low_us: their first quartile, None without samples.
-    base_high_us: their third quartile, None without samples.
-    verdict: the comparison of both.
+    base_median_us: the median of the base samples, None without samples.
+    base_low_us: the first quartile of the base samples, None without samples.
+    base_high_us: the third quartile of the base samples, None without samples.
+    verdict: the comparison of samples and base samples.
     note: a remark on this kernel ("its results are wrong").
-    uops: how many UOps one run executes, a vector's as one; 0 where it is unknown.
+    uops: the number of UOps that one run executes, a vector operation counted once; 0 if unknown.
     """
 
     kernel: KernelId | None
@@ -1193,18 +1197,18 @@ class KernelVariant(ReadableRow):
 class RuleFiring(ReadableRow):
     """A firing of the rule that a branch is about.
 
-    kernel: the kernel whose pass it is in.
+    kernel: the kernel that the pass processed.
     stage: the name of the pass.
     step: the number of the firing in the pass, from 1.
     rule: the name of the rule.
     before: the node that was replaced, as text.
-    after: the node in its place, as text.
-    node: the digest of the node that it fired on.
+    after: the replacement, as text.
+    node: the digest of the replaced node.
     verdict: the result of the check.
     says: the result as text.
-    inputs: (name, value) at which both differ; empty where they do not.
-    was: the value of `before` there.
-    has_become: the value of `after` there.
+    inputs: (name, value) of a counterexample; empty if the check found none.
+    was: the value of `before` for the counterexample.
+    has_become: the value of `after` for the counterexample.
     """
 
     kernel: KernelId
@@ -1225,13 +1229,13 @@ class RuleFiring(ReadableRow):
 class FiringCheck(ReadableRow):
     """The check of a firing of this trace.
 
-    stage: the pass.
+    stage: the id of the pass.
     step: the number of the firing in the pass, from 1.
     verdict: the result of the check.
     says: the result as text.
-    inputs: (name, value) at which both sides differ; empty where they do not.
-    was: the value before the firing there.
-    has_become: the value after the firing there.
+    inputs: (name, value) of a counterexample; empty if the check found none.
+    was: the value before the firing, for the counterexample.
+    has_become: the value after the firing, for the counterexample.
     """
 
     stage: StageId
@@ -1245,18 +1249,19 @@ class FiringCheck(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FusedKernel(ReadableRow):
-    """A kernel or a copy of a schedule in a branch. Times are of one run of the whole schedule, in microseconds; None
-    where it was not run.
+    """A kernel or a copy of a schedule in a branch.
 
-    name: of the program.
-    device: where it runs.
-    kernel: the captured kernel that is the same, None for a new one.
-    digest: equal for equal kernels.
+    Times are in microseconds and belong to runs of the whole schedule; None if it was not run.
+
+    name: the name of the program.
+    device: the device that runs it.
+    kernel: the equal captured kernel, None for a new one.
+    digest: a hash of the kernel; equal kernels have equal digests.
     nodes: the LazyBuffers that it computes.
     roots: the LazyBuffers that it stores.
     reads: the LazyBuffers that it reads from memory.
     flops: floating-point operations of one run.
-    bytes_moved: bytes that it reads and writes, each once.
+    bytes_moved: bytes of the elements that it reads and writes, each element once.
     median_us: the median of its samples.
     low_us: the first quartile.
     high_us: the third quartile.
@@ -1278,15 +1283,16 @@ class FusedKernel(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OutputCheck(ReadableRow):
-    """An output of a schedule in a branch, compared with that of the captured schedule. Both are computed from the same
-    generated inputs.
+    """An output of a schedule in a branch, compared with the same output of the captured schedule.
+
+    Both are computed from the same generated inputs.
 
     node: the output.
-    difference: the largest between two finite elements that were read.
+    difference: the largest absolute difference between two finite elements.
     same: whether rounding explains the difference.
     dtype: the element type.
     magnitude: the largest finite element.
-    tolerance: what `same` allows, relative to the elements; 0 for nothing.
+    tolerance: the relative tolerance of `same`; 0 if the elements must be equal.
     """
 
     node: NodeId
@@ -1299,16 +1305,16 @@ class OutputCheck(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScheduleVariant(ReadableRow):
-    """A schedule in a branch. It and the captured one are timed alternately, in microseconds.
+    """A schedule in a branch. It and the captured schedule are timed alternately, in microseconds.
 
-    stage: the captured schedule.
-    cut: the LazyBuffers that the reader stores in memory.
-    join: the LazyBuffers that the reader fuses.
+    stage: the id of the captured schedule.
+    cut: the LazyBuffers that the user forced into memory.
+    join: the LazyBuffers that the user forced to fuse.
     kernels: all kernels, in order.
     decisions: the last decision on each LazyBuffer.
-    total_bytes: the sum of the sizes of the intermediates.
-    peak_bytes: what they take where they share memory.
-    times_us: samples of all kernels, one run after another.
+    total_bytes: the sum of the sizes of the intermediates, in bytes.
+    peak_bytes: the bytes that the memory planner allocates for them.
+    times_us: samples of one run of all kernels.
     base_times_us: samples of the captured schedule.
     median_us: the median, None without samples.
     low_us: the first quartile, None without samples.
@@ -1316,8 +1322,8 @@ class ScheduleVariant(ReadableRow):
     base_median_us: the median of the captured schedule, None without samples.
     base_low_us: its first quartile, None without samples.
     base_high_us: its third quartile, None without samples.
-    verdict: the comparison of both.
-    outputs: the comparison of the values.
+    verdict: the comparison of both schedules.
+    outputs: the comparison of the output values.
     edges: the fusion edges to the LazyBuffers that its kernels compute.
     """
 
@@ -1342,12 +1348,12 @@ class ScheduleVariant(ReadableRow):
 
     @property
     def bytes_moved(self) -> int:
-        """The bytes that all kernels read and write."""
+        """Return the bytes that all kernels read and write."""
         return sum(kernel.bytes_moved for kernel in self.kernels)
 
     @property
     def flops(self) -> int:
-        """The floating-point operations of all kernels."""
+        """Return the number of floating-point operations of all kernels."""
         return sum(kernel.flops for kernel in self.kernels)
 
 
@@ -1355,8 +1361,8 @@ class ScheduleVariant(ReadableRow):
 class CommandInfo(ReadableRow):
     """A command of `explore.whatif` as data.
 
-    kind: the name of its class.
-    arguments: (name, value) of each.
+    kind: the class name of the command.
+    arguments: (name, value) of each argument.
     """
 
     kind: str
@@ -1365,11 +1371,11 @@ class CommandInfo(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnostic(ReadableRow):
-    """A message of a compiler on a text.
+    """A message of a compiler about a position in a text.
 
-    line: from 1, 0 where it names none.
-    column: from 1, 0 where it names none.
-    level: how serious it is.
+    line: the line, from 1; 0 if the message names none.
+    column: the column, from 1; 0 if the message names none.
+    level: the severity.
     text: the message.
     """
 
@@ -1381,12 +1387,12 @@ class Diagnostic(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference(ReadableRow):
-    """An element of a result that is not the expected one.
+    """An element of a result that differs from the expected value.
 
     buffer: the name of the result.
     index: the position of the element.
-    found: its value, as text.
-    expected: the right value, as text.
+    found: the computed value, as text.
+    expected: the expected value, as text.
     """
 
     buffer: str
@@ -1397,21 +1403,21 @@ class Difference(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Edited(ReadableRow):
-    """The result of editing a text of a kernel. Its results are compared with those of the text before the edit.
+    """The result of editing a text of a kernel. The edited kernel's results are compared with those before the edit.
 
-    stage: "c", "llvm" or "uops".
-    diagnostics: the messages of its compiler.
-    ended: how its process ended, as text; "" where it ended well.
+    stage: the edited text: "c", "llvm" or "uops".
+    diagnostics: the messages of the compiler.
+    ended: how the worker process failed, as text; "" if it succeeded.
     against: the reference of the comparison, "" without a comparison.
     verdict: the result of the comparison.
-    compared: how many elements were compared.
-    differing: how many of them differ by more than rounding.
-    largest_error: the largest absolute difference, None where one side is no finite number.
+    compared: the number of elements compared.
+    differing: the number of elements that differ by more than rounding.
+    largest_error: the largest absolute difference, None if an element is not finite on one side.
     magnitude: the largest finite element of that buffer.
-    tolerance: what rounding may do, relative to the elements; 0 for nothing.
+    tolerance: the relative tolerance for rounding; 0 if the elements must be equal.
     first: the first element that differs, None for none.
-    before_us: times of the text before the edit, taken alternately with those of the branch.
-    unprotected: what this system cannot guard.
+    before_us: samples of the text before the edit, measured alternately with those of the branch, in microseconds.
+    unprotected: the protections that this system lacks.
     """
 
     stage: str
@@ -1431,16 +1437,16 @@ class Edited(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Branch(ReadableRow):
-    """The result of a command: the trace as it would be otherwise.
+    """The result of a command: how the trace would change.
 
     id: its row.
     parent: the branch that it continues, None for the capture.
     kernel: the kernel that the command is about, None for none.
     command: the command.
-    status: "failed" keeps what was made until then.
-    reason: why it failed; "" where it did not.
+    status: "failed" keeps the results up to the failure.
+    reason: why it failed; "" if it did not.
     kernels: the kernels that it changed.
-    labels: its names: "as captured", "heuristics".
+    labels: its labels: "as captured", "heuristics".
     rule_law: the law of the rule that the command is about; "" for none.
     rule_text: the source code of that rule.
     firings: the firings of that rule, each checked.
@@ -1465,7 +1471,7 @@ class Branch(ReadableRow):
     search: Search | None = None
 
     def __str__(self) -> str:
-        """One line: what was asked, what the kernel is by it, and how long that takes."""
+        """Return one line: the command, the opts of the first kernel, and its time."""
         asked_for = self._asked()
         parts = [f"branch {self.id}", asked_for]
         for variant in self.kernels[:1]:
@@ -1479,7 +1485,7 @@ class Branch(ReadableRow):
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
     def _asked(self) -> str:
-        """The command as a sentence where its arguments are texts, which may be long; else as it is written."""
+        """Return the command as text: a sentence for commands with long texts, else a call with its arguments."""
         match self.command.kind, dict(self.command.arguments):
             case "SetOpts", {"opts": opts}:
                 return f"opts set: {_one_line(opts) or 'no opts'}"
@@ -1491,12 +1497,14 @@ class Branch(ReadableRow):
                 return f"{kind}({', '.join(map(_one_line, arguments.values()))})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The text that IPython prints, without all the listings."""
+        """Print one line in IPython, without the listings."""
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        """The command with its kernels: opts, time with its spread, that of the captured kernel, taken alternately with
-        it, and what the two say."""
+        """Return the command and its kernels as HTML.
+
+        Each row has the opts, the time with its spread, the time of the captured kernel, and the comparison.
+        """
         rows = tuple(_variant_row(variant) for variant in self.kernels)
         columns = ("kernel", "opts", "time", "as captured, interleaved", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
@@ -1506,28 +1514,28 @@ class Branch(ReadableRow):
 
 
 def _tuple_text(sizes: tuple[int | str, ...]) -> str:
-    """A shape as Python writes it, symbolic sizes without quotes."""
+    """Return a shape as Python writes it, with symbolic sizes unquoted."""
     return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
 def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
-    """The row of a kernel in the table of its branch."""
+    """Return the row of a kernel in the table of its branch."""
     times = (*_times(variant), "", "", "")[:3] if variant.median_us is not None else ("not timed", "", "")
     return (variant.name, " ".join(variant.opts) or "no opts", *times, variant.note)
 
 
 def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
-    """The time, the time of the base, which was taken alternately, and the comparison, as far as they exist."""
+    """Return the time, the base time and their comparison, as far as they exist. Both were measured alternately."""
     mine = spread_text(variant.median_us, variant.low_us, variant.high_us)
     base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
     if isinstance(variant, ScheduleVariant) and not (variant.cut or variant.join):
-        base = ""  # it is the captured schedule itself
+        base = ""  # this is the captured schedule
     ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base") if base else ""
     return [text for text in (mine, base and f"base {base}", ratio) if text]
 
 
 def _one_line(value: int | str) -> str:
-    """An argument of a command on one line."""
+    """Return an argument of a command on one line."""
     return " ".join(str(value).split())
 
 
@@ -1535,9 +1543,9 @@ def _one_line(value: int | str) -> str:
 class RecordedLoop(ReadableRow):
     """A loop of a linear program.
 
-    begin: the line of the listing at which it begins.
-    end: the line at which it ends.
-    name: of its counter.
+    begin: the first line of the loop in the listing.
+    end: the last line of the loop.
+    name: the name of the loop counter.
     """
 
     begin: Count
@@ -1547,11 +1555,11 @@ class RecordedLoop(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecordedBuffer(ReadableRow):
-    """The contents of a buffer before its kernel ran.
+    """The content of a buffer before its kernel ran.
 
-    name: in the listing.
+    name: the name in the listing.
     size: the number of elements.
-    width: elements in a drawn row.
+    width: the number of elements in a drawn row.
     cells: the first elements, as text.
     """
 
@@ -1563,14 +1571,14 @@ class RecordedBuffer(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecordedStep(ReadableRow):
-    """A step of a kernel.
+    """A recorded step of a kernel: one executed UOp.
 
-    place: the line of the UOp that ran.
-    slot: the line whose value changed; of an ASSIGN that of its accumulator.
-    value: a text for each lane.
+    place: the line of the executed UOp.
+    slot: the line whose value changed; for an ASSIGN, the line of its accumulator.
+    value: one text for each lane.
     buffer: the buffer that an access reads or writes; "" for other steps.
     stored: whether the access writes.
-    index: of an access, the element for each lane; None where the lane is not valid.
+    index: for an access, the element index of each lane; None for a masked lane.
     """
 
     place: Count
@@ -1586,14 +1594,14 @@ class Recording(ReadableRow):
     """The first steps of a kernel, which a page without an engine can show.
 
     id: its row.
-    kernel: its kernel.
-    name: of the program.
-    note: a remark, as on inputs that were generated.
+    kernel: the recorded kernel.
+    name: the name of the program.
+    note: a remark, for example that the inputs were generated.
     listing: the lines of the program.
-    loops: its loops.
-    buffers: its buffers.
+    loops: the loops of the program.
+    buffers: the buffers of the program.
     steps: its steps, in order.
-    ended: whether these are all steps.
+    ended: whether `steps` has all steps of the kernel.
     """
 
     id: RowId
@@ -1611,28 +1619,28 @@ class Recording(ReadableRow):
 class TraceTables:
     """One capture. `Trace` (`trace.py`) adds its queries.
 
-    `module_costs` and the fields after it follow from the other tables: `trace_to_bytes` computes them for the front
-    end, and `==` ignores them.
+    `module_costs` and all fields after it are derived tables. `trace_to_bytes` computes them for the front end, and
+    `==` ignores them.
 
-    version: of the format.
-    title: of the capture.
+    version: the version of the format.
+    title: the title of the capture.
     options: (name, value) of the settings that produced it.
     sources: the user's files.
     frames: the lines of the user's code.
     nodes: all LazyBuffers and UOps.
     rules: the rewrite rules that fired.
     stages: the stages of the compiler; parents come first.
-    links: which node was made from which.
-    kernels: in the order of their launches.
+    links: which node was derived from which.
+    kernels: the kernels, in the order of their launches.
     programs: the listings of the kernels.
     runs: the samples of the kernels.
     buffers: the device buffers.
     messages: remarks on the whole trace.
-    memory: of the intermediates, by schedule.
+    memory: the memory of the intermediates, by schedule.
     scopes: the user's modules.
     transforms: the passes over whole graphs.
     laws: the effect of each kind of opt.
-    branches: the commands that were tried.
+    branches: the results of commands.
     ceilings: the measured ceilings of the machine; empty where they were not measured.
     roofs: the ceilings that apply to each kernel.
     recordings: recorded steps of kernels.
@@ -1640,11 +1648,11 @@ class TraceTables:
     stage_texts: the texts after stages.
     regions: blocks, computations and functions of another compiler.
     back_edges: operands that come after their users.
-    dialect: of another compiler; None for this one.
-    origins: of a program of another front end, the operations of its graph that each kernel computes.
-    outside: the operations that another library computed, in the order of their calls.
+    dialect: the dialect of another compiler; None for tinyexplore.
+    origins: for a program of another front end, the operations of its graph that each kernel computes.
+    outside: the operations that another library computed, in call order.
     module_costs: time and memory by module.
-    figures: of the whole trace, then of each kernel.
+    figures: the figures of the whole trace, then of each kernel.
     roofline: the timed kernels under their ceilings; None before it is computed.
     kernel_time: the timeline of the runs alone; None before it is computed.
     elapsed_time: the timeline with the stages of the compiler; None before it is computed.

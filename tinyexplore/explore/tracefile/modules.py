@@ -1,4 +1,4 @@
-"""A trace by module: the user's objects (`model`, `model.layers[0]`, …) as a tree, with the time and memory of each."""
+"""The modules of a trace (`model`, `model.layers[0]`, …) as a tree, with the time and memory of each."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ OUTSIDE = "(outside of modules)"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Module(ReadableRow):
-    """A module and its cost, the modules inside included. `Trace.module_costs` has the same as rows.
+    """A module and its cost, including the modules inside it. `Trace.module_costs` has the same data as rows.
 
-    A kernel that several modules are fused into is divided among them by the elements that each computes. So the times
-    of a tree add up.
+    If several modules are fused into one kernel, its time is divided among them by the elements that each computes. The
+    times of a tree therefore add up.
 
-    name: the variable, or the attribute of the module around it.
-    kind: its class.
-    time_us: its share of the kernels' medians, in microseconds.
-    backward_us: the part of `time_us` for gradients.
-    parameter_bytes: size of its Tensors.
-    result_bytes: size of what kernels stored for it.
-    kernels: those that compute a part of it.
-    children: the modules inside.
-    nodes: the LazyBuffers made in it.
-    scope: its number in the trace, None for the whole and for what no module made.
+    name: the name of the variable, or of the attribute of the module around it.
+    kind: the name of its class.
+    time_us: its share of the kernels' median times, in microseconds.
+    backward_us: the part of `time_us` for gradients, in microseconds.
+    parameter_bytes: the size of its Tensors, in bytes.
+    result_bytes: the size of the buffers that kernels stored for it, in bytes.
+    kernels: the kernels that compute a part of it.
+    children: the modules inside it.
+    nodes: the LazyBuffers created in it.
+    scope: its id in the trace, None for the root and for work outside of modules.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Module(ReadableRow):
     scope: int | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
-        """The module and all modules inside, outermost first, each with its depth."""
+        """Yield this module and all modules inside it, outermost first, each with its depth."""
         yield depth, self
         for child in self.children:
             yield from child.walk(depth + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return the tree as plain data for JSON."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -71,7 +71,7 @@ class Module(ReadableRow):
         return f"module {self.name}: {duration_text(self.time_us)}, {count_text(len(self.kernels), 'kernel')}"
 
     def __str__(self) -> str:
-        """A table of the tree, for a terminal."""
+        """Return the tree as a table for a terminal."""
         lines = [f"{'module':36} {'time':>9} {'backward':>9} {'parameters':>11} {'results':>11}  kernels"]
         for depth, module in self.walk():
             name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
@@ -85,10 +85,10 @@ class Module(ReadableRow):
 
 @dataclass(slots=True)
 class _Sum:
-    """A sum of costs.
+    """A running sum of costs.
 
     time_us: microseconds.
-    backward_us: the part for gradients.
+    backward_us: the microseconds for gradients.
     result_bytes: bytes that kernels stored.
     """
 
@@ -98,8 +98,10 @@ class _Sum:
 
 
 def modules(trace: TraceTables) -> Module:
-    """The tree of modules. Its root is the trace, with a child for each outermost module; the last child has the work
-    outside of all modules.
+    """Return the tree of modules.
+
+    The root is the whole trace, with a child for each outermost module. The last child is the work outside of all
+    modules.
     """
     sums: dict[int | None, _Sum] = {}
     kernels: dict[int | None, set[int]] = {}
@@ -152,7 +154,7 @@ def _whole(
     nodes: list[int],
     scope: int | None = None,
 ) -> Module:
-    """A module of its own part and those of its children."""
+    """Return a module whose cost is its own part plus those of its children."""
     return Module(
         name,
         kind,
@@ -168,7 +170,7 @@ def _whole(
 
 
 def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
-    """The tree as rows, outermost first; none where the trace has no modules."""
+    """Return the tree of modules as rows, outermost first; empty if the trace has no modules."""
     if not trace.scopes:
         return ()
     rows: list[ModuleCost] = []
@@ -185,12 +187,13 @@ def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
 
 
 def _shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
-    """(module, whether for gradients) → its part of a kernel."""
+    """Return the share of a kernel for each (module id, whether for gradients)."""
     return shares(trace, kernel, lambda node: (node.scope, node.backward))
 
 
 def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dict[K, float]:
-    """Key → its part of a kernel, by the elements that its operations compute; the parts add up to 1.
+    """Divide a kernel among keys by the elements that its operations compute. Return each key's share; they add up to
+    1.
 
     A kernel that only moves data is divided evenly among the keys of its results.
     """
@@ -209,13 +212,13 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
 
 
 def _elements(trace: TraceTables, node: Node) -> int:
-    """The number of elements that an operation processes; for a reduction, those that it reads."""
+    """Return the number of elements that an operation processes; for a reduction, the number that it reads."""
     sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
     return max([_size(node), *(_size(source) for source in sources)])
 
 
 def _size(node: Node) -> int:
-    """The number of elements of a shape. A symbolic size ("v=3") counts as its bound value."""
+    """Return the number of elements of a node's shape. A symbolic size ("v=3") counts as its bound value."""
     sizes = [
         int(str(size).rpartition("=")[2]) if str(size).rpartition("=")[2].isdigit() else 1 for size in node.shape or ()
     ]

@@ -1,4 +1,4 @@
-"""A trace in Perfetto's own format, by the `perfetto` package's message types (an optional dependency)."""
+"""Write a trace in Perfetto's own format, with the message types of the optional `perfetto` package."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from tinyexplore.explore.tracefile.timeline import span_facts, timeline
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.whole_files import write_whole
 
-_PROCESS, _ROWS, _MEMORY, _BUFFERS, _LANES = 1, 10, 2, 3, 10_000  # track ids; rows and lanes count on from theirs
+_PROCESS, _ROWS, _MEMORY, _BUFFERS, _LANES = 1, 10, 2, 3, 10_000  # first track ids
 _SEQUENCE = 1
 
 
 class MissingPackage(ImportError):
-    """An optional package is not installed. The message says how to install it."""
+    """An optional package is not installed. The message gives the command to install it."""
 
 
 def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
-    """The timeline for ui.perfetto.dev and Perfetto's trace processor: a track for each row and each lane of buffers'
-    lives, and the allocated bytes as a counter. Times are nanoseconds since the trace began. Written to `path` if one
-    is given (".perfetto-trace" is its usual suffix).
+    """Return the timeline in Perfetto's format, for ui.perfetto.dev and the trace processor.
+
+    The timeline has a track for each row, a track for each lane of buffer lifetimes, and a counter of allocated bytes.
+    Times are nanoseconds since the trace began. If `path` is given, the bytes are also written there; the usual suffix
+    is ".perfetto-trace".
     """
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
@@ -62,7 +64,7 @@ def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
 
 
 class _PacketWriter:
-    """Packets of one sequence."""
+    """Writes the packets of one sequence."""
 
     def __init__(self, builder: Any, messages: Any) -> None:
         self.builder = builder
@@ -79,15 +81,16 @@ class _PacketWriter:
 
     def event(self, time_us: float, track: int, kind: int) -> Any:
         packet = self.builder.add_packet()
-        packet.timestamp = max(0, round(time_us * 1e3))  # an unsigned field
+        packet.timestamp = max(0, round(time_us * 1e3))  # the field is unsigned
         packet.trusted_packet_sequence_id = _SEQUENCE
         packet.track_event.track_uuid = track
         packet.track_event.type = kind
         return packet.track_event
 
     def spans(self, track: int, spans: list[tuple[TimelineSpan, dict[str, Any]]]) -> None:
-        """The begin and end packets of spans, in order. A span that outlasts its parent by rounding ends with the
-        parent.
+        """Write the begin and end packets of spans, in order.
+
+        A span that outlasts its parent by rounding ends with the parent.
         """
         kinds = self.messages.TrackEvent
         open_ends: list[float] = []

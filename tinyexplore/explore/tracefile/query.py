@@ -1,6 +1,6 @@
 """Queries on a Trace: the origins of nodes, their results, their lines in listings, and differences.
 
-Every function takes nodes (or their ids) and answers with plain parts of the model.
+Every function takes nodes or their ids, and returns rows of the model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LineRef(ReadableRow):
     """A line of a listing.
 
     program: the listing.
-    number: of the line, from 0.
+    number: the line number, from 0.
     line: the line.
     """
 
@@ -51,10 +51,10 @@ class Firing(ReadableRow):
     """One step of a pass.
 
     stage: the pass.
-    number: of the step, from 0.
+    number: the number of the step, from 0.
     step: the step.
     rule: the rule that fired; None for a transform, and for a node that was rebuilt because its sources changed.
-    transform: the transform, None for others.
+    transform: the transform, None for other passes.
     """
 
     stage: Stage
@@ -65,7 +65,7 @@ class Firing(ReadableRow):
 
 
 class _Index:
-    """The relations of one trace, made once, walked both ways."""
+    """The relations of one trace, computed once and indexed in both directions."""
 
     def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
@@ -96,7 +96,7 @@ class _Index:
 
     @cached_property
     def firings_of(self) -> dict[int, list[Firing]]:
-        """Node → the steps that made it."""
+        """Return the steps that created each node, by node id."""
         firings: dict[int, list[Firing]] = {}
         for stage in self.trace.stages:
             transform = None if stage.transform is None else self.trace.transforms[stage.transform]
@@ -115,7 +115,7 @@ class _Index:
 
     @cached_property
     def users_in(self) -> dict[int, dict[int, list[int]]]:
-        """Kernel → node → the nodes of that kernel's programs that read it."""
+        """Return, for each kernel and node, the nodes of that kernel's programs that read it."""
         users_of: dict[int, dict[int, list[int]]] = {}
         for program in self.trace.programs:
             users = users_of.setdefault(program.kernel, {})
@@ -132,9 +132,9 @@ class _Index:
         return users_of
 
     def closure(self, ids: Iterable[int], links: dict[int, list[Link]], end: str, kernel: int | None) -> set[int]:
-        """Returns `ids` and all nodes that links connect with them.
+        """Return `ids` and all nodes reachable from them by links.
 
-        kernel: follows only links of this kernel, and links before any kernel; None: all links.
+        kernel: if given, follow only links of this kernel and links outside of any kernel.
         """
         closed = set(ids)
         stack = list(closed)
@@ -147,14 +147,14 @@ class _Index:
         return closed
 
     def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
-        """The frames of the LazyBuffers that `node` came from."""
+        """Return the frames of the LazyBuffers from which `node` was derived."""
         frames_of = self.known_frames.get(kernel)
         if frames_of is None:
             frames_of = self.known_frames[kernel] = self.spread_frames(kernel)
         return tuple(sorted(frames_of.get(node, ())))
 
     def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
-        """Every node's frames at once: each frame flows along the links from the nodes that it built."""
+        """Return the frames of every node. Each frame is propagated along the links from the nodes that it built."""
         frames: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
         waiting = list(frames)
         while waiting:
@@ -169,7 +169,10 @@ class _Index:
         return frames
 
     def belongs(self, link: Link, kernel: int | None) -> bool:
-        """Equal nodes of two kernels are one node: a walk for one kernel must not stray into the other's history."""
+        """Whether a walk for `kernel` may follow `link`.
+
+        Equal nodes of two kernels are one node, so a walk for one kernel must not enter the history of the other.
+        """
         if kernel is None:
             return True
         of_link = self.kernel_of_stage[link.stage]
@@ -181,12 +184,12 @@ class _Index:
 
     @cached_property
     def tensor_kinds(self) -> frozenset[str]:
-        """The kinds of nodes of the whole program's graph."""
+        """Return the kinds of nodes of the whole program's graph."""
         return tensor_kinds(self.trace)
 
     @cached_property
     def member_sets(self) -> dict[int, frozenset[int]]:
-        """The LazyBuffers that a kernel computes, stores or reads."""
+        """Return, for each kernel, the LazyBuffers that it computes, stores or reads."""
         member_sets = {}
         for kernel in self.trace.kernels:
             members = set(kernel.nodes) | set(kernel.roots)
@@ -201,7 +204,10 @@ _MAX_INDEXES = 8
 
 
 def _index(trace: TraceTables) -> _Index:
-    """The index of `trace`, cached for the few traces used last (an index holds its trace, so ids stay true)."""
+    """Return the index of `trace`, cached for the few traces used last.
+
+    A cached index keeps its trace alive, so the trace's `id()` stays unique.
+    """
     index = _indexes.get(id(trace))
     if index is None:
         index = _indexes[id(trace)] = _Index(trace)
@@ -228,9 +234,12 @@ def related(
     kernel: int | None = None,
     kind: str | None = None,
 ) -> tuple[Node, ...]:
-    """The nodes that `nodes` came from ("back"), became ("forward"), or either, themselves included, by id.
+    """Return the nodes from which `nodes` were derived ("back"), those derived from them ("forward"), or both.
 
-    `kernel` keeps to the history of one kernel; `kind` to one IR.
+    The result includes `nodes` and is sorted by id.
+
+    kernel: follow only the history of this kernel.
+    kind: return only nodes of this IR.
     """
     index = _index(trace)
     start = _ids(nodes)
@@ -244,7 +253,7 @@ def related(
 
 
 def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
-    """The user's lines that led to `node`: where the LazyBuffers that it came from were built."""
+    """Return the user's lines that led to `node`: those that created the LazyBuffers from which it was derived."""
     (node_id,) = _ids(node)
     return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
@@ -252,7 +261,7 @@ def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None)
 def trace_lines(
     trace: TraceTables, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
 ) -> tuple[LineRef, ...]:
-    """The lines of listings that come from `nodes` or from the nodes derived from them."""
+    """Return the lines of listings that come from `nodes` or from nodes derived from them."""
     index = _index(trace)
     lines: dict[tuple[int, int], LineRef] = {}
     for kernel in index.kernels:
@@ -265,10 +274,10 @@ def trace_lines(
 
 
 def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...]:
-    """The user's lines behind one line (from 0) of a listing.
+    """Return the user's lines behind one line (from 0) of a listing.
 
-    From the UOps of the line back along all links; where none leads to a Tensor's line, from the UOps that use them;
-    for text without a UOp (a brace), the lines that led to the whole kernel.
+    The search follows all links back from the UOps of the line. If none leads to a Tensor's line, it continues from the
+    UOps that use them. For text without a UOp (a brace), the result is the lines of the whole kernel.
     """
     index = _index(trace)
     kernel = trace.programs[program].kernel
@@ -285,7 +294,7 @@ def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...
 
 
 def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
-    """The user's lines that a kernel computes: of the LazyBuffers that it stores, else of all fused into it."""
+    """Return the user's lines that a kernel computes: those of its stored LazyBuffers, else of all fused ones."""
     info = _index(trace).kernels.get(kernel)
     if info is None:
         return ()
@@ -298,7 +307,7 @@ def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
 
 
 def rewrite_history(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
-    """The firings that led to `node`, in the order in which they happened."""
+    """Return the firings that led to `node`, in execution order."""
     index = _index(trace)
     ancestors = index.closure(_ids(node), index.back, "src", kernel)
     firings = [firing for ancestor in ancestors for firing in index.firings_of.get(ancestor, ())]
@@ -308,7 +317,7 @@ def rewrite_history(trace: TraceTables, node: NodeLike, *, kernel: int | None = 
     return tuple(sorted(led, key=lambda firing: (firing.stage.id, firing.number)))
 
 
-# *** finding ***
+# *** searching ***
 
 
 def where(
@@ -324,12 +333,16 @@ def where(
     digest: str | None = None,
     call: str | None = None,
 ) -> tuple[Node, ...]:
-    """The nodes that answer to every condition given.
+    """Return the nodes that satisfy every given condition.
 
-    op, kind, dtype, shape, digest: as in `Node`. rule: what firings of the rule of that name made. user_line: what
-    that line of the user's built, and all that became of it. call: LazyBuffers that a public function of that name
-    made, called by the user or by another one ("softmax", "__add__"). text: a regular expression, found in label or
-    detail.
+    Args:
+        trace: the trace.
+        op, kind, dtype, shape, digest: the value of that field of `Node`.
+        rule: the name of a rule; matches the nodes that its firings created.
+        user_line: a line of the user's code; matches the nodes that it created and all nodes derived from them.
+        text: a regular expression, searched in label and detail.
+        call: the name of a public function; matches the LazyBuffers that it created, called by the user or by another
+            function ("softmax", "__add__").
     """
     nodes: Iterable[Node] = trace.nodes
     if rule is not None:

@@ -1,4 +1,4 @@
-"""Displays of results: a text for consoles and a table for notebooks, from the same rows."""
+"""Displays of results: text for consoles and a table for notebooks, from the same rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 CONSOLE_WIDTH = 120  # characters
-NARROWEST = 16  # characters of a column that is wrapped
+NARROWEST = 16  # characters; a narrower column is not wrapped further
 SEPARATOR = "  "
-FEW = 12  # values of a field that are listed; of more the number is given
+FEW = 12  # most values of a field that are listed; a longer field shows their number
 LONGEST_WORD, LONGEST_CELL = 40, 400  # characters of a value in a line, and in a cell
 _FIELDS_IN_LINE = 5
 _LEFT = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 12px 2px 0"
@@ -27,11 +27,11 @@ _CODE = f"{_LEFT};font-family:var(--jp-code-font-family, monospace)"
 class Table:
     """Rows of text with a title.
 
-    title: one line above the rows.
+    title: the line above the rows.
     columns: the heads of the columns.
     rows: one text per column.
-    notes: lines below the rows.
-    code: the columns in a monospaced font.
+    notes: the lines below the rows.
+    code: the names of the columns in a monospaced font.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Table:
         return self.html()
 
     def text(self) -> str:
-        """The table for a console of 120 columns: cells are aligned, and long ones wrapped."""
+        """Return the table for a console of 120 columns, with aligned cells and wrapped long cells."""
         lines = [fill(self.title, CONSOLE_WIDTH)]
         rows = [row for row in (self.columns, *self.rows) if any(row)] if self.rows else []
         widths = _widths(rows)
@@ -59,7 +59,7 @@ class Table:
         return "\n".join([*lines, *(fill(note, CONSOLE_WIDTH) for note in self.notes)])
 
     def html(self) -> str:
-        """The table for a notebook, without styles of its own beyond alignment: it follows the notebook's theme."""
+        """Return the table for a notebook. It sets only alignment, so it follows the notebook's theme."""
         heads = "".join(f"<th style='{_LEFT}'>{escape(name)}</th>" for name in self.columns)
         head = f"<tr>{heads}</tr>" if any(self.columns) else ""
         body = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows)
@@ -72,7 +72,7 @@ class Table:
         return "".join(f"<td style='{style}'>{escape(cell)}</td>" for style, cell in zip(styles, row))
 
 
-# A page in a frame sees the system's colors, not JupyterLab's: where the two differ, the frame is inverted.
+# A page in a frame follows the system's color scheme, not JupyterLab's. If they differ, the frame is inverted.
 _INVERTED = "filter: invert(0.93) hue-rotate(180deg)"
 _FRAME_STYLE = (
     f"@media (prefers-color-scheme: light) {{ [data-jp-theme-light='false'] .tinyexplore-page {{ {_INVERTED} }} }} "
@@ -81,13 +81,13 @@ _FRAME_STYLE = (
 
 
 def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> str:
-    """A whole page as an output of a notebook: in a frame without access to the notebook, in its light or dark colors.
+    """Return a whole page as an output of a notebook, in a sandboxed frame with the notebook's light or dark colors.
 
     Args:
-        title: of the frame, for screen readers.
-        page: HTML.
-        height: of the frame, in CSS.
-        scripts: whether the page's scripts run.
+        title: the title of the frame, for screen readers.
+        page: the HTML of the page.
+        height: the height of the frame, in CSS units.
+        scripts: whether the page's scripts may run.
     """
     allowed = ' sandbox="allow-scripts"' if scripts else " sandbox"
     style = f"width:100%;height:{height};border:1px solid #8886;border-radius:6px"
@@ -96,7 +96,7 @@ def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> 
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The width of each column: that of its longest line, the widest ones reduced until all fit."""
+    """Return the width of each column: its longest line, with the widest columns reduced until all fit."""
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows)]
     while sum(widths) + len(SEPARATOR) * (len(widths) - 1) > CONSOLE_WIDTH and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -104,20 +104,20 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    """The lines of a cell, none longer than `width` unless one word is."""
+    """Return the lines of a cell, wrapped at `width`; a longer word stays whole."""
     return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
 
 
 class Readable(Hinting):
-    """A result with a readable text and a readable display. A subclass says what it is as a `Table`.
+    """A result with a text and a notebook display. A subclass implements `table`.
 
-    Dataclasses that inherit it are declared with `repr=False`, so that their fields never reach a notebook's output.
+    Subclasses that are dataclasses set `repr=False`, so that this class's `__repr__` applies.
     """
 
     __slots__ = ()
 
     def table(self) -> Table:
-        """The result as rows."""
+        """Return the result as a table."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -131,15 +131,15 @@ class Readable(Hinting):
 
 
 class ReadableRow(Hinting):
-    """A row of data: one line in a console, its fields as a table in a notebook.
+    """A row of data: one line in a console, a table of its fields in a notebook.
 
-    Dataclasses that inherit it are declared with `repr=False`. A subclass with a line of its own defines `in_words`.
+    Subclasses that are dataclasses set `repr=False`. A subclass overrides `in_words` to change the line.
     """
 
     __slots__ = ()
 
     def in_words(self) -> str:
-        """The row in a few words: its text where that is one line, else its first fields."""
+        """Return the row as a short text: its `__str__` if that is one line, else its first fields."""
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if text and "\n" not in text:
             return text
@@ -160,13 +160,13 @@ class ReadableRow(Hinting):
 
 
 def _fields(row: Any) -> list[tuple[str, Any]]:
-    """The fields of a dataclass that hold something."""
+    """Return the name and value of each field that is not empty."""
     pairs = [(field.name, getattr(row, field.name)) for field in fields(row)]
     return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
 
 
 def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
-    """The value of a field; `longest`: its characters at most."""
+    """Return the value of a field as text of at most `longest` characters."""
     if isinstance(value, (tuple, list, frozenset, set, dict)):
         parts = list(value.values() if isinstance(value, dict) else value)
         if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
@@ -179,7 +179,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
 
 
 def _word(name: str, value: Any) -> str:
-    """One value: times with their unit, large numbers with commas."""
+    """Return one value as text: times with their unit, large numbers with commas."""
     if isinstance(value, ReadableRow):
         return value.in_words()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -190,7 +190,7 @@ def _word(name: str, value: Any) -> str:
 
 
 def lines_of(parts: Iterable[str]) -> str:
-    """Several texts as the lines of one cell."""
+    """Join several texts as the lines of one cell."""
     return "\n".join(part for part in parts if part)
 
 

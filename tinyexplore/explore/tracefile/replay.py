@@ -1,6 +1,6 @@
-"""The intermediate graphs of a rewrite stage, replayed from its steps.
+"""Replay a rewrite stage: compute its intermediate graphs from its steps.
 
-The same algorithm as widgets/src/replay.ts; both are checked on the fixtures in tests/replay.
+widgets/src/replay.ts is the same algorithm. Both are tested on the fixtures in tests/replay.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tinyexplore.explore.tracefile.model import TraceTables
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 _KEPT_GRAPHS = 4
-_ROOT = -1  # stands for the stage among the users of its roots
+_ROOT = -1  # stands for the stage itself, as the user of its root nodes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownNode(ReadableRow):
-    """A box.
+    """A box of a replayed graph.
 
-    node: the node of the trace whose label it has.
-    src: the display ids of its sources, operand by operand.
+    node: the node of the trace whose label it shows.
+    src: the display ids of its operands, in order.
     """
 
     node: int
@@ -33,7 +33,7 @@ class ShownNode(ReadableRow):
 class ShownGraph(ReadableRow):
     """A graph at one step of a pass.
 
-    root: the display ids of its roots.
+    root: the display ids of the root nodes.
     nodes: the boxes by display id.
     changed: the display ids of the boxes that the last step changed.
     """
@@ -45,9 +45,9 @@ class ShownGraph(ReadableRow):
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A graph after some steps.
+    """The graph after some steps.
 
-    root: the display ids of its roots.
+    root: the display ids of the root nodes.
     nodes: the boxes by display id.
     id_of: the display id of each node of the trace.
     """
@@ -58,10 +58,10 @@ class _Resolved:
 
 
 class StageReplay:
-    """`graph_at(k)` is the graph after the first k steps of a stage.
+    """Replays one stage: `graph_at(k)` is the graph after its first k steps.
 
-    Every occurrence of a step's `before` is its `after` from that step on. A node whose sources changed keeps its
-    display id, and the node that it is rebuilt as takes that id over: a box does not jump when it is rebuilt.
+    A step replaces every occurrence of its `before` by its `after`. A node that is rebuilt because its sources changed
+    keeps its display id, so its box does not move.
     """
 
     count: int
@@ -76,17 +76,19 @@ class StageReplay:
         self._sources = [node.src for node in trace.nodes]
         self._before = stage.before
         self._steps = stage.steps
-        # node → (step, target), …: from that step on it is target (None: itself again)
+        # node → (step, target), …: from that step on, target replaces it (None: the node itself again)
         self._replacements: dict[int, list[tuple[int, int | None]]] = {}
-        # node → (step, display id), …: from that step on it has that id (before: its own)
+        # node → (step, display id), …: its display id from that step on (its own id before)
         self._display_ids: dict[int, list[tuple[int, int]]] = {}
         self._recent: dict[int, _Resolved] = {}
         self._collect_replacements()
         self._collect_display_ids()
 
     def graph_at(self, k: int, *, marked: bool = True) -> ShownGraph:
-        """The graph after `k` steps, 0 ≤ k ≤ count; O(nodes shown). Not `marked`: in half the time, without saying
-        what changed."""
+        """Return the graph after `k` steps, 0 ≤ k ≤ count, in time O(nodes shown).
+
+        marked: whether to compute `changed`; without it, the replay takes half the time.
+        """
         if not 0 <= k <= self.count:
             raise IndexError(f"step {k}: the stage has {self.count} steps; choose 0 to {self.count}")
         now = self._resolved(k)
@@ -103,9 +105,7 @@ class StageReplay:
         return ShownGraph(now.root, dict(now.nodes), frozenset(changed))
 
     def _collect_replacements(self) -> None:
-        """The replacement of each node, step by step. A step back to an earlier node removes the replacement of that
-        node.
-        """
+        """Record the replacements of each node by step. A step back to a node removes that node's replacement."""
         current: dict[int, int] = {}
         for index, step in enumerate(self._steps):
             if step.before == step.after:
@@ -120,7 +120,7 @@ class StageReplay:
             self._replacements.setdefault(step.before, []).append((index, step.after))
 
     def _collect_display_ids(self) -> None:
-        """A node that comes up as the rebuilt form of another takes over its display id."""
+        """Assign display ids: a node that another node is rebuilt as gets the display id of that node."""
         display_graph = _Shown(self._sources, self._before)
         for index, step in enumerate(self._steps):
             takes_over = (
@@ -145,7 +145,7 @@ class StageReplay:
         return None
 
     def _latest(self, node: int, k: int, memo: dict[int, int]) -> int:
-        """Returns the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
+        """Return the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
         path = []
         end = node
         while True:
@@ -171,15 +171,15 @@ class StageReplay:
         return resolved
 
     def _resolve(self, k: int) -> _Resolved:
-        """Finds the graph after `k` steps, by a depth-first walk that replaces each source by its latest version.
+        """Compute the graph after `k` steps by a depth-first walk that replaces each source by its latest version.
 
-        A rule that wraps its match makes a node part of its own replacement. Inside the replacement, such a node stays
-        at the last version that does not contain itself. A key past the trace's nodes stands for the original version.
+        A rule that wraps its match makes a node part of its own replacement. Inside the replacement, this node stays at
+        the last version that does not contain the replacement. Such a version has a key beyond the trace's nodes.
         """
         memo: dict[int, int] = {}
         total = len(self._sources)
         opened: set[int] = set()
-        sources_of: dict[int, list[int]] = {}  # keys of the sources of what is finished, in post-order
+        sources_of: dict[int, list[int]] = {}  # keys of the sources of each finished node, in post-order
         root: list[int] = []
         for start in self._before:
             first = self._latest(start, k, memo)
@@ -209,7 +209,7 @@ class StageReplay:
         return self._displayed(k, root, sources_of)
 
     def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
-        """The last replacement of `source` that is not one of its present users."""
+        """Return the last replacement of `source` that is not one of its current users."""
         target = source
         following = self._replacement(target, k)
         while following is not None and following not in opened:
@@ -234,7 +234,7 @@ class StageReplay:
 
 
 class _Shown:
-    """The set of nodes in the graph, updated by each replacement. They are the keys of `users`."""
+    """The nodes of the current graph (the keys of `users`), updated by each replacement."""
 
     def __init__(self, sources: Sequence[Sequence[int]], roots: Sequence[int]) -> None:
         self._sources = sources
@@ -259,7 +259,7 @@ class _Shown:
                 self.users[source].add(user)
 
     def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
-        """Makes all readers of `before` read `after`. Removes nodes without readers."""
+        """Make all users of `before` read `after`, and remove nodes without users."""
         if before not in self.users or before == after:
             return
         self._add(after, latest)

@@ -1,6 +1,6 @@
-"""The code of every kernel's script, with NumPy and llvmlite, or NumPy and a C compiler.
+"""The code shared by all kernels' scripts; it needs NumPy, and llvmlite or a C compiler.
 
-`scripts.py` copies it into a script, and so does a page (widgets/src/script.ts).
+`scripts.py` copies this text into a script, and so does a page (widgets/src/script.ts).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np  # noqa: TID253 (a script of its own, which needs it)
 
 C_FLAGS = ["-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w"]
-PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's level of optimization, by the effort that was requested
-CODE = {"full": 1, "light": 1, "least": 0}  # and of turning IR into instructions
+PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's optimization level for the IR, by effort
+CODE = {"full": 1, "light": 1, "least": 0}  # LLVM's optimization level for code generation, by effort
 
 
 def made(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Random contents for a buffer that is read: floats from -1 to 1, small whole numbers, truths."""
+    """Return random content for an input buffer: floats from -1 to 1, small integers, or booleans."""
     if dtype == "bfloat16":
         return (generator.uniform(-1, 1, size).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     if dtype.startswith("fp8"):
-        return generator.integers(0, 0x70, size).astype(np.uint8)  # finite and not negative
+        return generator.integers(0, 0x70, size).astype(np.uint8)  # finite and nonnegative
     kind = np.dtype(dtype)
     if kind == np.bool_:
         return generator.integers(0, 2, size).astype(np.bool_)
@@ -39,14 +39,14 @@ def made(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
 
 
 def numbers(dtype: str, values: np.ndarray) -> np.ndarray:
-    """The values of a buffer as float64; of an fp8 type, which NumPy does not know, its bytes."""
+    """Return the values of a buffer as float64. NumPy lacks the fp8 types; their values stay bytes."""
     if dtype == "bfloat16":
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return values.astype(np.float64)
 
 
 def at_a_cache_line(values: np.ndarray) -> np.ndarray:
-    """A copy whose memory starts at a multiple of 64 bytes, with as much behind it."""
+    """Return a copy whose memory starts at a multiple of 64 bytes and is followed by at least 64 spare bytes."""
     block = np.zeros(values.nbytes + 128, np.uint8)
     start = -block.ctypes.data % 64
     aligned = block[start : start + values.nbytes].view(values.dtype)
@@ -55,7 +55,7 @@ def at_a_cache_line(values: np.ndarray) -> np.ndarray:
 
 
 def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
-    """The address of the entry, compiled by llvmlite for this CPU, and what keeps it loaded."""
+    """Compile the kernel with llvmlite for this CPU. Return the entry's address and the objects that keep it loaded."""
     import llvmlite.binding as llvm
 
     name, effort = kernel["name"], kernel["effort"]
@@ -84,7 +84,7 @@ def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
 
 
 def with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
-    """The address of the entry, compiled by the C compiler on the path for this CPU, and what keeps it loaded."""
+    """Compile the kernel with the C compiler on the path for this CPU. Return the entry's address and its library."""
     name, source = kernel["name"], kernel["c"]
     native = "-mcpu=native" if platform.machine().lower() in ("aarch64", "arm64") else "-march=native"
     compiler = next((path for path in map(shutil.which, ("clang", "gcc", "cc")) if path), None)
@@ -101,7 +101,7 @@ def with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
 
 
 def main(kernel: dict[str, Any]) -> None:
-    """Compiles, runs and times the kernel; prints the times and what its results come to."""
+    """Compile, run and time the kernel; print the times and a summary of its results."""
     name, buffers = kernel["name"], kernel["buffers"]
     parser = argparse.ArgumentParser(description=f"the kernel {name}, alone")
     parser.add_argument(
@@ -172,7 +172,7 @@ def main(kernel: dict[str, Any]) -> None:
 
 
 def has_llvmlite() -> bool:
-    """True where llvmlite imports."""
+    """Whether llvmlite can be imported."""
     try:
         import llvmlite.binding  # noqa: F401
     except ImportError:

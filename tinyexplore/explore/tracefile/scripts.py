@@ -1,4 +1,4 @@
-"""A kernel as a script: its source, its buffers, how to run and time it, without this package."""
+"""Write a kernel as a standalone script: its source, its buffers, and code to run and time it without tinyexplore."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ BODY = Path(__file__).with_name("script_body.py")
 
 
 class ReproducerError(ValueError):
-    """A kernel without a script: a copy, or a kernel whose source is not in the trace."""
+    """The kernel has no script: it is a copy, or the trace does not have its source."""
 
 
 def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Path | None = None) -> str:
-    """The text of a script that compiles, runs and times one kernel with NumPy and llvmlite, or NumPy and a C compiler.
+    """Return a script that compiles, runs and times one kernel with NumPy, and llvmlite or a C compiler.
 
-    It makes inputs of the right types and sizes (the trace has no values) or reads them from an .npz file (`--inputs`);
-    `--save` keeps the results. Variables have the values of the capture. Written to `path` if one is given.
+    The script generates random inputs of the right types and sizes, because the trace has no values. `--inputs` reads
+    them from an .npz file, and `--save` stores the results. Variables have the values of the capture. If `path` is
+    given, the script is also written there.
     """
     info = _kernel(trace, kernel)
     programs = {program.language: program for program in trace.programs if program.kernel == info.id}
@@ -41,7 +42,7 @@ def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Pat
 
 
 def kernel_scripts(trace: TraceTables) -> tuple[KernelScript, ...]:
-    """The scripts of all kernels that have one. A kernel whose texts would become code has none."""
+    """Return the scripts of all kernels that have one. A kernel whose texts could break out of a string has none."""
     by_kernel: dict[int, dict[str, Program]] = {}
     for program in trace.programs:
         by_kernel.setdefault(program.kernel, {})[program.language] = program
@@ -115,20 +116,20 @@ def _script(
 
 
 def _body() -> str:
-    """The shared part without its docstring; `from __future__` is its first statement, as it must be."""
+    """Return the shared code without its docstring, so that `from __future__` stays the first statement."""
     text = BODY.read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0]
     return "\n".join(text.splitlines()[docstring.end_lineno or 0 :]).lstrip("\n")
 
 
 def _plain(words: str) -> str:
-    """Words that can stand in a docstring."""
+    """Return the text without characters that would end or escape a docstring."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return printable.replace("\\", "/").replace('"', "'")
 
 
 def _is_raw(source: str) -> bool:
-    """Whether source text can stand between the quotes of a raw string."""
+    """Whether a source text can be quoted as a raw string."""
     return (
         bool(source) and '"""' not in source and not source.endswith(('"', "\\")) and not re.search(r"[\0\r]", source)
     )
@@ -144,7 +145,7 @@ def _nodes(trace: TraceTables, program: Program) -> list[Node]:
 
 
 def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
-    """Each buffer of a call by its name, in order: dtype, elements, whether it is read, whether it is written."""
+    """Return (dtype, number of elements, is read, is written) of each buffer, by name, in call order."""
     table = {node.id: node for node in nodes}
 
     def global_of(index: int) -> Node | None:
@@ -155,7 +156,7 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     written = {pointer.id for node in nodes if node.op == "STORE" and node.src and (pointer := global_of(node.src[0]))}
     buffers = {}
     for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_position):
-        match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # as describe.py writes it
+        match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # the format of describe.py
         if match is None:
             raise ReproducerError(
                 f"{node.label}: {node.detail!r:.60} is not a buffer; expected a dtype and a size, such as 'float32[64]'"
@@ -171,7 +172,7 @@ def _position(node: Node) -> int:
 
 
 def _bound_variables(trace: TraceTables) -> dict[str, int]:
-    """The value to which the capture bound each Variable, by name."""
+    """Return the value to which the capture bound each Variable, by name."""
     bound = {}
     for node in trace.nodes:
         if node.op == "BIND" and (match := re.fullmatch(r"(\w+) = (-?\d{1,19})", node.detail)):
@@ -180,7 +181,7 @@ def _bound_variables(trace: TraceTables) -> dict[str, int]:
 
 
 def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
-    """The kernel's Variables by name, with what the capture bound them to, else with their greatest value."""
+    """Return the value of each Variable of the kernel: the captured value, else the largest one."""
     values = {}
     for node in nodes:
         if node.op == "DEFINE_VAR":
@@ -192,9 +193,10 @@ def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
 
 
 def _extent(info: KernelInfo, variables: Mapping[str, int]) -> int | str:
-    """The size of the loop that threads share; arithmetic with the Variables stands as it is, as Python.
+    """Return the size of the loop that threads share, as a number or as Python arithmetic with the Variables.
 
-    ReproducerError for anything else: the text of a foreign trace must not become code.
+    Raises:
+        ReproducerError: the size is any other text. Text from an untrusted trace must not become code.
     """
     size = next((size for _, kind, size in info.axes if kind == "thread"), 1)
     if isinstance(size, str) and not _is_arithmetic(size, variables):
@@ -223,5 +225,5 @@ def _is_arithmetic(text: str, variables: Mapping[str, int]) -> bool:
 
 
 def _effort(program: Program | None) -> str:
-    """How much LLVM did for this program; `script_body.py` knows what that means."""
+    """Return LLVM's optimization effort for this program; `script_body.py` maps it to levels."""
     return program.effort if program is not None and program.effort else "full"

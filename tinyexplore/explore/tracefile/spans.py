@@ -11,13 +11,13 @@ Span = tuple[int, int, int, int]  # first line and column, last line and column;
 
 
 def span_text(trace: TraceTables, frame: Frame) -> str:
-    """Returns the part of the user's source at a frame, such as ".softmax()"; "" if its span is not known."""
+    """Return the part of the user's source at a frame, such as ".softmax()"; "" if its span is unknown."""
     if frame.span is None:
         return ""
     line, column, end_line, end_column = frame.span
     lines = trace.sources[frame.source].text.splitlines()[line - 1 : end_line]
     if len(lines) <= end_line - line:
-        return ""  # a trace may be of unknown origin
+        return ""  # a trace may come from an untrusted source
     lines[-1] = lines[-1][:end_column]
     lines[0] = lines[0][column:]
     return " ".join(part.strip() for part in lines)
@@ -25,8 +25,12 @@ def span_text(trace: TraceTables, frame: Frame) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Mark(ReadableRow):
-    """Columns `start` to `stop` of a line that a part of an expression has; `kernel`: the one that computes it, None
-    for several or none."""
+    """The part of a line that one expression occupies.
+
+    start: the first column.
+    stop: the column after the last one.
+    kernel: the kernel that computes it, None for several or none.
+    """
 
     start: int
     stop: int
@@ -34,7 +38,10 @@ class Mark(ReadableRow):
 
 
 def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
-    """Line → its parts from left to right, each character in the innermost one: as the front end underlines them."""
+    """Return, for each line, its parts from left to right; each character belongs to the innermost expression.
+
+    The front end underlines the same parts.
+    """
     lines = trace.sources[source].text.splitlines()
     owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
     spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
@@ -64,7 +71,7 @@ def _size(span: Span, lines: list[str]) -> int:
 
 
 def _kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
-    """Frame → the one kernel that computes what was made there, views aside."""
+    """Return the kernel that computes the nodes of each frame, ignoring views; None if there are several."""
     first: dict[int, int] = {}
     for kernel in trace.kernels:
         for node in (*kernel.nodes, *kernel.roots):

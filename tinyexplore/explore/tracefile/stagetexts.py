@@ -1,4 +1,4 @@
-"""Searches in the texts of stages: lines with a word, the history of a line, and the changes of a stage."""
+"""Search the texts of stages: lines that match a text, the history of a line, and the changes of a stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tinyexplore.explore.tracefile.model import Stage, StageText, TextLine, TraceTables
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
-CONTEXT = 3  # equal lines around a change
+CONTEXT = 3  # number of equal lines around a change
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -18,8 +18,8 @@ class TextPlace(ReadableRow):
     """A line of the text after a stage.
 
     stage: the stage.
-    text: its text.
-    number: of the line, from 0.
+    text: the text of the stage.
+    number: the line number, from 0.
     line: the line.
     """
 
@@ -33,7 +33,7 @@ class TextPlace(ReadableRow):
 
 
 def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
-    """The lines of all stages' texts in which a regular expression is found, whatever its case.
+    """Return the lines of all stages' texts that match a regular expression, ignoring case.
 
     Args:
         trace: the trace.
@@ -51,15 +51,15 @@ def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tu
 
 
 def line_history(trace: TraceTables, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
-    """The history of a line: the lines that it came from, the first one first, and the line itself last.
+    """Return the history of a line: the lines from which it was derived, oldest first, and the line itself last.
 
-    Texts in which it stands unchanged are left out. A line without an origin follows its first node: to the text
-    before, then to the last text of the language before.
+    Texts in which the line is unchanged are omitted. A line without an origin follows its first node to the previous
+    text, then to the last text of the previous language.
 
     Args:
         trace: the trace.
         text: the text of a stage, or its id.
-        number: of the line, from 0.
+        number: the line number, from 0.
 
     Raises:
         IndexError: there is no such text or line.
@@ -74,7 +74,7 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
             and history[-1].text.language == stage_text.language
             and history[-1].line.text == text_place.line.text
         ):
-            history[-1] = text_place  # it got its words earlier
+            history[-1] = text_place  # the text of the line is older
         else:
             history.append(text_place)
         at = _origin(trace, stage_text, text_place.line)
@@ -94,9 +94,14 @@ def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageT
 
 
 def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int | None, str]]:
-    """The differences between a text and the text before, as rows: (" ", number, line) for an equal line near a change,
-    "+" for a new line, "−" for a removed line, and ("…", None, count) for equal lines farther away. Numbers count from
-    1, in the text that has the line.
+    """Return the differences between a text and the previous text, as rows.
+
+    - (" ", number, line): an equal line near a change
+    - ("+", number, line): a new line
+    - ("−", number, line): a removed line
+    - ("…", None, count): equal lines farther away
+
+    Numbers count from 1, in the text that has the line.
     """
     rows: list[tuple[str, int | None, str]] = []
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()

@@ -1,4 +1,4 @@
-"""A trace as tables of plain rows: for data frames, JSON, CSV and the terminal."""
+"""Tables of a trace as plain rows: for data frames, JSON, CSV and the terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ Row = dict[str, Any]
 
 
 def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
-    """The rows of one table, by column name: "kernels" (with their times), "stages", "passes" (firings by kernel and
-    pass), "firings", "nodes", "buffers", "lines" (of the listings)."""
+    """Return the rows of one table, by column name.
+
+    table: "kernels" (with their times), "stages", "passes" (firings by kernel and pass), "firings", "nodes", "buffers",
+        "lines" (of the listings).
+    """
     table_rows = TABLES.get(table)
     if table_rows is None:
         raise ValueError(f"no table {table!r}; there are {', '.join(TABLES)}")
@@ -26,7 +29,7 @@ def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
 
 
 def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame:
-    """A table of `rows_of` as a pandas DataFrame."""
+    """Return a table of `rows_of` as a pandas DataFrame."""
     try:
         import pandas
     except ImportError as error:
@@ -36,7 +39,7 @@ def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame
 
 
 def table_text(rows: list[Row], width: int = 48) -> str:
-    """Rows in columns, for a terminal; numbers to the right."""
+    """Return rows in aligned columns, for a terminal; numbers are aligned right."""
     if not rows:
         return "no rows"
     columns = list(rows[0])
@@ -59,7 +62,7 @@ def _cell(value: Any, width: int) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    text = for_terminal(text).replace("\n", "\\n").replace("\t", "\\t")  # one line a row
+    text = for_terminal(text).replace("\n", "\\n").replace("\t", "\\t")  # one line per row
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
@@ -131,7 +134,7 @@ def _firings(trace: TraceTables) -> list[Row]:
 
 
 def _passes(trace: TraceTables) -> list[Row]:
-    """Counts how often each rule fired, per pass and kernel."""
+    """Count how often each rule fired, per pass and kernel."""
     counts: dict[tuple[int | None, str, str], int] = {}
     for row in _firings(trace):
         key = (row["kernel"], row["pass"], row["rule"])

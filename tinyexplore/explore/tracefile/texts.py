@@ -1,4 +1,4 @@
-"""Times, ratios and names as text for readers."""
+"""Format times, ratios and names."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _OPERATORS = {
 }
 
 
-_MOST_PLACES = 6  # behind the point
+_MOST_PLACES = 6  # decimal places
 
 
 def duration_text(time_us: float) -> str:
-    """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
+    """Return a time with three significant figures and a suitable unit: "0.41 µs", "12.3 ms", "2.10 s"."""
     if time_us < 999.5:  # a value that would round to 1000 gets the next unit
         return f"{figures_text(time_us)} µs"
     return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
@@ -58,7 +58,7 @@ def ratio_text(median_us: float | None, base_median_us: float | None, verdict: s
 
 
 def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
-    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles; "" where there are none."""
+    """Return the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"; "" if one is None."""
     if median_us is None or low_us is None or high_us is None:
         return ""
     low, high = duration_text(low_us), duration_text(high_us)
@@ -67,7 +67,7 @@ def spread_text(median_us: float | None, low_us: float | None, high_us: float | 
 
 
 def call_text(name: str) -> str:
-    """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
+    """Return a call as written in Python: "@" for "__matmul__", "softmax" for itself."""
     special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
     if special is None:
         return name
@@ -76,8 +76,10 @@ def call_text(name: str) -> str:
 
 
 def figures_text(value: float) -> str:
-    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; of less than a tenth
-    two: "0.0041". Halves go up."""
+    """Return a number with three significant figures: "0.41", "10.0" (for 9.996), "100" (for 99.96), "1,234".
+
+    Below a tenth it has two figures: "0.0041". Halves are rounded up.
+    """
     if value == 0:
         return "0"
     if abs(value) < 0.095:

@@ -1,4 +1,4 @@
-"""A trace on a time axis: the compiler's stages, the runs of kernels, and the allocated memory."""
+"""The timeline of a trace: the compiler's stages, the runs of kernels, and the allocated memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from tinyexplore.explore.tracefile.model import (
     TraceTables,
 )
 
-_COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further threads come after the device
+_COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further compiler threads follow the device
 
 
 def timeline(trace: TraceTables) -> Timeline:
-    """The stages as nested spans, each launch as a span as long as the median of its samples, the allocated bytes as a
-    curve, and the life of each buffer. Each further thread that compiled has a row."""
+    """Return the timeline of a trace over elapsed time.
+
+    Stages are nested spans. A launch is a span as long as the median of its samples. Allocated bytes are a curve, and
+    each buffer has a lifetime. Each further compiler thread has a row.
+    """
     threads = sorted({stage.thread for stage in trace.stages})
     rows = {_COMPILER: "compiler", _DEVICE: "device"}
     rows.update({_THREADS + thread: f"compiler, thread {thread}" for thread in threads if thread})
@@ -30,7 +33,7 @@ def timeline(trace: TraceTables) -> Timeline:
         if stage.parent is not None and stage.thread != trace.stages[stage.parent].thread:
             own_us[stage.parent] -= stage.elapsed_us
     depths: list[int] = []
-    for stage in trace.stages:  # parents come first
+    for stage in trace.stages:  # parents come before their children
         outer = None if stage.parent is None else trace.stages[stage.parent]
         depths.append(0 if outer is None or outer.thread != stage.thread else depths[outer.id] + 1)
     spans = [_stage_span(stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
@@ -42,10 +45,10 @@ def timeline(trace: TraceTables) -> Timeline:
 
 
 def kernel_timeline(trace: TraceTables) -> Timeline:
-    """Builds the timeline in kernel time: the runs in execution order, each as long as its median, without gaps.
+    """Return the timeline in kernel time: the runs in execution order, each as long as its median, without gaps.
 
     Compile time has length 0. A change of memory during compilation is drawn between the runs around it. Without a
-    timed run it returns `timeline(trace)`.
+    timed run, the result is `timeline(trace)`.
     """
     whole = timeline(trace)
     runs = sorted((run for run in trace.runs if run.median_us > 0), key=lambda run: run.started_us)
@@ -55,7 +58,7 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
     totals = [0.0, *accumulate(run.median_us for run in runs)]
 
     def clock(time_us: float) -> float:
-        """Kernel time at a time of the trace: of all runs that began before, the last in part."""
+        """Convert a time of the trace to kernel time: the sum of all runs that began before, the last one in part."""
         number = bisect_right(began, time_us) - 1
         if number < 0:
             return 0.0
@@ -74,7 +77,7 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
 
 
 def span_facts(trace: TraceTables, span: TimelineSpan) -> dict[str, Any]:
-    """The facts about a span in an export, in addition to its name and time."""
+    """Return the facts about a span that an export adds to its name and time."""
     if span.stage is not None:
         firings = sum(step.rule is not None for step in trace.stages[span.stage].steps)
         return {"firings": firings} | ({} if span.kernel is None else {"kernel": trace.kernels[span.kernel].name})
@@ -102,7 +105,7 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
 
 
 def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
-    """Lists the buffers by time of allocation. A buffer allocated in the trace gets the first free lane."""
+    """Return the buffers by time of allocation. A buffer allocated during the trace gets the first free lane."""
     free_from: list[float] = []
     lives = []
     for buffer in sorted(trace.buffers, key=lambda buffer: buffer.allocated_us or 0.0):

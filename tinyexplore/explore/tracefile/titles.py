@@ -1,4 +1,4 @@
-"""Names of kernels for people, from the user's Python: "x @ w", "+ b, softmax", "softmax of scores"."""
+"""Kernel titles from the user's Python: "x @ w", "+ b, softmax", "softmax of scores"."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from tinyexplore.explore.tracefile.model import Frame, KernelInfo, Node, Scope, Source
 from tinyexplore.explore.tracefile.texts import call_text
 
-MOST_PARTS = 3  # expressions in a title
-MOST_NAMES = 2  # inputs of a call in a title
-MOST_LETTERS = 48  # of one expression
+MOST_PARTS = 3  # most expressions in a title
+MOST_NAMES = 2  # most inputs of a call in a title
+MOST_LETTERS = 48  # most characters of one expression
 _QUOTE = '"'
 _ATTRIBUTES = re.compile(r" <[^<>]*> \(")
 _PATH = re.compile(r'"[^"\s]*?([^"/\s]+)"')
@@ -22,10 +22,10 @@ SILENT = frozenset(("movement", "const", "buffer"))  # groups of nodes that comp
 class _Part:
     """One call or operator in the user's Python, and what it computes in one kernel.
 
-    frame: its place in the source
-    call: the function's name
+    frame: its position in the source
+    call: the name of the function
     scope: the module whose gradient it computes; None for a forward pass
-    nodes: LazyBuffers of the kernel
+    nodes: the LazyBuffers of the kernel that it created
     """
 
     frame: Frame
@@ -36,10 +36,10 @@ class _Part:
 
 @dataclass(frozen=True)
 class _TitleTables:
-    """The tables of a trace that titles are made from.
+    """The tables of a trace from which titles are built.
 
     nodes: LazyBuffers and UOps
-    frames: places in the user's Python
+    frames: positions in the user's Python
     sources: the user's files
     scopes: the user's modules
     """
@@ -57,7 +57,7 @@ def with_titles(
     sources: Sequence[Source],
     scopes: Sequence[Scope] = (),
 ) -> tuple[KernelInfo, ...]:
-    """The kernels with their titles. Equal titles get the name of the largest parameter that the kernel reads."""
+    """Return the kernels with titles. The largest parameter that a kernel reads distinguishes equal titles."""
     tables = _TitleTables(nodes, frames, sources, scopes)
     titles = [_title(tables, kernel) for kernel in kernels]
     if any(titles):
@@ -78,7 +78,7 @@ def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
 
 
 def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
-    """Returns the title "input x" of a kernel that computes only tensors from before the capture; "" without a name."""
+    """Return the title "input x" of a kernel that only computes tensors from before the capture; "" without a name."""
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
     names = dict.fromkeys(_behind_movements(nodes, nodes[root]).name for root in kernel.roots)
@@ -86,7 +86,7 @@ def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
 
 
 def _behind_movements(nodes: Sequence[Node], node: Node) -> Node:
-    """The first node with a name, or the first that is no movement, from `node` towards its sources."""
+    """Walk from `node` towards its sources; return the first node that has a name or is not a movement."""
     while node.group == "movement" and not node.name:
         node = nodes[node.src[0]]
     return node
@@ -103,7 +103,7 @@ def _weight(part: _Part) -> int:
 
 
 def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
-    """The operations of a kernel, by the part of the Python that built them, in order."""
+    """Yield the operations of a kernel, grouped by the part of the Python that created them, in order."""
     parts: dict[tuple[int, str, int | None], _Part] = {}
     for number in sorted({*kernel.nodes, *kernel.roots}):
         node = tables.nodes[number]
@@ -118,7 +118,7 @@ def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
 
 
 def _text(tables: _TitleTables, part: _Part) -> str:
-    """An expression as it stands in the source; of one that goes on from another kernel, only its own end."""
+    """Return the source text of an expression. If it continues another kernel's expression, return only its own end."""
     if part.scope is not None:
         return f"gradient of {_scope_name(tables.scopes, part.scope)}"
     module = part.nodes[0].scope
@@ -132,7 +132,7 @@ def _text(tables: _TitleTables, part: _Part) -> str:
 
 
 def _own_end(tables: _TitleTables, part: _Part, written: str) -> str:
-    """`written` without the longest expression that it begins with: "+ b" of "x @ w + b"."""
+    """Return `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
     return written[len(longest) :].strip() or written
@@ -145,7 +145,7 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
 
 
 def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
-    """The names of what a call reads; none where something that it reads has no name, and none of many."""
+    """Return the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
     own = {node.id for node in part.nodes}
     names: dict[str, None] = {}
     for node in part.nodes:
@@ -160,7 +160,7 @@ def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
 
 
 def _source_text(sources: Sequence[Source], frame: Frame) -> str:
-    """The text of a frame's part of the expression, on one line; "" before Python 3.11."""
+    """Return the source text of a frame's expression on one line; "" before Python 3.11."""
     if frame.span is None:
         return ""
     first, begin, last, end = frame.span
@@ -173,8 +173,11 @@ def _source_text(sources: Sequence[Source], frame: Frame) -> str:
 
 
 def _shortened(text: str) -> str:
-    """At most MOST_LETTERS. Of an ONNX node, without attributes and with the last part of each name: `Conv (x:0, w:0)`
-    for `Conv <group: int = 1> ("encoder/x:0", "encoder/w:0")`."""
+    """Shorten an expression to at most MOST_LETTERS characters.
+
+    ONNX nodes lose their attributes, and names keep their last part: `Conv (x:0, w:0)` for
+    `Conv <group: int = 1> ("encoder/x:0", "encoder/w:0")`.
+    """
     text = _PATH.sub(r"\1", _ATTRIBUTES.sub(" (", text))
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
@@ -189,7 +192,7 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
 
 
 def _apart(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
-    """Adds the name of the largest named value that the kernel reads to its title."""
+    """Return the title extended by the name of the largest named value that the kernel reads."""
     named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
     return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"

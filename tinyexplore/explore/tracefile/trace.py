@@ -1,6 +1,6 @@
-"""The Trace for users: the plain data of `model.py`, with queries, pictures and exports.
+"""The public Trace class: the plain data of `model.py` with queries, pictures and exports.
 
-The modules of this package take the data (`TraceTables`); this one alone imports them all.
+The other modules of this package take `TraceTables`; only this one imports them all.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Trace(Hinting, TraceTables):
     __slots__ = ()
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
-        """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
+        """Return the nodes that satisfy every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
         return query.where(self, **conditions)
 
     def find_lines(self, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
-        """The lines of stages' texts in which a regular expression is found: `find_lines("fmul")`.
+        """Return the lines of stages' texts that match a regular expression: `find_lines("fmul")`.
 
         Args:
             text: the expression; case is ignored.
@@ -54,11 +54,11 @@ class Trace(Hinting, TraceTables):
         return find_lines(self, text, language)
 
     def line_history(self, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
-        """The lines that led to a line of a stage's text, the first one first and the line itself last.
+        """Return the lines from which a line of a stage's text was derived, oldest first, and the line itself last.
 
         Args:
             text: the text, or its id.
-            number: of the line, from 0.
+            number: the line number, from 0.
 
         Raises:
             IndexError: there is no such text or line.
@@ -68,67 +68,74 @@ class Trace(Hinting, TraceTables):
     def graph(
         self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
     ) -> Graph:
-        """One graph of the trace, to draw, save or hand on: all LazyBuffers, or what a stage got or left."""
+        """Return a graph to draw, save or convert: all LazyBuffers, or a stage's input or output graph."""
         options = {} if max_nodes is None else {"max_nodes": max_nodes}
         return Graph(self, stage, which, kind, **options)
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
-        """The LazyBuffers as a networkx graph; `graph(stage).to_networkx()` gives any other."""
+        """Return the LazyBuffers as a networkx graph; for other graphs use `graph(stage).to_networkx()`."""
         return self.graph().to_networkx()
 
     def to_graphviz(self) -> graphviz.Digraph:
-        """The LazyBuffers as a `graphviz.Digraph`, a cluster per kernel; `graph(stage).to_graphviz()` gives others."""
+        """Return the LazyBuffers as a `graphviz.Digraph` with a cluster per kernel.
+
+        For other graphs use `graph(stage).to_graphviz()`.
+        """
         return self.graph().to_graphviz()
 
     def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
-        """A table as a pandas DataFrame: see `explore.rows_of` for the tables."""
+        """Return a table as a pandas DataFrame; `explore.rows_of` lists the tables."""
         return to_dataframe(self, table)
 
     def to_perfetto(self, path: str | Path | None = None) -> bytes:
-        """The timeline in Perfetto's own format; written to `path` if one is given."""
+        """Return the timeline in Perfetto's own format; also write it to `path` if given."""
         return to_perfetto(self, path)
 
     def svg(self) -> str:
-        """The pipeline as one static picture: Python, LazyBuffers, kernels."""
+        """Return the pipeline as one static picture: Python, LazyBuffers, kernels."""
         return pipeline_svg(self)
 
     def modules(self) -> Module:
-        """Time and memory by module of the user's, as a tree; printed, a table."""
+        """Return the time and memory of the user's modules, as a tree that prints as a table."""
         return modules_of(self)
 
     def timeline(self) -> Timeline:
-        """The compiler's stages, the runs of kernels and the allocated memory over time."""
+        """Return the compiler's stages, the runs of kernels and the allocated memory over time."""
         return timeline_of(self)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the trace as JSON, compressed where the name ends in ".gz"."""
+        """Write the trace as JSON, gzipped if the name ends in ".gz"."""
         return save_trace(self, path)
 
     @staticmethod
     def load(path: str | Path, limits: Limits = LIMITS) -> Trace:
-        """A trace that `save` wrote, whole and valid; TraceFormatError, saying what is wrong where, for anything else.
+        """Load a trace that `save` wrote, and validate it.
 
-        The file may be of unknown origin. `load` refuses one above `limits` while it decompresses it. The defaults are
-        256 MiB of JSON, ten million values and 192 MiB of memory (more for a large file, see `explore.Limits`).
+        The file may come from an untrusted source: a file above `limits` is rejected during decompression. The defaults
+        are 256 MiB of JSON, ten million values and 192 MiB of memory (more for a large file, see `explore.Limits`).
+
+        Raises:
+            TraceFormatError: the file is no valid trace; the message has the position and the reason.
         """
         return load_trace(path, limits)
 
 
 def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
-    """The trace that `trace_to_json` wrote, or `trace_to_bytes` (in columns); equal (`==`) to the one it was given.
+    """Decode a trace that `trace_to_json` or `trace_to_bytes` wrote; the result is equal (`==`) to the original.
 
-    TraceFormatError for anything else, with the place and what is wrong there, and for what is larger than `limits`.
+    Raises:
+        TraceFormatError: the text is no valid trace, or exceeds `limits`; the message has the position and the reason.
     """
     return tables_from_json(Trace, text, limits)
 
 
 def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:
-    """A trace from JSON text, compressed or not."""
+    """Decode a trace from JSON text, gzipped or plain."""
     return tables_from_bytes(Trace, data, limits)
 
 
 def load_trace(path: str | Path, limits: Limits = LIMITS) -> Trace:
-    """The trace in a file, compressed or not, whatever its name."""
+    """Load the trace in a file. The content, not the file name, decides whether it is decompressed."""
     return load_tables(Trace, path, limits)
 
 

@@ -1,7 +1,7 @@
-"""Constraints on the values of a trace in addition to their types, and their check. The fields of `model.py` have them.
+"""Constraints on the values of a trace, in addition to their types, and their validation.
 
-A field says so in its annotation: `src: tuple[Annotated[int, Index("nodes", before=True)], ...]`. The front end's check
-(`widgets/src/valid.ts`) reads the same constraints, generated from there.
+An annotation in `model.py` declares a constraint: `src: tuple[Annotated[int, Index("nodes", before=True)], ...]`. The
+front end's validation (`widgets/src/valid.ts`) uses the same constraints, generated from these annotations.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-Check = Callable[[Any, Mapping[str, int], int], None]  # of a value, the tables' sizes, and the place of its row
+# arguments: the value, the sizes of the tables, and the index of the row
+Check = Callable[[Any, Mapping[str, int], int], None]
 
 
 class TraceFormatError(ValueError):
-    """Data that is not a trace of this version, or a damaged trace. The message says what was found, where, and what is
-    valid.
-    """
+    """The data is not a valid trace of this version. The message names the value, its position, and valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Id:
-    """The place of a row in its table, from 0 on."""
+    """Constraint: the index of a row in its own table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The id of a row of `table`; `before`: of one that stands before this row, so that there are no cycles."""
+    """Constraint: the id of a row of `table`.
+
+    table: the name of the table.
+    before: whether the row must come before the current row, so that there are no cycles.
+    """
 
     table: str
     before: bool = False
@@ -38,10 +41,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A number in a range.
+    """Constraint: a number in a range.
 
-    least: the smallest.
-    most: the largest, None for no limit.
+    least: the smallest value.
+    most: the largest value, None for no limit.
     """
 
     least: float
@@ -50,9 +53,9 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some words.
+    """Constraint: one of several words.
 
-    words: the words.
+    words: the allowed words.
     """
 
     words: tuple[str, ...]
@@ -61,11 +64,11 @@ class OneOf:
 Constraint = Id | Index | AtLeast | OneOf
 
 
-OWN_KINDS = ("lazybuffer", "uop")  # of the nodes of a trace without a dialect
+OWN_KINDS = ("lazybuffer", "uop")  # the kinds of nodes of a trace without a dialect
 
 
 def check_trace(trace: Any) -> None:
-    """Raises TraceFormatError with the path of the first value that breaks a constraint."""
+    """Raise TraceFormatError with the path of the first value that violates a constraint."""
     kind: Any = type(trace)
     sizes = {name: len(rows) for name in _hints(kind) if isinstance(rows := getattr(trace, name), tuple)}
     check = _check_of(kind)
@@ -79,7 +82,7 @@ def check_trace(trace: Any) -> None:
 
 
 def _check_kinds(trace: Any) -> None:
-    """Every node belongs to a level of the dialect."""
+    """Check that every node's kind is a level of the dialect."""
     kinds = OWN_KINDS if trace.dialect is None else tuple(level.kind for level in trace.dialect.levels)
     allowed = frozenset(kinds)
     for number, node in enumerate(trace.nodes):
@@ -88,7 +91,7 @@ def _check_kinds(trace: Any) -> None:
 
 
 def _check_origins(trace: Any) -> None:
-    """The origin of a line is a line of the text before."""
+    """Check that the origin of each line exists in the previous text."""
     for number, text in enumerate(trace.stage_texts):
         count = 0 if text.before is None else len(trace.stage_texts[text.before].lines)
         for at, line in enumerate(text.lines):
@@ -98,12 +101,12 @@ def _check_origins(trace: Any) -> None:
 
 
 def hints_of(kind: type) -> dict[str, Any]:
-    """The annotations of a dataclass's fields, constraints and all."""
+    """Return the annotations of a dataclass's fields, including constraints."""
     return dict(_hints(kind))
 
 
 def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
-    """The type that an annotation names, and what it asks for beside it."""
+    """Split an annotation into its type and its constraint, if it has one."""
     if typing.get_origin(hint) is not typing.Annotated:
         return hint, None
     kind, constraint = typing.get_args(hint)
@@ -111,7 +114,7 @@ def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
 
 
 def within(name: str, error: TraceFormatError) -> TraceFormatError:
-    """`error` as it reads one level up: `[3].src: …` becomes `nodes[3].src: …`."""
+    """Return `error` with the path extended by one level: `[3].src: …` becomes `nodes[3].src: …`."""
     text = str(error)
     if not text.startswith(("[", ".", ":")):
         text = f": {text}"
@@ -126,7 +129,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _check_of(hint: Any) -> Check | None:
-    """The function that checks a value of an annotation; None if there is nothing to check."""
+    """Return the function that checks values of an annotation; None if there is nothing to check."""
     kind, constraint = constraint_of(hint)
     if constraint is not None:
         return _check_constraint(constraint)
@@ -192,7 +195,7 @@ def _check_present(arguments: tuple[Any, ...]) -> Check | None:
 
 
 def _check_items(arguments: tuple[Any, ...]) -> Check | None:
-    """Returns the check of a tuple. A row of a table is checked with its index as `row`; other items inherit `row`."""
+    """Return the check of a tuple. For a table, the index of each row is passed as `row`; other items inherit `row`."""
     many = arguments[-1] is Ellipsis
     checks = [_check_of(argument) for argument in arguments if argument is not Ellipsis]
     if not any(checks):

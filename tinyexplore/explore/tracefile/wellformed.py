@@ -1,4 +1,4 @@
-"""Text that UTF-8 can encode: names of files, and what programs hand over, may contain halves of surrogate pairs."""
+"""Make text encodable as UTF-8: file names and texts from programs may contain lone surrogates."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def well_formed(text: str) -> str:
-    """`text` with U+FFFD in place of each lone surrogate; a pair of surrogates becomes its character.
+    """Return `text` with U+FFFD for each lone surrogate; a pair of surrogates becomes its character.
 
-    Python decodes the bytes of a file name that are not UTF-8 as lone surrogates (PEP 383).
+    Python decodes invalid UTF-8 bytes of a file name as lone surrogates (PEP 383).
     """
     if text.isascii():
         return text
@@ -25,14 +25,15 @@ def well_formed(text: str) -> str:
 
 
 def for_xml(text: str) -> str:
-    """`text` with U+FFFD in place of each character that XML 1.0 does not have, such as NUL and escape."""
+    """Return `text` with U+FFFD for each character that XML 1.0 forbids, such as NUL and escape."""
     return _NOT_IN_XML.sub("\ufffd", well_formed(text))
 
 
 def for_terminal(text: str) -> str:
-    """`text` without control characters: escapes of terminals and bidi controls appear as `\\u001b`.
+    """Return `text` without control characters: terminal escapes and bidi controls appear as `\\u001b`.
 
-    Line feeds and tabs stay. The escapes are JSON's, so that JSON text stays JSON."""
+    Line feeds and tabs stay. The escapes are those of JSON, so JSON text stays valid JSON.
+    """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
@@ -48,12 +49,12 @@ def _escaped(letter: str) -> str:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Writes `text` as UTF-8, whole or not at all, with U+FFFD in place of each lone surrogate."""
+    """Write `text` as UTF-8, atomically, with U+FFFD for each lone surrogate."""
     return write_whole(path, well_formed(text).encode())
 
 
 class PageText(str):
-    """The text of a page. A notebook shows its size: the text of a page fills a screen a thousand times."""
+    """The text of a page. A notebook displays its size instead of the text, which would fill many screens."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What-if commands. A command is data, a session executes it, and the result is a branch of the trace.
+"""What-if commands: a command is data, a session executes it, and the result is a branch of the trace.
 
-`commands/` has a file for each kind of command, `branches.py` the session's branches, `bench.py` compiles and times.
+`commands/` has one file per kind of command, `branches.py` the session's branches. `bench.py` compiles and times.
 """

@@ -1,4 +1,4 @@
-"""A background thread that does work in the order of submission, so that a notebook's kernel can run other cells."""
+"""Run work in a background thread, in the order of submission, so that a notebook's kernel can run other cells."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Work = Callable[[], None]
 
 
 class Background:
-    """Does one piece of work after another in a daemon thread. The thread ends when nothing waits.
+    """Runs submitted work in a daemon thread, one item after another. The thread ends when the queue is empty.
 
-    If no thread can start (in a page), `submit` does the work immediately.
+    If the platform cannot start threads (in a page), `submit` runs the work immediately.
     """
 
     def __init__(self, name: str) -> None:
@@ -24,7 +24,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def submit(self, work: Work, drop: Work) -> None:
-        """Does `work` after all that was submitted before, or calls `drop` if `clear` comes first."""
+        """Run `work` after all earlier work, or call `drop` if `clear` is called first."""
         if not can_start_threads():
             work()
             return
@@ -33,7 +33,7 @@ class Background:
             self._start()
 
     def clear(self) -> None:
-        """Drops the work that has not begun."""
+        """Drop all work that has not begun."""
         with self._lock:
             dropped = [drop for _, drop in self._waiting]
             self._waiting.clear()
@@ -41,13 +41,13 @@ class Background:
             drop()
 
     def join(self) -> None:
-        """Waits until the background work is done."""
+        """Wait until the background work is done."""
         thread = self._thread
         if thread is not None:
             thread.join()
 
     def _start(self) -> None:
-        if self._waiting and (self._thread is None or not self._thread.is_alive()):  # a fork leaves it dead
+        if self._waiting and (self._thread is None or not self._thread.is_alive()):  # after a fork the thread is dead
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
@@ -60,7 +60,7 @@ class Background:
                 work, _ = self._waiting.popleft()
             try:
                 work()
-            except BaseException:  # Python reports the error; a new thread does the remaining work
+            except BaseException:  # Python reports the error; a new thread runs the remaining work
                 with self._lock:
                     self._thread = None
                     self._start()

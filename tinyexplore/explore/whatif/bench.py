@@ -1,4 +1,4 @@
-"""The bench of a session: it compiles kernels again with other opts, records how, and has a worker time them."""
+"""The bench of a session: it compiles kernels with other opts under a recorder, and a worker process times them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ R = TypeVar("R")
 class KernelSubject:
     """A captured kernel as data from which it can be compiled again. It holds no memory and no program.
 
-    device: where it runs.
-    original: its ast before any opt.
+    device: the device that runs it.
+    original: its AST before any opt.
     applied: its opts, in order.
     """
 
@@ -52,9 +52,9 @@ class BenchRecording:
     """A kernel that was compiled under a recorder.
 
     trace: the recorded trace.
-    kernel: with its opts.
+    kernel: the Kernel with its opts.
     runner: the compiled program.
-    recorder: its events.
+    recorder: the recorder with its events.
     """
 
     trace: Trace
@@ -67,10 +67,16 @@ class BenchRecording:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBench:
-    """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
-    calls the buffers of a kernel, by its number. contents: kernels with their stored inputs, by number.
-    measure: what times a kernel beside the captured one, given another of the same results. try_text: what tries edits,
-    where no process can (`editing.asking.tried` does). references: kernels that others are compared with, once made."""
+    """Compiles and times the kernels of a capture.
+
+    subjects: the captured kernels, by number.
+    settings: the configuration of the capture.
+    names: the user's names of a kernel's buffers, by kernel number.
+    contents: the kernels with their stored inputs, by number.
+    measure: times a kernel alternately with the captured one, after comparing its results with a reference kernel.
+    try_text: compiles and runs an edited text; `editing.client.tried` uses a worker process.
+    references: a cache of the reference kernels.
+    """
 
     subjects: Mapping[int, KernelSubject]
     settings: Config
@@ -84,7 +90,7 @@ class KernelBench:
         return f"<bench of kernels {', '.join(map(str, self.subjects))}>"
 
     def under_settings(self, work: Callable[[], R]) -> R:
-        """`work()` under the settings of the capture, recorded by the present recorder."""
+        """Return `work()`, run under the capture's configuration and recorded by the active recorder."""
         recorder = active_recorder()
         settings = {**asdict(self.settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
@@ -94,31 +100,31 @@ class KernelBench:
 
         return contextvars.Context().run(run)
 
-    # *** kernels; call under the settings of the capture ***
+    # *** kernels; call these methods under the capture's configuration ***
 
     def start(self, number: int) -> Kernel:
-        """The kernel before any opt; axes that are one are merged, as the heuristics and BEAM begin."""
+        """Return the kernel before any opt, with unit axes merged as the heuristics and BEAM start."""
         with recording(None):
             return with_merged_axes(with_split_axes(self.unchanged(number)))
 
     def unchanged(self, number: int) -> Kernel:
-        """The kernel as the scheduler wrote it."""
+        """Return the kernel as the scheduler built it."""
         subject = self.subjects[number]
         return Kernel.of(subject.original, Device[subject.device].target)
 
     def with_opts(self, number: int, opts: Sequence[Opt]) -> Kernel:
-        """The kernel after `opts`, each recorded."""
+        """Return the kernel after `opts`; each opt is recorded."""
         kernel = self.start(number)
         for opt in opts:
             kernel = apply_opt(kernel, opt)
         return kernel
 
     def captured(self, number: int) -> Kernel:
-        """The kernel with the opts that it was captured with."""
+        """Return the kernel with its captured opts."""
         return self.with_opts(number, self.subjects[number].applied)
 
     def hand_coded(self, number: int) -> Kernel:
-        """The kernel with the opts that the heuristics choose."""
+        """Return the kernel with the opts that the heuristics choose."""
         return hand_coded(self.unchanged(number))
 
     # *** compiling and timing ***
@@ -130,8 +136,9 @@ class KernelBench:
         passes: Sequence[Pass] = PASSES,
         accept: Callable[[Kernel], None] = lambda _: None,
     ) -> BenchRecording:
-        """Compile the kernel that `make` returns under a recorder. `accept` gets that kernel first; an exception from
-        `accept` ends the compilation.
+        """Compile the kernel that `make` returns under a recorder.
+
+        accept: called with that kernel before it is compiled; an exception from it ends the compilation.
         """
         subject = self.subjects[number]
         recorder = Recorder()
@@ -157,8 +164,11 @@ class KernelBench:
     ) -> tuple[KernelVariant, str, str]:
         """Compile the kernel that `make` returns, and let a worker time it.
 
-        Returns the variant, why it has no times, and why it cannot be used; "" for neither.
-        `accept`: see `recorded`. `step` is called before the timing; an exception from it ends the command.
+        accept: see `recorded`.
+        step: called before the timing; an exception from it ends the command.
+
+        Returns:
+            The variant, the reason why it has no times, and the reason why it cannot be used; "" for no reason.
         """
         recorded = self.recorded(number, make, accept=accept)
         kernel, subject = recorded.kernel, self.subjects[number]

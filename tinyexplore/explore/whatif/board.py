@@ -27,8 +27,8 @@ class FusionChange(ReadableRow):
     before: the first branch.
     after: the second branch.
     kept: the kernels of both, as pairs.
-    vanished: the kernels of `before` alone.
-    appeared: the kernels of `after` alone.
+    vanished: the kernels only in `before`.
+    appeared: the kernels only in `after`.
     """
 
     before: ScheduleVariant
@@ -39,12 +39,12 @@ class FusionChange(ReadableRow):
 
     @property
     def rows(self) -> tuple[tuple[str, str, str], ...]:
-        """The counts and measurements, as (name, before, after)."""
+        """Return the counts and measurements as (name, before, after)."""
         a, b = self.before, self.after
         base = _time(b.base_median_us, b.base_low_us, b.base_high_us)
         mine = _time(b.median_us, b.low_us, b.high_us)
         time = ("time", base, mine)
-        if a.cut or a.join:  # two sessions: each is compared with its own base times
+        if a.cut or a.join:  # the branches were timed separately: compare each with its own base times
             then = f"as captured then: {_time(a.base_median_us, a.base_low_us, a.base_high_us)}"
             time = ("time", f"{_time(a.median_us, a.low_us, a.high_us)}, {then}", f"{mine}, as captured then: {base}")
         return (
@@ -73,8 +73,9 @@ def _time(median_us: float | None, low_us: float | None, high_us: float | None) 
 
 
 def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
-    """The change of the kernels from `before` to `after`. Kernels that store the same LazyBuffers with the same loops
-    are equal.
+    """Return the change of the kernels from `before` to `after`.
+
+    Two kernels are equal if they store the same LazyBuffers with the same loops.
     """
     left: dict[tuple[str, tuple[int, ...]], list[FusedKernel]] = {}
     for kernel in before.kernels:
@@ -94,9 +95,9 @@ def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
 class FusionBoard(Hinting):
     """Changes the fusion of a capture: `cut`, `join`, `leave` and `undo` return a Branch each.
 
-    An edge is an `Edge` of `edges()`, a pair (src, dst) of LazyBuffers or their numbers, or one LazyBuffer, which means
-    the edges on which it is read. Where a capture scheduled several graphs, the edge says which; `schedule` asks for
-    another one than the first. In a notebook the board shows itself.
+    An edge is an `Edge` of `edges()`, or a pair (src, dst) of LazyBuffers or their ids. A single LazyBuffer stands for
+    all edges on which other LazyBuffers read it. If a capture scheduled several graphs, the edge selects the schedule;
+    methods with a `schedule` argument use the first one by default. A notebook displays the board.
     """
 
     def __init__(self, view: SessionView) -> None:
@@ -108,35 +109,37 @@ class FusionBoard(Hinting):
 
     @property
     def schedules(self) -> tuple[int, ...]:
-        """The stages whose graphs can be scheduled again, in their order; none where a trace came from a file."""
+        """Return the stages whose graphs can be scheduled again, in order; none for a trace from a file."""
         return self._view.whatif.schedules
 
-    # *** asking ***
+    # *** queries ***
 
     def edges(self, branch: Branch | int | None = None) -> tuple[Edge, ...]:
-        """Every edge between LazyBuffers of the capture, or of a branch: the scheduler's decision, its reason, and the
-        legality errors of cutting (`against_cut`) and joining (`against_join`) there, "" for none.
+        """Return every edge between LazyBuffers of the capture, or of a branch.
+
+        An edge has the scheduler's decision, its reason, and the legality errors of cutting (`against_cut`) and joining
+        (`against_join`), "" for none.
         """
         return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
 
     def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
-        """Returns the edge from `src` to `dst`."""
+        """Return the edge from `src` to `dst`."""
         fusions = Fusions(self._trace, None if branch is None else self._variant(branch))
         return fusions.edge(_number(src), _number(dst))
 
     def branch(self, schedule: int | None = None) -> Branch:
-        """The present branch of a schedule: the result of the last command, else the schedule as captured."""
+        """Return the current branch of a schedule: the result of the last command, else the captured schedule."""
         number = self._first() if schedule is None else schedule
         return self._view.whatif.at_schedule(number) or self._view.whatif.do(AsScheduled(number))
 
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
-        """The branches of one schedule, or of all."""
+        """Return the branches of one schedule, or of all schedules."""
         branches = self._view.whatif.branches
         about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in branches]
         return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
-        """Compares the schedule of a branch (default: the selected one) with another (default: the captured one)."""
+        """Compare the schedule of a branch (default: the selected one) with another (default: the captured one)."""
         mine = self._variant(self.branch() if after is None else after)
         if before is not None:
             return change(self._variant(before), mine)
@@ -145,12 +148,10 @@ class FusionBoard(Hinting):
         )
         return change(self._variant(root), mine)
 
-    # *** doing ***
+    # *** changes ***
 
     def cut(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Store the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all edges on which it
-        is read.
-        """
+        """Store the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all its edges."""
         schedule, src, into = self._place(edge, dst)
         return self._do(Cut(schedule, src, into), branch)
 
@@ -165,7 +166,7 @@ class FusionBoard(Hinting):
         return self._do(Leave(schedule, src), branch)
 
     def undo(self, schedule: int | None = None) -> Branch:
-        """Return to the parent of the present branch."""
+        """Return to the parent of the current branch."""
         at = self.branch(schedule)
         return at if at.parent is None else self._view.whatif.go(at.parent)
 
@@ -176,7 +177,7 @@ class FusionBoard(Hinting):
     def _do(self, command: Command, branch: Branch | int | None) -> Branch:
         return self._view.whatif.do(command, branch)
 
-    # *** finding ***
+    # *** lookups ***
 
     def _variant(self, branch: Branch | int) -> ScheduleVariant:
         resolved = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
@@ -191,7 +192,7 @@ class FusionBoard(Hinting):
         return self.schedules[0]
 
     def _place(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
-        """The schedule and the ends of an edge; of a node alone, those of the first edge on which it is read."""
+        """Return the schedule, source and destination of an edge; for a node, those of its first edge."""
         self._first()
         if isinstance(edge, Edge):
             src, into = edge.src, edge.dst
@@ -207,11 +208,11 @@ class FusionBoard(Hinting):
             raise WhatIfError(f"no schedule of this capture has an edge {src} → {into}; view.fusion.edges() has them")
         return schedule, src, into
 
-    # *** showing ***
+    # *** display ***
 
     @property
     def widget(self) -> PartWidget:
-        """The widget with the board alone."""
+        """Return the widget that contains only the board."""
         widget: PartWidget = self._view.panels.fusion
         return widget
 

@@ -1,4 +1,4 @@
-"""WhatIf: the branches of a session. A command starts at a branch and its result is another branch."""
+"""The branches of a session: a command starts at a branch, and its result is another branch."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ CANCELLED = "cancelled: it made no branch"
 class Progress(ReadableRow):
     """The progress of a long command.
 
-    text: what it does now.
-    done: parts that are done.
-    of: all parts.
+    text: the current part of the work.
+    done: the number of finished parts.
+    of: the number of all parts.
     """
 
     text: str
@@ -70,10 +70,10 @@ class Progress(ReadableRow):
 
 
 class Branches(Readable, tuple[Branch, ...]):
-    """Branches as a tuple. It displays as a table."""
+    """A tuple of branches that displays as a table."""
 
     def table(self) -> Table:
-        """One row per branch: number, parent, kernel, command, time, outcome."""
+        """Return one row per branch: number, parent, kernel, command, time, outcome."""
         rows = []
         for branch in self:
             parent = "" if branch.parent is None else str(branch.parent)
@@ -87,19 +87,24 @@ class Branches(Readable, tuple[Branch, ...]):
 
 
 class WhatIf(Readable):
-    """The what-ifs of one capture: `do(command)` gives a branch, `branches` are all of them.
+    """The what-if branches of one capture: `do(command)` returns a branch, `branches` has all of them.
 
-    kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
-    them. graphs: those that were scheduled, by their stages. Each kernel and each schedule has a branch at which its
-    reader is; commands go on from there, unless another one is given. One is carried out at a time; another
-    thread waits for its end, but not for that of a search.
+    Each kernel and each schedule has a current branch, from which commands continue unless a parent is given. Only one
+    command runs at a time. Another thread waits for its end, but not for the end of a search.
+
+    Args:
+        trace: the capture.
+        kernels: the captured kernels by number; none for a trace from a file.
+        settings: the configuration of the capture.
+        captured: the stored data of the kernels, by number.
+        graphs: the scheduled graphs, by stage.
 
     Attributes:
-        on_change: called with each new branch, in the order of their numbers, and with an earlier one of which there is
-            more to say: a label, or the listings of a candidate of a search.
+        on_change: called with each new branch in the order of numbers, and again with a branch that gets a label or the
+            listings of a candidate.
         on_move: called after `go`.
-        on_progress: called while a command is carried out.
-        on_end: called when a command has ended, however it did.
+        on_progress: called while a command runs.
+        on_end: called when a command has ended or failed.
     """
 
     def __init__(
@@ -111,7 +116,7 @@ class WhatIf(Readable):
         graphs: Mapping[int, CapturedGraph] | None = None,
     ) -> None:
         self._branches: list[Branch] = list(trace.branches)
-        self._told = len(self._branches)  # the number that was given to `on_change`, or is of the trace
+        self._told = len(self._branches)  # the number of branches that the trace has or that were passed to `on_change`
         self.on_change: Callable[[Branch], None] | None = None
         self.on_move: Callable[[], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
@@ -124,7 +129,7 @@ class WhatIf(Readable):
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self._branches if branch.kernel is not None}
         self._turn = RLock()
         self._running: Command | None = None
-        self._searching: int | None = None  # the thread that does
+        self._searching: int | None = None  # the thread that runs a search
         self._bench: KernelBench | None = None
         self._extended: tuple[Trace, Trace] | None = None
         if kernels and settings is not None:
@@ -140,8 +145,11 @@ class WhatIf(Readable):
     def interpret(
         self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
     ) -> None:
-        """Run no native code from now on: `measure` times kernels, `try_text` tries edits, and schedules of more than
-        `most_work` operations are not run.
+        """Run no native code from now on.
+
+        measure: times kernels instead.
+        try_text: tries edits instead.
+        most_work: a schedule with more operations is not run.
         """
         if self._bench is not None:
             self._bench = replace(self._bench, measure=measure, try_text=try_text)
@@ -149,11 +157,11 @@ class WhatIf(Readable):
 
     @property
     def graphs(self) -> Mapping[int, CapturedGraph]:
-        """The graphs that can be scheduled again, by the stages that scheduled them."""
+        """Return the graphs that can be scheduled again, by the stages that scheduled them."""
         return {} if self._bench is None else self._rescheduling.graphs
 
     def ask_for_trace(self, again: Callable[[], Trace]) -> None:
-        """Drop the reference to the trace: `again` returns it when a command needs it."""
+        """Drop the reference to the trace; call `again` to get the trace when a command needs it."""
         self._again, self._extended = again, None
 
     @property
@@ -161,20 +169,20 @@ class WhatIf(Readable):
         return self._again()
 
     def compare(self, a: Branch | int, b: Branch | int) -> Comparison:
-        """The kernels of two branches side by side, listing by listing."""
+        """Compare the kernels of two branches side by side, listing by listing."""
         from tinyexplore.explore.analysis.comparing.comparison import compare
 
         return compare(self.trace_of(a), self.trace_of(b))
 
     def table(self) -> Table:
-        """The branches as rows."""
+        """Return the branches as a table."""
         return self.branches.table()
 
-    # *** asking ***
+    # *** queries ***
 
     @property
     def branches(self) -> Branches:
-        """All branches, in the order in which they were made."""
+        """Return all branches, in the order of creation."""
         return Branches(self._branches)
 
     @property
@@ -183,30 +191,30 @@ class WhatIf(Readable):
         return self._bench is not None
 
     def of_kernel(self, kernel: int) -> tuple[Branch, ...]:
-        """The branches about one kernel, in the order in which they were made."""
+        """Return the branches of one kernel, in the order of creation."""
         return tuple(branch for branch in self._branches if branch.kernel == kernel)
 
     def at(self, kernel: int) -> Branch | None:
-        """The present branch of a kernel; None before its first command."""
+        """Return the current branch of a kernel; None before its first command."""
         number = self._at.get(kernel)
         return None if number is None else self._branches[number]
 
     def of_schedule(self, schedule: int) -> tuple[Branch, ...]:
-        """The branches about one schedule."""
+        """Return the branches of one schedule."""
         return tuple(branch for branch in self._branches if dict(branch.command.arguments).get("schedule") == schedule)
 
     def at_schedule(self, schedule: int) -> Branch | None:
-        """The present branch of a schedule; None if no command was executed on it yet."""
+        """Return the current branch of a schedule; None before its first command."""
         number = self._at_schedule.get(schedule)
         return None if number is None else self._branches[number]
 
     @property
     def schedules(self) -> tuple[int, ...]:
-        """The stages whose graphs can be scheduled again."""
+        """Return the stages whose graphs can be scheduled again."""
         return () if self._bench is None else tuple(self._rescheduling.graphs)
 
     def schedule_of(self, src: int, dst: int) -> int | None:
-        """The schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
+        """Return the schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
         if self._bench is None:
             return None
         nodes = self._trace.nodes
@@ -217,7 +225,11 @@ class WhatIf(Readable):
         return next(iter(tried_stages or having), None)
 
     def bench(self, kernel: int | None = None) -> KernelBench:
-        """The bench that compiles a kernel. WhatIfError if this kernel cannot be compiled again."""
+        """Return the bench that compiles a kernel.
+
+        Raises:
+            WhatIfError: this kernel cannot be compiled again.
+        """
         if self._bench is None:
             raise WhatIfError(NOT_HERE)
         if kernel is not None and kernel not in self._bench.subjects:
@@ -227,13 +239,17 @@ class WhatIf(Readable):
         return self._bench
 
     def opt_steps(self, kernel: int, *, timed: bool) -> OptSteps:
-        """The kernel after each of its opts. WhatIfError where it cannot be compiled again."""
+        """Return the kernel after each of its opts.
+
+        Raises:
+            WhatIfError: the kernel cannot be compiled again.
+        """
         from tinyexplore.explore.whatif.opt_steps import opt_steps
 
         return opt_steps(self.bench(kernel), kernel, timed=timed)
 
     def extended(self, trace: Trace) -> Trace:
-        """`trace` with the branches; itself where there are none but its own."""
+        """Return `trace` with all branches of this session; return it unchanged if it has them already."""
         if len(self._branches) == len(trace.branches) and tuple(self._branches) == trace.branches:
             return trace
         if self._extended is not None and self._extended[0] is trace:
@@ -244,15 +260,18 @@ class WhatIf(Readable):
         self._extended = (trace, extended)
         return extended
 
-    # *** doing ***
+    # *** commands ***
 
     def do(self, command: Command, parent: Branch | int | None = None) -> Branch:
-        """Execute `command` from `parent` on (by default from the present branch). The result becomes the present
-        branch; an earlier branch is returned if it has the same result.
+        """Execute `command` from `parent` on (by default from the current branch), and make the result the current
+        branch.
 
-        A failed branch has the reason and does not become the present one. WhatIfError for an invalid command, and
-        after `cancel`. A cancelled or interrupted command adds no branch, except the candidates that a search had
-        tried.
+        An earlier branch with the same result is returned instead of a new one. A failed branch has the reason and does
+        not become the current one. A cancelled or interrupted command adds no branch, except for the candidates that a
+        search had tried.
+
+        Raises:
+            WhatIfError: the command is invalid, or `cancel` was called.
         """
         with self._my_turn():
             return self._do(command, parent)
@@ -280,7 +299,7 @@ class WhatIf(Readable):
         except Cancelled:
             raise WhatIfError(CANCELLED) from None
         except CommandRejected as error:
-            self._check_cancelled(command)  # then it was refused because its worker was ended
+            self._check_cancelled(command)  # the command failed because `cancel` ended its worker
             return self._add(command, origin, error.outcome, "failed")
         finally:
             self._running = self._searching = None
@@ -294,7 +313,7 @@ class WhatIf(Readable):
         return self._add(command, origin, outcome, "done")
 
     def _check_cancelled(self, command: Command) -> None:
-        """WhatIfError after `cancel`. A search keeps what it tried, and says in its branch that it was cancelled."""
+        """Raise WhatIfError after `cancel`, except for a search: its branch keeps the candidates."""
         if self._cancelled.is_set() and not isinstance(command, SearchOpts):
             raise WhatIfError(CANCELLED)
 
@@ -313,16 +332,19 @@ class WhatIf(Readable):
         )
 
     def cancel(self) -> None:
-        """Ends the command that is being carried out. A search ends at its next candidate; a worker that compiles or
-        times for any other command is ended at once."""
+        """Cancel the running command.
+
+        A search ends at its next candidate. For other commands, the worker process is ended immediately.
+        """
         self._cancelled.set()
         if self._running is not None and not isinstance(self._running, SearchOpts):
             workers.dismiss()
             dismiss()
 
     def begin(self, kernel: int) -> Branch:
-        """Add the branches for comparison: the kernel without opts, with the heuristics' opts, and as captured. The
-        last becomes the present branch.
+        """Add the branches for comparison: the kernel without opts, with the heuristics' opts, and as captured.
+
+        The last one becomes the current branch.
         """
         with self._my_turn():
             root = self.do(AsCaptured(kernel))
@@ -331,12 +353,12 @@ class WhatIf(Readable):
             return self.go(root.id)
 
     def all_places(self) -> dict[str, int]:
-        """The number of the present branch of each kernel and schedule, by "kernel 0", "schedule 4"."""
+        """Return the number of the current branch of each kernel and schedule, by "kernel 0", "schedule 4"."""
         kernels = {f"kernel {number}": branch for number, branch in self._at.items()}
         return {**kernels, **{f"schedule {stage}": branch for stage, branch in self._at_schedule.items()}}
 
     def go(self, branch: Branch | int) -> Branch:
-        """Makes `branch` the one at which the reader of its kernel is."""
+        """Make `branch` the current branch of its kernel or schedule."""
         row = self._branch(branch)
         self._stand_at(row)
         if self.on_move is not None:
@@ -350,21 +372,21 @@ class WhatIf(Readable):
             self._at_schedule[branch.schedule.stage] = branch.id
 
     def whole(self, branch: Branch | int) -> Branch:
-        """`branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
+        """Return `branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
         row = self._branch(branch)
         if row.kernel is None or row.status == "failed" or all(kernel.listings for kernel in row.kernels):
             return row
         return self.do(SetOpts(row.kernel, ", ".join(row.kernels[0].opts)), row)
 
     def text(self, kernel: int, stage: str, branch: Branch | int | None = None) -> str:
-        """The text of an editable stage ("opts", "uops", "llvm", "c") in `branch`, by default the present one."""
+        """Return the text of an editable stage ("opts", "uops", "llvm", "c"), by default in the current branch."""
         bench = self.bench(kernel)
         warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
         return stage_text(self._place(bench, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
-        """Runs the commands of `branches`, in order. They may be from another capture of the same program."""
+        """Run the commands of `branches` in order. They may come from another capture of the same program."""
         replayed: dict[int, Branch] = {}
         for branch in branches:
             parent = None if branch.parent is None else replayed.get(branch.parent)
@@ -372,8 +394,12 @@ class WhatIf(Readable):
         return tuple(replayed.values())
 
     def trace_of(self, branch: Branch | int, kernel: int | None = None) -> Trace:
-        """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, the times of
-        the branch, and the verdicts on its firings at their steps. `kernel`: which of several, by default the first."""
+        """Compile the kernel of `branch` again, and return it as a trace of its own.
+
+        The trace has every stage, step and listing, the times of the branch, and the verdicts on its firings.
+
+        kernel: which kernel of the branch, by default the first.
+        """
         row = self._branch(branch)
         if row.schedule is not None:
             return self._schedule_trace(row, row.schedule)
@@ -407,7 +433,7 @@ class WhatIf(Readable):
         names = {node.id: node.name for node in trace.nodes if node.name}
         return self._rescheduling.trace_of(variant.stage, frozenset(variant.cut), frozenset(variant.join), title, names)
 
-    # *** keeping ***
+    # *** storage ***
 
     def _branch(self, branch: Branch | int) -> Branch:
         number = branch if isinstance(branch, int) else branch.id
@@ -416,7 +442,7 @@ class WhatIf(Readable):
         return self._branches[number]
 
     def _origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
-        """The branch from which a command starts. The first command on a kernel starts from the kernel as captured."""
+        """Return the branch from which a command starts: its parent, the current branch, or the kernel as captured."""
         if parent is not None:
             return self._branch(parent)
         schedule = schedule_of(command)
@@ -427,7 +453,7 @@ class WhatIf(Readable):
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
     def _light(self, number: int | None, outcome: CommandResult) -> Branch | None:
-        """A branch of a search: it has times but no listings."""
+        """Return a branch of a search with the same opts, which has times but no listings; None if there is none."""
         if number is None or not outcome.kernels:
             return None
         for branch in self.of_kernel(number):
@@ -491,7 +517,7 @@ class WhatIf(Readable):
         return branch
 
     def _know(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
-        """Add the label, note or search result of `outcome` to an earlier branch, and make it the present one."""
+        """Add the label, note or search result of `outcome` to an earlier branch, and make it the current one."""
         if label and label not in branch.labels:
             branch = self._put(replace(branch, labels=(*branch.labels, label)))
         if outcome.note and outcome.note != branch.reason:
@@ -516,7 +542,7 @@ class WhatIf(Readable):
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
-    """Returns `trace` with the check of each of `firings`, at the step where the rule fired."""
+    """Return `trace` with the check of each of `firings`, at the step where the rule fired."""
     checks = []
     for firing in firings:
         stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, firing)), None)

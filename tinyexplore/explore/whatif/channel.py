@@ -1,7 +1,7 @@
-"""Connects a widget with the branches: executes the commands of a view, and sends each new branch once.
+"""Connect a widget with the branches: run the commands of a view, and send each new branch once.
 
-Commands run one after another in a background thread, so that a notebook's kernel answers other cells meanwhile. A
-branch is sent as one row. Rows are only appended; the widget keeps them all, so that a view which opens later has them.
+Commands run one after another in a background thread, so that a notebook's kernel can run other cells. A branch is sent
+as one row. Rows are only appended. The widget keeps all rows, for views that open later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinyexplore.explore.whatif.background import Background
 from tinyexplore.explore.whatif.branches import Progress, WhatIf
 from tinyexplore.explore.whatif.command import Command
 
-AT_MOST_EVERY_S = 0.3  # progress, and the candidates of a search
+AT_MOST_EVERY_S = 0.3  # shortest interval between updates of the progress and of candidates
 
 
 class BranchWidget(Protocol):
@@ -35,16 +35,16 @@ class BranchWidget(Protocol):
 
 
 class Channel:
-    """Carries out commands for one widget. The widget's payload has the branches that were made before."""
+    """Runs commands for one widget. Earlier branches are in the widget's payload."""
 
     def __init__(self, whatif: WhatIf, widget: BranchWidget) -> None:
         self.whatif = whatif
         self.widget = widget
         self._background = Background("tinyexplore what-if")
-        self._rows: list[str] = []  # not sent yet
+        self._rows: list[str] = []  # rows to send
         self._sent = self._shown = 0.0
         self._answered = 0
-        self._is_asked = False  # by the view, which waits for an answer
+        self._is_asked = False  # whether the view waits for a response
         self._known_places = whatif.all_places()
         widget.places = dict(self._known_places)
         widget.is_live = whatif.is_live
@@ -53,22 +53,22 @@ class Channel:
         whatif.on_progress = self._progressed
         whatif.on_end = self._ended
 
-    # *** carrying out ***
+    # *** commands ***
 
     def later(self, work: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Does `work` in the background after all earlier work. `drop` is called if `cancel` comes first."""
+        """Run `work` in the background after all earlier work; call `drop` if `cancel` is called first."""
         self._background.submit(work, drop)
 
     def do(self, command: Command, parent: int | None = None) -> Branch:
-        """Carries out a command; the view shows its progress."""
+        """Run a command; the view shows its progress."""
         return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
 
     def begin(self, kernel: int) -> Branch:
-        """Compiles and times a kernel three ways."""
+        """Compile and time a kernel three ways: without opts, with the heuristics' opts, and as captured."""
         return self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
 
     def go(self, branch: int) -> Branch:
-        """Makes `branch` the one at which its reader is. The view that asks is there already, so nothing is sent."""
+        """Make `branch` the current branch of its kernel. Nothing is sent: the requesting view already shows it."""
         self.whatif.on_move = None
         try:
             row = self.whatif.go(branch)
@@ -78,12 +78,12 @@ class Channel:
         return row
 
     def cancel(self) -> None:
-        """Ends the command that is being carried out, and drops those that wait."""
+        """Cancel the running command, and drop the waiting ones."""
         self._background.clear()
         self.whatif.cancel()
 
     def _work(self, text: str, work: Callable[[], Branch]) -> Branch:
-        """The branch that `work` makes. The view shows `text` meanwhile, and afterwards why it failed, if it did."""
+        """Return the branch that `work` creates. The view shows `text` meanwhile, and the error if the work fails."""
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
         self._shown = time.monotonic()
         self._is_asked = True
@@ -100,18 +100,18 @@ class Channel:
         finally:
             self.send()
             self._is_asked = False
-            self._answered += 1  # it distinguishes one answer from the next
+            self._answered += 1  # distinguishes this response from the next one
             self.widget.working = {"answered": self._answered, "complaint": complaint}
         return branch
 
     def join(self) -> None:
-        """Waits until all commands are carried out."""
+        """Wait until all commands have run."""
         self._background.join()
 
     # *** sending ***
 
     def send(self) -> None:
-        """Send the branches that were not sent yet, and the present branches."""
+        """Send the branches that were not sent yet, and the current branches."""
         rows, self._rows = self._rows, []
         places = self._new_places()
         self._sent = time.monotonic()
@@ -134,19 +134,19 @@ class Channel:
             self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 
     def _ended(self) -> None:
-        """Clear the progress of a command in the view. A command that the view requested gets a response."""
+        """Clear the progress of a command in the view, unless the view requested the command and gets a response."""
         if not self._is_asked and "text" in self.widget.working:
             self.widget.working = {}
 
 
 def packed_row(branch: Branch) -> str:
-    """A branch as a view gets it: gzipped JSON, in base64."""
+    """Return a branch as the view receives it: gzipped JSON in base64."""
     text = well_formed(json.dumps(row_to_data(branch), separators=(",", ":"), ensure_ascii=False))
     return b64encode(gzip.compress(text.encode(), compresslevel=5, mtime=0)).decode()
 
 
 def unpacked_row(row: str) -> dict[str, Any]:
-    """The data of a row that `packed_row` wrote."""
+    """Return the data of a row that `packed_row` wrote."""
     unpacked: dict[str, Any] = json.loads(gzip.decompress(b64decode(row)))
     return unpacked
 

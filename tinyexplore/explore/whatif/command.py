@@ -1,4 +1,4 @@
-"""The interface of commands, and the context in which they are executed."""
+"""The interface of commands, and the context in which they run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tinyexplore.kernel import Kernel
 
 @dataclass(frozen=True)
 class CommandContext:
-    """What a command works on.
+    """The context in which a command runs.
 
     bench: compiles and times kernels.
     rescheduling: compiles and times whole schedules.
     trace: the capture.
-    branches: those until now.
+    branches: the existing branches.
     parent: the branch to continue, None for the capture.
     candidate: reports a tried candidate: kernel, opts, microseconds or None, a note. It becomes a branch without
         listings.
-    progress: reports the progress: a text, parts done, all parts.
-    is_cancelled: whether the reader cancelled the command; then it raises Cancelled or CommandRejected.
+    progress: reports the progress: a text, the number of finished parts, the number of all parts.
+    is_cancelled: whether the user cancelled the command, which must then raise Cancelled or CommandRejected.
     shows_progress: whether a view shows the progress.
     """
 
@@ -42,13 +42,13 @@ class CommandContext:
     shows_progress: bool = False
 
     def step(self, text: str) -> None:
-        """Begins the next part of a command, "timing" say. Cancelled where the reader has ended it."""
+        """Begin the next part of a command, such as "timing". Raises Cancelled if the user cancelled the command."""
         if self.is_cancelled():
             raise Cancelled
         self.progress(text, 0, 0)
 
     def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
-        """The branch in which that kernel has exactly these opts."""
+        """Return the branch in which this kernel has exactly these opts, or None."""
         for branch in self.branches:
             if branch.status == "done" and branch.kernel == kernel and branch.kernels and branch.edited is None:
                 if branch.kernels[0].opts == opts:
@@ -56,34 +56,38 @@ class CommandContext:
         return None
 
     def kernel(self, number: int) -> Kernel:
-        """The kernel as it is in the branch to go on from."""
+        """Return the kernel with the opts of the parent branch."""
         if self.parent is None or self.parent.kernel != number:
             return self.bench.captured(number)
         return self.bench.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
 
 
 class Command(Protocol):
-    """A question as data: a frozen dataclass, its fields ints and strings. Its docstring says what is done."""
+    """A what-if command as data: a frozen dataclass with int and str fields. Its docstring states the effect."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def label(self) -> str:
-        """The label that the branch gets, "" for none."""
+        """Return the label of the branch, "" for none."""
         ...
 
     @property
     def about(self) -> int | None:
-        """The kernel that the command changes, or None."""
+        """Return the kernel that the command changes, or None."""
         ...
 
     def carry_out(self, context: CommandContext) -> CommandResult:
-        """Carries it out; CommandRejected where it fails."""
+        """Run the command.
+
+        Raises:
+            CommandRejected: the command failed.
+        """
         ...
 
 
 def schedule_of(command: Command) -> int | None:
-    """The stage that made the schedule that a command is about, if it is about one."""
+    """Return the stage of the schedule that a command is about, or None."""
     number: int | None = getattr(command, "schedule", None)
     return number
 

@@ -1,4 +1,4 @@
-"""Checks the suggestions of a verdict: other opts and fusions are timed beside the captured ones, a copy is priced."""
+"""Check the suggestions of a verdict: time other opts and fusions against the captured ones, and estimate a copy."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from tinyexplore.explore.whatif.offers import legal_opts
 if TYPE_CHECKING:
     from tinyexplore.explore.whatif.view import SessionView
 
-BUDGET_S = 1.0  # no experiment begins later than that
-MOST = 3  # experiments on one kernel
-LANES = 16  # at most, of a VECTOR opt that is tried
+BUDGET_S = 1.0  # seconds after which no experiment begins
+MOST = 3  # most experiments on one kernel
+LANES = 16  # most lanes of a VECTOR opt that is tried
 OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills", "one thread", "unaligned loads")
 
 Clock = Callable[[], float]
 
 
 def checked(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
-    """`verdict` with what its suggestions gain on this machine: at most MOST experiments, none begun after BUDGET_S.
+    """Return `verdict` with the measured gains of its suggestions, from at most MOST experiments.
 
-    A gain stands there only if the quartiles do not overlap. The kernel's branch stays where it was.
+    No experiment begins after BUDGET_S. A gain is added only if the quartiles do not overlap. The current branch of the
+    kernel stays the same.
     """
     number, kind = verdict.kernel, verdict.likely
     if number is None or not view.whatif.is_live:
@@ -49,7 +50,7 @@ def checked(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_c
 
 
 class _Deadline:
-    """Ends after MOST experiments; and after BUDGET_S, once there is one."""
+    """The end of the experiments: after MOST of them, or after BUDGET_S if there was at least one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._began = clock, clock()
@@ -59,7 +60,7 @@ class _Deadline:
 
 
 def _other_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
-    """Suggestions of other opts, with their measured gains."""
+    """Return suggestions of other opts, with their measured gains."""
     before = view.whatif.at(number)
     suggestions: list[Suggestion] = []
     try:
@@ -78,7 +79,7 @@ def _other_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> 
 
 
 def _fusions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
-    """Suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
+    """Return suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
     suggestions: list[Suggestion] = []
     sources_tried: set[int] = set()
     for edge in Fusions(view.trace, None).edges():
@@ -104,7 +105,7 @@ def _fusions(view: SessionView, number: int, until: _Deadline) -> list[Suggestio
 
 
 def _joined(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
-    """The gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
+    """Return the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
     source = name_of(view.trace.nodes[edge.src])
     text = f"one kernel for {source} and what reads it: view.fusion.join({edge.src}, {edge.dst})"
     variant = branch.schedule
@@ -123,7 +124,7 @@ def _variant(branch: Branch) -> KernelVariant:
 
 
 def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
-    """Other opts, the most promising first."""
+    """Yield other opts, the most promising first."""
     opts = _variant(captured).opts
     number = _variant(captured).kernel
     assert number is not None
@@ -152,7 +153,7 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
 
 
 def _tried(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
-    """The gain of these opts. The same worker process times both kernels."""
+    """Return the measured gain of these opts. The same worker process times both kernels."""
     assert base.kernel is not None
     text = set_opts_text(base.kernel, opts)
     branch = view.whatif.do(SetOpts(number, ", ".join(opts)))
@@ -175,7 +176,7 @@ def _high(variant: KernelVariant) -> float:
 
 
 def _priced(facts: KernelFacts) -> list[Suggestion]:
-    """The cost of a contiguous copy of the worst operand: its bytes read and written at the kernel's bandwidth."""
+    """Estimate a contiguous copy of the worst operand: its bytes read and written at the kernel's bandwidth."""
     if not facts.worst_bytes or not facts.memory_us or not facts.bytes_moved:
         return []
     copy_us = 2 * facts.worst_bytes * facts.memory_us / facts.bytes_moved

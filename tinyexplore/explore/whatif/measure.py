@@ -1,7 +1,7 @@
-"""Times of a kernel with their spread, from a worker process: a crash or an endless loop costs that worker alone.
+"""Measure the times of a kernel in a worker process: a crash or an endless loop only costs that worker.
 
-The workers are those of the search (`compile/workers.py`); the results are compared with those of the heuristics'
-choice before anything is timed.
+The workers are those of the search (`compile/workers.py`). Before any timing, the results are compared with those of
+the heuristics' kernel.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tinyexplore.uop import UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
-LIMIT_S = 20.0  # for compiling and running both; a person is waiting
+LIMIT_S = 20.0  # seconds for compiling and running both kernels
 SAMPLES = 20
 NOT_ITS_FAULT = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
 
 
 class Lost(Exception):
-    """A kernel that cannot be used, and why: it crashed, or its results are wrong."""
+    """The kernel cannot be used: it crashed, or its results are wrong. The message has the reason."""
 
 
 class Untimed(Exception):
-    """A valid kernel without times. The message says why."""
+    """The kernel is valid but was not timed. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """The times of a kernel, in microseconds.
 
-    times_us: of one run each, in the order measured.
-    base_times_us: those of the kernel that it is compared with, taken alternately.
+    times_us: the times of single runs, in the order measured.
+    base_times_us: the times of its base, measured alternately.
     note: a remark for the reader, "" for none.
     """
 
@@ -49,7 +49,7 @@ class Measurement:
     note: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """The fields of a KernelVariant that say how long it takes, and how long its base."""
+        """Return the fields of a KernelVariant with its times and those of its base."""
         base = {f"base_{name}": value for name, value in quartiles(self.base_times_us).items()}
         if not (self.times_us and self.base_times_us):
             return {**quartiles(self.times_us), **base}
@@ -57,7 +57,7 @@ class Measurement:
 
 
 def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
-    """Samples, their median and their quartiles, by the names of the fields."""
+    """Return samples, their median and their quartiles, by the names of the fields."""
     ordered = sorted(times_us)
     if not ordered:
         return {"times_us": (), "median_us": None, "low_us": None, "high_us": None}
@@ -70,7 +70,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 
 def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
-    """The verdict on samples against those of their base, which were measured alternately."""
+    """Return the verdict on samples against those of their base, which were measured alternately."""
     base, mine = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
     return compare_times(base, mine).verdict
 
@@ -81,11 +81,16 @@ Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurem
 def measured(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """Microseconds of one run of `kernel`, and of `base` alternately, up to `SAMPLES` each, by a worker.
+    """Let a worker measure up to `SAMPLES` runs of `kernel` and, alternately, of `base`.
 
-    `reference`: a kernel of the same results, made in another way. `base`: what it is compared with; None where it is
-    that itself. `program`: the linear program that `kernel` became. The worker renders it and loads its machine code
-    from the disk cache, so that a kernel is lowered and compiled once. Untimed, Lost.
+    reference: a kernel with the same results, generated in another way.
+    base: the kernel to compare it with; None if `kernel` is the base itself.
+    program: the linear program of `kernel`. The worker renders it and loads its machine code from the disk cache, so
+        that a kernel is lowered and compiled once.
+
+    Raises:
+        Untimed: the kernel is valid but cannot be timed here.
+        Lost: the kernel crashed, or its results are wrong.
     """
     try:
         others = (reference,) if base is None else (reference, base)

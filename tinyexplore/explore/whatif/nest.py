@@ -1,8 +1,7 @@
-"""A kernel's loops, annotated with the data that each reads again, the memory accessed in one step, and the cache that
-it fits into.
+"""Annotate a kernel's loops with their working sets, reused data, and the smallest cache that holds them.
 
-Loops stand as the program runs them: output loops, the loops that reduce, and inside these what is written out (a
-register tile, the lanes of vectors).
+Loops are in execution order: output loops, then loops that reduce, then unrolled loops (a register tile, the lanes of
+vectors).
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from tinyexplore.uop import Ops, UOp
 
 
 def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLine]:
-    """The nest, line by line. `names`: what the user calls the kernel's buffers.
+    """Yield the loop nest, line by line. `names` has the user's names of the kernel's buffers.
 
     ::
 
-        for g0 in range(64)           # thread: one step accesses 1 kB of x and all of w, which the next reads again
-          for g1 in range(4)
-            for r2 in range(256)      # reduce
-              for v3 in range(16)     # vector
-                total0 += x[g0*256 + r2]*w[r2*64 + g1*16 + v3]
-            for v3 in range(16)
-              data0[g0*64 + g1*16 + v3] = total0
+      for g0 in range(64)           # thread: one step accesses 1 kB of x and all of w, which the next reads again
+        for g1 in range(4)
+          for r2 in range(256)      # reduce
+            for v3 in range(16)     # vector
+              total0 += x[g0*256 + r2]*w[r2*64 + g1*16 + v3]
+          for v3 in range(16)
+            data0[g0*64 + g1*16 + v3] = total0
     """
     printer = Printer(limit=MAX_STATEMENT, sizes=True)
     for pointer in kernel.find(Ops.DEFINE_GLOBAL):
@@ -51,7 +50,7 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
 
 
 def _sharing(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
-    """The consecutive statements that are inside the loop opened with `head`."""
+    """Yield the leading statements that are inside the loops `head`."""
     for statement in statements:
         if statement.loops[: len(head)] != head:
             return
@@ -90,7 +89,7 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
 
 
 def _both(first: Touch, other: Touch, capacity: int) -> Touch:
-    """Two places at which one operand is accessed."""
+    """Merge the accesses to one operand at two positions."""
     stride = first.stride if first.stride == other.stride else None
     return Touch(
         first.buffer, first.name, min(first.bytes + other.bytes, capacity), first.again and other.again, stride
@@ -103,19 +102,19 @@ def _item_bytes(pointer: UOp) -> int:
 
 
 def _capacity(index: UOp, target: Target) -> int:
-    """The cache lines of the whole operand."""
+    """Return the bytes of the cache lines of the whole operand."""
     pointer = index.src[0]
     assert isinstance(pointer.dtype, PtrDType)
     return whole_lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
 
 
 def cache_of(nbytes: int, target: Target) -> str:
-    """The first cache that holds so much, or "memory"."""
+    """Return the first cache that holds `nbytes` bytes, or "memory"."""
     return next((name for name, size in cache_sizes(target) if nbytes <= size), "memory")
 
 
 def cache_sizes(target: Target) -> tuple[tuple[str, int], ...]:
-    """The caches of a machine, the nearest first, with their bytes."""
+    """Return the name and size in bytes of each cache of a machine, the nearest first."""
     return (("L1", target.l1_bytes), ("L2", target.l2_bytes), ("L3", target.l3_bytes))
 
 

@@ -1,4 +1,4 @@
-"""The opts that may be tried on a kernel now, by axis, and what forbids the others."""
+"""List the opts that may be tried on a kernel, by axis, with the legality errors of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CAUTIONS = {
 
 
 def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
-    """For each axis and kind of opt the usual amounts, those together that are as legal."""
+    """Yield, for each axis and kind of opt, the usual amounts, grouped by legality."""
     for axis in kernel.axes:
         for op in OptOps:
             yield from _of_kind(kernel, axis, op)
@@ -37,7 +37,7 @@ def _of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
 
 
 def legal_opts(offers: tuple[OptOffer, ...]) -> tuple[str, ...]:
-    """The legal ones, as text."""
+    """Return the legal opts, as text."""
     return tuple(
         str(Opt(OptOps[offer.op], offer.axis, amount))
         for offer in offers

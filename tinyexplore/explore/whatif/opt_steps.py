@@ -1,4 +1,4 @@
-"""A kernel opt by opt: its loops after each of its opts, and how long it takes there."""
+"""A kernel opt by opt: its loops and its time after each of its opts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tinyexplore.explore.whatif.nest import annotated_nest
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 
-BUDGET_S = 8.0  # no kernel is timed later than that: a reader waits for all of them
+BUDGET_S = 8.0  # seconds after which no further kernel is timed
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MeasuredOptStep(ReadableRow):
-    """The kernel after its first opts. A worker process runs it on memory of its own and measures the times.
+    """The kernel after its first opts. A worker process runs it on its own memory and measures the times.
 
     opt: the last opt; "" for the kernel without opts
     nest: its loops and statements
     axes: name, kind and size of each axis
-    median_us: median of the samples, in microseconds; None where it was not timed
+    median_us: median of the samples, in microseconds; None if it was not timed
     low_us: lower quartile, in microseconds
     high_us: upper quartile, in microseconds
     samples: number of samples
-    note: why there is no time
+    note: why it was not timed
     """
 
     opt: str
@@ -48,7 +48,7 @@ class MeasuredOptStep(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class OptSteps(Readable):
-    """A kernel after each of its opts. It displays as a table, and the story's page of loops shows it.
+    """A kernel after each of its opts. It displays as a table, also on the story's page of loops.
 
     kernel: the kernel's number
     steps: first without opts, last with all of them
@@ -58,7 +58,7 @@ class OptSteps(Readable):
     steps: tuple[MeasuredOptStep, ...]
 
     def table(self) -> Table:
-        """One row per opt, with the time up to it and the factor against the row before."""
+        """Return one row per opt, with the time after it and the factor against the previous row."""
         rows = []
         before: float | None = None
         for step in self.steps:
@@ -75,12 +75,12 @@ class OptSteps(Readable):
 
 
 def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
-    """Compiles kernel `number` after each of its captured opts.
+    """Compile kernel `number` after each of its captured opts.
 
     Args:
         bench: compiles and times kernels.
         number: the kernel's number in the trace.
-        timed: whether to time each; none is begun later than BUDGET_S.
+        timed: whether to time each kernel; none is begun after BUDGET_S.
         clock: returns seconds.
     """
     applied = bench.subjects[number].applied

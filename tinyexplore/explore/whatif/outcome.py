@@ -1,4 +1,4 @@
-"""The result of a command: done, refused or cancelled."""
+"""The result of a command: done, rejected or cancelled."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tinyexplore.uop import Rule
 class CommandResult:
     """The result of a command.
 
-    kernels: those that it changed.
+    kernels: the kernels that it changed.
     schedule: a new schedule, None for none.
-    same: the earlier branch that has the same, None for a new one.
+    same: the earlier branch with the same result, None for a new one.
     note: a remark for the reader, "" for none.
     rule: the rule that the command is about, None for none.
     firings: the firings of that rule.
@@ -34,7 +34,7 @@ class CommandResult:
 
 
 class CommandRejected(Exception):
-    """Raised if a command fails. The branch stores the reason, and the results so far: `kernels` and `rest`."""
+    """A command failed. The branch stores the reason and the results so far: `kernels` and `rest`."""
 
     def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: CommandResult | None = None) -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ class CommandRejected(Exception):
 
 
 class Cancelled(BaseException):
-    """The reader has ended a long command."""
+    """The user cancelled a long command."""
 
 
 __all__ = ["Cancelled", "CommandResult", "CommandRejected"]

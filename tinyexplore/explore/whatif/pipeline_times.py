@@ -1,7 +1,7 @@
-"""Times of a kernel compiled by another pipeline of LLVM.
+"""Time a kernel that another LLVM pipeline compiled.
 
-The worker of edits runs it: between guard pages, with its results compared, and timed alternately with the kernel as
-it was compiled. A pipeline that makes wrong code costs a process, and is reported.
+The worker of edits runs the kernel between guard pages, compares its results, and times it alternately with the
+original kernel. A pipeline that generates wrong code can crash only this worker, and the page reports the crash.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from tinyexplore.explore.whatif.outcome import CommandRejected
 def times_of_pipeline(
     analyses: KernelAnalyses, number: int, level: str, without: tuple[str, ...], cpu: str
 ) -> PipelineTimes:
-    """The times of a kernel under a pipeline; with a reason in place of times where it cannot run here.
+    """Return the times of a kernel under a pipeline, or the reason why it cannot run here.
 
-    Each pipeline is timed once, and later pages contain the times. ValueError for a kernel that LLVM does not compile,
-    and for a pipeline that has no meaning.
+    Each pipeline is timed once, and later pages contain the times.
+
+    Raises:
+        ValueError: LLVM does not compile this kernel, or the pipeline is invalid.
     """
     pipeline = Pipeline(level, without, cpu)
     captured = analyses.captured(number)

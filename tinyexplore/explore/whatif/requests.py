@@ -1,4 +1,4 @@
-"""Requests about rules, firings and branches, and those that make branches: commands."""
+"""Requests of views about rules, firings and branches, and requests that run commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @request("rules", "tinyexplore.explore.whatif.playground.playground:RuleList")
 @dataclass(frozen=True)
 class Rules(Request):
-    """All rules, with how often each fired in the trace."""
+    """All rules, with the number of their firings in the trace."""
 
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.playground import RuleList, rule_rows
@@ -30,7 +30,7 @@ class Rules(Request):
 class Matches(Request):
     """The nodes at which a rule would fire, each firing checked.
 
-    rule: its name.
+    rule: the name of the rule.
     """
 
     rule: str
@@ -48,9 +48,9 @@ class CheckResult:
 
     status: "proved", "agrees", "differs" or "not checked".
     says: the result as text.
-    inputs: (name, value) at which both sides differ; empty where they do not.
-    was: the value before the firing there.
-    has_become: the value after the firing there.
+    inputs: (name, value) of a counterexample; empty if there is none.
+    was: the value before the firing, for the counterexample.
+    has_become: the value after the firing, for the counterexample.
     """
 
     status: str
@@ -63,10 +63,10 @@ class CheckResult:
 @request("check", "tinyexplore.explore.whatif.requests:CheckResult")
 @dataclass(frozen=True)
 class Check(Request):
-    """Whether a firing kept the value.
+    """The check whether a firing preserved the value.
 
-    stage: the pass.
-    step: its number, from 1.
+    stage: the id of the pass.
+    step: the number of the firing, from 1.
     """
 
     stage: int
@@ -86,7 +86,7 @@ class Check(Request):
 class PackedTrace:
     """A trace as `trace_to_bytes` writes it.
 
-    trace: in base64.
+    trace: the bytes in base64.
     """
 
     trace: str
@@ -97,8 +97,8 @@ class PackedTrace:
 class BranchTrace(Request):
     """The trace of a branch, for a view of its own.
 
-    branch: its number.
-    kernel: which kernel, where the branch changed several; None for the first.
+    branch: the number of the branch.
+    kernel: which kernel, if the branch changed several; None for the first.
     """
 
     branch: int
@@ -116,8 +116,8 @@ class BranchTrace(Request):
 class OptStepsOf(Request):
     """A kernel after each of its opts.
 
-    kernel: its number
-    timed: whether to time each, which takes seconds
+    kernel: the number of the kernel
+    timed: whether to time each step, which takes seconds
     """
 
     kernel: int
@@ -135,11 +135,11 @@ class OptStepsOf(Request):
 @request("pipeline times", "tinyexplore.explore.analysis.passes.sequence:PipelineTimes")
 @dataclass(frozen=True)
 class TimesOfPipeline(Request):
-    """How long a kernel runs as a pipeline of LLVM compiles it, and as it was compiled.
+    """The times of a kernel under another LLVM pipeline, and as it was compiled.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     level: "O0" to "O3", "" for the level that compiled the kernel.
-    without: passes that do not run.
+    without: the passes to skip.
     cpu: the CPU to generate code for, "" for that of the capture.
     """
 
@@ -156,11 +156,11 @@ class TimesOfPipeline(Request):
         return times_of_pipeline(source.kernels(), self.kernel, self.level, self.without, self.cpu)
 
 
-# *** requests that make branches ***
+# *** requests that create branches ***
 
 
 class Commands(Protocol):
-    """Carries out commands: a `WhatIf`, or the channel of a view, which shows their progress and sends the branches."""
+    """Runs commands: a `WhatIf`, or the channel of a view, which shows their progress and sends the branches."""
 
     def do(self, command: Command, parent: int | None = None) -> Branch: ...
 
@@ -198,7 +198,11 @@ def _result(branch: Branch | None) -> CommandResult:
 @request("command", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Do(Request):
-    """Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is."""
+    """Run a command.
+
+    command: its "kind" and its arguments.
+    branch: the branch from which it starts; None for the current one.
+    """
 
     background: ClassVar[bool] = True
     command: dict[str, int | str]
@@ -213,9 +217,9 @@ class Do(Request):
 @request("begin", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Begin(Request):
-    """Compiles and times a kernel as captured, without opts, and with the heuristics.
+    """Compile and time a kernel as captured, without opts, and with the heuristics' opts.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     """
 
     background: ClassVar[bool] = True
@@ -228,9 +232,9 @@ class Begin(Request):
 @request("go", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Go(Request):
-    """Makes a branch the present one of its kernel or schedule.
+    """Make a branch the current one of its kernel or schedule.
 
-    branch: its number.
+    branch: the number of the branch.
     """
 
     branch: int
@@ -242,7 +246,7 @@ class Go(Request):
 @request("cancel", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Cancel(Request):
-    """Ends the command that is being carried out, and drops those that wait."""
+    """Cancel the running command, and drop the waiting ones."""
 
     def respond(self, source: RequestSource) -> Any:
         _commands(source).cancel()

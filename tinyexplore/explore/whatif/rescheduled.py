@@ -1,5 +1,7 @@
-"""A captured graph scheduled once more, with the reader's cuts and joins: compiled, run alternately with the schedule
-as it was captured, over the same generated inputs, and compared with it.
+"""Schedule a captured graph again with the user's cuts and joins, compile it, and compare it with the captured
+schedule.
+
+Both schedules run alternately, over the same generated inputs.
 """
 
 from __future__ import annotations
@@ -37,24 +39,24 @@ from tinyexplore.trace import Decided, Recorder, recording
 R = TypeVar("R")
 Step = Callable[[str], None]
 SAMPLES = 20
-ENOUGH_S = 1.0  # of measuring both
-FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, as long as they do not take longer
-MUCH_WORK = 1 << 32  # operations, from which on a schedule is run only if it has few more than the captured one
+ENOUGH_S = 1.0  # seconds for measuring both schedules
+FEWEST, PATIENCE_S = 5, 4.0  # fewest samples for a verdict, and the seconds that they may take
+MUCH_WORK = 1 << 32  # operations; a larger schedule runs only if it has few more than the captured one
 MUCH_MORE = 4
 
 
 class NotRun(Exception):
-    """Why a schedule was not run."""
+    """A schedule was not run. The message has the reason."""
 
 
 @dataclass(eq=False)
 class Attempt:
     """A schedule that was compiled.
 
-    made: its graph.
-    items: in order.
+    made: its rebuilt graph.
+    items: its kernels and copies, in order.
     decisions: the scheduler's last decision on each LazyBuffer.
-    ready: the items, ready to run.
+    ready: the compiled items.
     """
 
     made: RebuiltGraph
@@ -67,27 +69,30 @@ class Attempt:
         return sum(flops_of(item) for item in self.ready)
 
     def outputs(self) -> dict[LazyBuffer, Buffer]:
-        """The requested LazyBuffers, and their memory."""
+        """Return the requested LazyBuffers with their memory."""
         memory = {node: buffer for item in self.items for node, buffer in zip(item.outputs, item.buffers, strict=False)}
         return {node: memory[node] for node in self.made.outputs}
 
     def fill(self) -> None:
-        """The inputs get numbers of a usual size, always the same."""
+        """Fill the inputs with numbers of ordinary magnitude, always the same ones."""
         for seed, buffer in enumerate(self.made.inputs):
             pattern = numbers(buffer.dtype, seed)
             repeats = -(-buffer.nbytes // len(pattern))
             buffer.allocate().copyin((pattern * repeats)[: buffer.nbytes])
 
     def run(self) -> list[float]:
-        """Seconds of each item, run in order."""
+        """Run the items in order, and return the seconds of each."""
         return [item.measure(1)[0] for item in self.ready]
 
 
 @dataclass(frozen=True, eq=False)
 class Rescheduling:
-    """graphs: those of a capture, by the stage that scheduled each. kernels: of each captured kernel the LazyBuffers
-    that it stores. under: runs something under the settings of the capture. interpreted: most operations that are
-    interpreted, where native code is not to be had; then there are no times.
+    """Compiles and runs the schedules of a capture again.
+
+    graphs: the captured graphs, by the stage that scheduled each.
+    kernels: for each captured kernel, the LazyBuffers that it stores.
+    under: runs a function under the capture's configuration.
+    interpreted: most operations to interpret if native code cannot run; there are no times then. None for native code.
     """
 
     graphs: Mapping[int, CapturedGraph]
@@ -98,8 +103,13 @@ class Rescheduling:
     def variant(
         self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
     ) -> tuple[ScheduleVariant, str, str]:
-        """The schedule with these overrides; why it was not run; why it is no good at all. `step` is called before
-        each part; what it raises ends the rest."""
+        """Compile and run the schedule with these overrides.
+
+        step: called before each part; an exception from it ends the work.
+
+        Returns:
+            The variant, the reason why it was not run, and the reason why it cannot be used; "" for no reason.
+        """
         with recording(None):
             variant: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join, step))
         return variant
@@ -140,7 +150,7 @@ class Rescheduling:
         return timed(variant, base, mine, step), "", ""
 
     def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
-        """Schedules and compiles `graph` with these overrides."""
+        """Schedule and compile `graph` with these overrides."""
         rebuilt = graph.rebuild()
         recorder = Recorder()
         with recording(recorder):
@@ -151,8 +161,9 @@ class Rescheduling:
     def _described(
         self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
     ) -> list[FusedKernel]:
-        """The kernels of a schedule as data. `kernel_of`: the captured kernels by digest and stored LazyBuffers; None:
-        the schedule is the captured one.
+        """Return the kernels of a schedule as data.
+
+        kernel_of: the captured kernels by digest and stored LazyBuffers; None for the captured schedule itself.
         """
         numbers = attempt.made.numbers
         kernels = []
@@ -176,7 +187,7 @@ class Rescheduling:
         return kernels
 
     def _may_run(self, graph: CapturedGraph, base: Attempt, mine: Attempt) -> None:
-        """Raises NotRun if the schedule cannot run, or would take too much time or memory."""
+        """Raise NotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
             raise NotRun(reason)
         refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
@@ -196,7 +207,7 @@ class Rescheduling:
     def trace_of(
         self, stage: int, cut: frozenset[int], join: frozenset[int], title: str, names: Mapping[int, str]
     ) -> Trace:
-        """The schedule made and run once more as a trace of its own. names: what the user calls its nodes."""
+        """Schedule and run the graph again, and return the trace. `names` has the user's names of its nodes."""
         graph = self.graphs[stage]
 
         def work() -> Trace:
@@ -217,12 +228,12 @@ class Rescheduling:
 
 
 def flops_of(item: ExecItem) -> int:
-    """The floating-point operations that one run executes, counted in its program: recomputed values count again."""
+    """Return the floating-point operations that one run executes. Recomputed values count each time."""
     return 0 if item.runner is None else executed_flops(item.runner.spec.uops) or item.flops
 
 
 def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
-    """The last recorded decision on each LazyBuffer of the user's."""
+    """Return the last recorded decision on each LazyBuffer of the user."""
     decisions: dict[int, Decision] = {}
     for event in recorder.events:
         if isinstance(event, Decided) and event.lazybuffer in numbers:
@@ -235,7 +246,7 @@ def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterabl
 
 
 def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> tuple[int, ...]:
-    """The numbers of `nodes`, without those that the scheduler introduced."""
+    """Return the ids of `nodes`, except for those that the scheduler introduced."""
     return tuple([numbers[node] for node in nodes if node in numbers])
 
 
@@ -279,9 +290,12 @@ def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
 def timed(
     variant: ScheduleVariant, base: Attempt, mine: Attempt, step: Step, clock: Callable[[], float] = perf_counter
 ) -> ScheduleVariant:
-    """`variant` with its times, and those of the schedule as captured, measured alternately: every second round goes
-    backwards. One run of each before that is discarded. `step` is called between rounds."""
-    taken: dict[bool, list[list[float]]] = {False: [], True: []}  # by whether it is the captured schedule
+    """Return `variant` with its times and those of the captured schedule, measured alternately.
+
+    Every second round runs the items in reverse order. The first run of each is discarded. `step` is called between
+    rounds.
+    """
+    taken: dict[bool, list[list[float]]] = {False: [], True: []}  # key: whether it is the captured schedule
     base.run()
     mine.run()
     began = clock()
@@ -303,7 +317,7 @@ def timed(
 
 
 def physical_bytes() -> float:
-    """Returns the bytes of this machine's memory; infinity if the system does not report them."""
+    """Return the bytes of this machine's memory; infinity if the system does not report them."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""A kernel that was compiled again becomes a KernelVariant: plain data, all that the tuner draws of it."""
+"""Convert a compiled kernel to a KernelVariant: plain data with everything that the tuner draws."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ def variant_of(
     times: Measurement,
     names: Sequence[str] = (),
 ) -> KernelVariant:
-    """`kernel` as data. `trace`: how it was made, its only kernel. `names`: what the user calls its buffers."""
+    """Return `kernel` as data.
+
+    trace: the trace of its compilation; it has one kernel.
+    names: the user's names of its buffers.
+    """
     (info,) = trace.kernels
     steps = [replace(step, laws=()) for stage in trace.stages for step in stage.opts]
     return KernelVariant(
@@ -46,7 +50,7 @@ def variant_of(
         listings=tuple(
             Listing(program.language, tuple(line.text for line in program.lines))
             if program.language != "uops"
-            else Listing("uops", tuple(program_text(runner.spec.uops).splitlines()))  # which can be changed
+            else Listing("uops", tuple(program_text(runner.spec.uops).splitlines()))  # an editable form of the program
             for program in trace.programs
         ),
         stages=tuple(StageTime(stage.name, max(0.0, stage.elapsed_us), len(stage.steps)) for stage in trace.stages),
@@ -61,7 +65,7 @@ def variant_of(
 
 
 def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
-    """Counts the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
+    """Count the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
 
     Returns 0 if the size of a loop is not constant.
     """
@@ -80,7 +84,7 @@ def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
 
 
 def executed_flops(uops: Sequence[UOp]) -> int:
-    """Counts the floating-point operations of one run of a linear program, with each lane as one.
+    """Count the floating-point operations of one run of a linear program; each lane counts.
 
     Returns 0 if the size of a loop is not constant.
     """
@@ -99,7 +103,7 @@ def executed_flops(uops: Sequence[UOp]) -> int:
 
 
 def _whole(count: object) -> int:
-    """A count; 0 if it depends on sizes that are known only at run time."""
+    """Return `count`; 0 if it depends on sizes that are known only at run time."""
     return count if isinstance(count, int) else 0
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class SessionView(Protocol):
-    """What the kernels, the fusion board and the rules of a view need of it. `notebook/session.py` has the Explorer."""
+    """The parts of an Explorer that its kernels, fusion board and rules use; `notebook/session.py` implements it."""
 
     @property
     def trace(self) -> Trace: ...

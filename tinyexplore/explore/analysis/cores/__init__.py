@@ -1,1 +1,1 @@
-"""Tensor cores: which lane of a warp holds which element, as data and drawn."""
+"""Tensor cores: which lane of a warp holds which element, as data and as pictures."""

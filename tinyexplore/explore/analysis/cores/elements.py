@@ -1,4 +1,4 @@
-"""Which lane and register of a tensor core hold each element of its matrices."""
+"""Map each element of a tensor core's matrices to its lane and register."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tinyexplore.target import FragmentLayout, TensorCore
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FragmentElement(ReadableRow):
-    """An element of a matrix, and the lanes that hold it. Of the tile registers of a CPU, a lane is a row of the tile.
+    """An element of a matrix, and the lanes that hold it. For the tile registers of a CPU, a lane is a row of the tile.
 
     matrix: "A", "B" or "C".
-    row: of the matrix.
-    column: of the matrix.
+    row: the row in the matrix.
+    column: the column in the matrix.
     lanes: one lane, or several with the same value.
-    register: of the lane; of a CPU the position in the row.
+    register: the register of the lane; on a CPU the position in the row.
     """
 
     matrix: str
@@ -27,7 +27,7 @@ class FragmentElement(ReadableRow):
 
 
 def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
-    """Every element of A, B and C, row by row."""
+    """Return every element of A, B and C, row by row."""
     holders_of: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     for matrix, layout in core.layouts.items():
         for lane in range(core.lanes):
@@ -40,7 +40,7 @@ def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
 
 
 def formulas(core: TensorCore) -> list[str]:
-    """For A, B and C, the row and the column of what a lane holds in a register."""
+    """Return, for A, B and C, formulas for the row and column of the element in a lane's register."""
     return [
         f"{matrix}[{coordinate_text(layout.rows, core, layout)}, {coordinate_text(layout.columns, core, layout)}]"
         for matrix, layout in core.layouts.items()
@@ -48,7 +48,7 @@ def formulas(core: TensorCore) -> list[str]:
 
 
 def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
-    """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
+    """Return a coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
     sizes, parts, bit = {"L": core.lanes, "r": layout.registers}, [], 0
     fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
     while bit < len(bits):

@@ -1,5 +1,7 @@
-"""Tensor cores as a page without script: a core at a time, colored by lane or by register; what is pointed at lights
-up everything that its lane holds, which stands beside it as text."""
+"""Tensor cores as a page without script: one core at a time, colored by lane or by register.
+
+Pointing at an element highlights all elements of its lane, and lists them as text.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,12 @@ label:has(:focus-visible) { outline: 2px solid var(--brand); outline-offset: 2px
 .small td { min-width: 21px; padding: 2px 1px; } .small th { padding: 0 .2em 0 0; }
 .m i { display: block; font-style: normal; opacity: .82; }
 """
-_IN_A_LINE = 11  # elements, as text
-_CELLS = 16  # rows or columns with a line for the register
+_IN_A_LINE = 11  # elements per line of text
+_CELLS = 16  # most rows or columns whose cells show the register
 
 
 def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
-    """The page of these cores."""
+    """Return the page of these cores."""
     title = escape(title)
     picks = "".join(
         f'<label><input type="radio" name="core" id="c{number}"{" checked" if number == 0 else ""}>'
@@ -83,7 +85,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
 
 
 def _rules(cores: Sequence[TensorCore]) -> str:
-    """The style rules of the page: visibility by choice, colors, and highlights under the pointer."""
+    """Return the style rules of the page: visibility by choice, colors, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
     for number, core in enumerate(cores):
@@ -141,7 +143,7 @@ def _core(core: TensorCore, number: int) -> str:
 
 
 def _said(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -> str:
-    """The elements that a lane holds, as text."""
+    """Return the elements that a lane holds, as text."""
     parts = []
     for matrix in "ABC":
         own = sorted(

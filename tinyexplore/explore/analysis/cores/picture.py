@@ -1,6 +1,4 @@
-"""A tensor core as a static picture: A on the left, B above, C where they meet, each element with its lane and
-register.
-"""
+"""Draw a tensor core: A on the left, B above, C between them, each element with its lane and register."""
 
 from __future__ import annotations
 
@@ -11,18 +9,18 @@ from tinyexplore.explore.tracefile.pictures.picture import document, text
 from tinyexplore.target import TensorCore
 
 CELL = 30.0
-SMALL = 22.0  # where there are too many for two lines
-MOST = 16  # rows or columns with a line for the register
+SMALL = 22.0  # cell size for cores that are too large for two lines of text
+MOST = 16  # most rows or columns whose cells show the register
 _MARGIN, _GAP, _HEAD = 24.0, 34.0, 18.0
 
 
 def hue_of(number: int, count: int) -> int:
-    """The hue of one of several lanes or registers: neighbors are alike."""
+    """Return the hue of one of several lanes or registers; neighbors have similar hues."""
     return round(360 * number / count)
 
 
 def core_svg(core: TensorCore) -> str:
-    """The picture, colored by lane."""
+    """Return the picture, colored by lane."""
     m, n, k = core.dims
     two_lines = max(core.dims) <= MOST
     wide, high = (CELL, CELL) if two_lines else (SMALL + 4, SMALL)

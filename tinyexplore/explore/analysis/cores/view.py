@@ -1,4 +1,4 @@
-"""The tensor cores of a GPU or a CPU, or those that a capture uses, lane by lane: as data, as text, and drawn."""
+"""The tensor cores of a GPU or CPU, or of a capture, lane by lane: as data, as text, and as pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TensorCores:
-    """`cores`: in order; `title`: whose they are. In a notebook they show themselves as the page of `to_html`."""
+    """A list of tensor cores. A notebook displays it as the page of `to_html`.
+
+    cores: the cores, in order.
+    title: the machine or capture that has them.
+    """
 
     title: str
     cores: tuple[TensorCore, ...]
@@ -32,7 +36,7 @@ class TensorCores:
         return iter(self.cores)
 
     def __getitem__(self, core: int | str) -> TensorCore:
-        """A core by its place or its name."""
+        """Return a core by its position or its name."""
         if isinstance(core, int):
             return self.cores[core]
         for candidate in self.cores:
@@ -47,20 +51,22 @@ class TensorCores:
         return "\n\n".join(core_text(core) for core in self.cores) or f"{self.title}: none"
 
     def elements(self, core: int | str = 0) -> tuple[FragmentElement, ...]:
-        """Every element of A, B and C of a core, row by row."""
+        """Return every element of A, B and C of a core, row by row."""
         return elements(self[core])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: of each core its facts, and its elements as (row, column, lanes, register)."""
+        """Return plain data for JSON: the facts of each core, and its elements as (row, column, lanes, register)."""
         return {"title": self.title, "cores": [core_dict(core) for core in self.cores]}
 
     def svg(self, core: int | str = 0) -> str:
-        """One core as a picture: A on the left, B above, C between them, each element with its lane and register."""
+        """Return one core as a picture: A on the left, B above, C between; each element has its lane and register."""
         return core_svg(self[core])
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without script or request: point at an element to see all that its lane holds; written to `path` if
-        one is given."""
+        """Return one page without script or request; also write it to `path` if given.
+
+        Pointing at an element shows all elements of its lane.
+        """
         page = cores_html(self.title, self.cores)
         if path is not None:
             write_text(path, page)
@@ -71,8 +77,13 @@ class TensorCores:
 
 
 def tensor_cores(of: str | HasTrace) -> TensorCores:
-    """The tensor cores of a GPU (`"sm_80"`), the tile registers of a CPU (`"sapphirerapids"`), the core of a name
-    (`"mma_m16n8k16_f16"`), or those that the kernels of a capture use. ValueError for a name that is none of these."""
+    """Return the tensor cores of a machine, of a name or of a capture.
+
+    of: a GPU (`"sm_80"`), a CPU with tile registers (`"sapphirerapids"`), a core (`"mma_m16n8k16_f16"`), or a capture.
+
+    Raises:
+        ValueError: the name is none of these.
+    """
     if not isinstance(of, str):
         used = dict.fromkeys(node.arg.strip("'") for node in of.trace.nodes if node.op == "WMMA")
         title = of.trace.title or "this capture"
@@ -89,7 +100,7 @@ def tensor_cores(of: str | HasTrace) -> TensorCores:
 
 
 def features_of_cpu(name: str) -> frozenset[str] | None:
-    """The features of the CPU with this name; None for a name that no CPU has."""
+    """Return the features of the CPU with this name; None if there is no such CPU."""
     try:
         return choice_of(name).features
     except UnknownTarget:
@@ -97,7 +108,7 @@ def features_of_cpu(name: str) -> frozenset[str] | None:
 
 
 def core_dict(core: TensorCore) -> dict[str, Any]:
-    """A core as plain data."""
+    """Return a core as plain data."""
     elements_of: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
     for element in elements(core):
         elements_of[element.matrix].append([element.row, element.column, list(element.lanes), element.register])
@@ -107,7 +118,7 @@ def core_dict(core: TensorCore) -> dict[str, Any]:
 
 
 def core_text(core: TensorCore) -> str:
-    """A core in a few lines: its facts, and where each lane's elements lie."""
+    """Return a core as a few lines of text: its facts, and the positions of each lane's elements."""
     return "\n".join((core.describe(), f"  {core.call}", *(f"  {line}" for line in formulas(core))))
 
 

@@ -1,4 +1,4 @@
-"""Pages that carry the engine: one HTML file with the engine and a Python for the browser.
+"""Pages with engine: one HTML file with the engine and a Python for the browser.
 
 Gain: a page answers what-if questions without a Python process: the first after 1.9 s, later ones in 5 ms.
 

@@ -1,5 +1,6 @@
-"""Writes an archive of Python modules with their bytecode, so that an import compiles nothing. The Python that will
-import them runs this module (`precompiled.py`), so it imports nothing of this package.
+"""Write an archive of Python modules with their bytecode, so that an import compiles nothing.
+
+The Python that will import them runs this module (`precompiled.py`), so it imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import sys
 import zipfile
 from collections.abc import Collection
 
-_UNCHECKED = 0b01  # by the hash of the source, which is not compared
+_UNCHECKED = 0b01  # flag: validated by the hash of the source, which is not checked
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
-_WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # which read their own
+_WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # these modules read their own docstrings
 
 
 def with_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
-    """Modules that will lie in the folder `root`: those that are `loaded` (files) beside their bytecode, in
-    __pycache__."""
+    """Return the modules with bytecode in __pycache__ for those that are `loaded` (files); the sources stay.
+
+    root: the folder of the modules.
+    """
     output = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(output, "w") as target:
         for name in source.namelist():
@@ -31,8 +34,10 @@ def with_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
 
 
 def as_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
-    """Modules that are imported from the archive itself, which will be `root`: bytecode in the place of those that are
-    `loaded` (files), without docstrings."""
+    """Return the modules with bytecode instead of the sources of those that are `loaded` (files), without docstrings.
+
+    root: the archive itself, from which Python imports them.
+    """
     output = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(output, "w") as target:
         for name in source.namelist():
@@ -45,7 +50,7 @@ def as_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
 
 
 def loaded_files() -> set[str]:
-    """The files of the modules that this Python has imported."""
+    """Return the files of the modules that this Python has imported."""
     paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {file for file in paths if file}
 

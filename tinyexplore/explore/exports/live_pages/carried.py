@@ -1,5 +1,6 @@
-"""The data about a capture that a page with engine carries beside the trace, as JSON: the machines that kernels were
-compiled for, and the stored inputs of the kernels.
+"""The data about a capture that a page with engine carries beside the trace, as JSON.
+
+It has the machines for which kernels were compiled, and the stored inputs of the kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.uop import Ops
 
-CARRIED_BYTES = 2 << 20  # bytes of kernels' inputs: a page must stay small
+CARRIED_BYTES = 2 << 20  # most bytes of kernels' inputs, so that a page stays small
 
 _OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only", "lacks")
 Contents = tuple[bytes | None, ...]
@@ -26,8 +27,14 @@ Contents = tuple[bytes | None, ...]
 
 @dataclass(frozen=True)
 class Carried:
-    """targets: by device. values: of a kernel's Variables, by its number. contents: what lay in its buffers before it
-    ran. left_out: how many kernels' contents are too much for a page. graphs: what was scheduled, by the stages."""
+    """The data that a page with engine carries beside the trace.
+
+    targets: the target of each device.
+    values: the values of a kernel's Variables, by kernel number.
+    contents: the contents of a kernel's buffers before it ran, by kernel number.
+    left_out: the number of kernels whose contents are too large for a page.
+    graphs: the scheduled graphs, by stage.
+    """
 
     targets: Mapping[str, Target] = field(default_factory=dict)
     values: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -36,7 +43,7 @@ class Carried:
     graphs: Mapping[int, CapturedGraph] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The data as the JSON text in a page."""
+        """Return the data as the JSON text in a page."""
         contents = {
             number: [None if part is None else b64encode(part).decode() for part in parts]
             for number, parts in self.contents.items()
@@ -72,8 +79,9 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
     """Return the data that a page of `trace` carries beside the trace.
 
     Args:
-        captured: the captured kernels by number; empty where the trace came from a file.
-        graphs: the scheduled graphs by their stage; None where the trace came from a file.
+        trace: the trace.
+        captured: the captured kernels by number; empty for a trace from a file.
+        graphs: the scheduled graphs by stage; None for a trace from a file.
     """
     targets: dict[str, Target] = {}
     contents: dict[int, Contents] = {}
@@ -102,7 +110,7 @@ def _family(device: str) -> str:
 
 
 def _described(device: str, text: str) -> Target | None:
-    """The target of a device here, if it is the one that a trace was made for."""
+    """Return the target of a device of this process if its description is `text`, else None."""
     try:
         target = Device[device].target
     except (DeviceUnavailable, ValueError, KeyError):
@@ -111,7 +119,7 @@ def _described(device: str, text: str) -> Target | None:
 
 
 def target_to_data(target: Target) -> dict[str, Any]:
-    """A Target as plain data for JSON."""
+    """Return a Target as plain data for JSON."""
     data: dict[str, Any] = {}
     for target_field in fields(target):
         value = getattr(target, target_field.name)
@@ -126,7 +134,7 @@ def target_to_data(target: Target) -> dict[str, Any]:
 
 
 def target_from_data(data: Mapping[str, Any]) -> Target:
-    """The Target that `target_to_data` wrote."""
+    """Return the Target that `target_to_data` encoded."""
     types = dtypes.fields()
     ops = {name: frozenset(Ops[op] for op in _words(data[name])) for name in _OPS}
     kinds = {name: tuple(types[word] for word in _words(data[name])) for name in _TYPES}

@@ -1,4 +1,4 @@
-"""Converts a captured graph to plain data and back, for the fusion board of a page with engine."""
+"""Convert a captured graph to plain data and back, for the fusion board of a page with engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TYPES: Mapping[str, DType] = dtypes.fields()
 
 
 def is_plain(graph: CapturedGraph) -> bool:
-    """Whether the graph can be recorded as data. It cannot if its sizes change from call to call."""
+    """Whether the graph can be stored as data. It cannot if its sizes change from call to call."""
     try:
         graph_to_data(graph)
     except TypeError:
@@ -23,7 +23,11 @@ def is_plain(graph: CapturedGraph) -> bool:
 
 
 def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
-    """The graph as plain data for JSON. TypeError for an argument that is no plain value."""
+    """Return the graph as plain data for JSON.
+
+    Raises:
+        TypeError: an argument is no plain value.
+    """
     return {
         "rows": [_row_to_data(row) for row in graph.rows],
         "outputs": graph.outputs,
@@ -35,7 +39,7 @@ def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
 
 
 def graph_from_data(data: Mapping[str, Any]) -> CapturedGraph:
-    """The graph that `graph_to_data` wrote."""
+    """Return the graph that `graph_to_data` encoded."""
     return CapturedGraph(
         tuple([_row_from_data(row) for row in data["rows"]]),
         tuple(data["outputs"]),

@@ -1,4 +1,4 @@
-"""Packs files for a page with engine: compressed, in base85, each in its own block that no browser runs."""
+"""Pack files for a page with engine: compressed, in base85, each in its own block that no browser runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from tinyexplore.explore.exports.live_pages.precompiled import precompiled
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[3]
-# the page has the front end already; front ends of other frameworks need packages that a page has not
+# the page has the front end already; front ends of other frameworks need packages that a page lacks
 _LEFT_OUT = {"static", "__pycache__", "frontends", "onnx.py"}
-_WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}  # all of this package that a page needs: the rows of panels
+# the only files of this package that a page needs: the rows of panels
+_WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}
 # not needed in a page: the command line, generators of files of the repository, and writers of pages
 _NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
 _NOT_PACKED |= {
     f"explore/exports/live_pages/{name}.py" for name in ("bytecode", "packing", "page", "precompiled", "pyodide")
 }
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
-OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
-    # and what stands in for modules written in C
+# servers and mail, tests, debuggers and terminal prompts, processes, configuration files, and replacements of
+OF_NO_USE = frozenset(
+    # modules written in C
     "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest email "
     "ensurepip fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap mimetypes modulefinder "
     "multiprocessing netrc "
@@ -57,7 +59,7 @@ _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
 
 def packed_engine() -> bytes:
-    """This package as a zip archive, byte for byte equal for equal files. Not compressed: `block` compresses it."""
+    """Return this package as an uncompressed zip archive, equal for equal files. `block` compresses it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for path in engine_files():
@@ -67,17 +69,17 @@ def packed_engine() -> bytes:
 
 
 def engine_files() -> Iterator[Path]:
-    """All that the engine and the explorer need to run."""
+    """Yield all files that the engine and the explorer need to run."""
     for path in sorted(PACKAGE.rglob("*")):
         inside = path.relative_to(PACKAGE)
-        of_no_use = path.suffix in (".pyc", ".ll") or inside.as_posix() in _NOT_PACKED  # .ll: LLVM alone compiles it
+        of_no_use = path.suffix in (".pyc", ".ll") or inside.as_posix() in _NOT_PACKED  # only LLVM compiles .ll files
         of_no_use |= inside.parts[0] == "widgets" and inside.as_posix() not in _WIDGETS
         if path.is_file() and not _LEFT_OUT.intersection(inside.parts) and not of_no_use:
             yield path
 
 
 def python_blocks(folder: Path) -> str:
-    """Pyodide's files and the engine as blocks of a page, compiled as far as that can be done here."""
+    """Return Pyodide's files and the engine as blocks of a page, precompiled if possible."""
     files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
     files[_STDLIB], files[_ENGINE] = precompiled(folder, slim_stdlib(files[_STDLIB]), packed_engine())
     lock = json.loads((folder / PYODIDE_LOCK).read_text(encoding="utf-8"))
@@ -86,7 +88,7 @@ def python_blocks(folder: Path) -> str:
 
 
 def slim_stdlib(archive: bytes) -> bytes:
-    """The standard library without modules that a page cannot use; uncompressed, because the whole archive will be."""
+    """Return the standard library without modules that a page cannot use; uncompressed, since `block` compresses it."""
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as target, zipfile.ZipFile(file, "w") as source:
         for name in sorted(target.namelist()):
@@ -98,12 +100,12 @@ def slim_stdlib(archive: bytes) -> bytes:
 def _is_of_use(name: str) -> bool:
     top, _, inside = name.partition("/")
     if top == "encodings":
-        return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # which archives are written in
+        return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # the encoding of archives
     return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
 
 
 def block(name: str, data: bytes) -> str:
-    """Embeds compressed `data` in a page under `name`, in base 85 with characters that cannot end a script.
+    """Embed compressed `data` in a page under `name`, in base85 with characters that cannot end a script.
 
     widgets/src/live/worker.ts reads it.
     """

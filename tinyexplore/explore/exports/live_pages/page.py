@@ -1,4 +1,4 @@
-"""Writes pages with engine: the page of a trace or a playground, with the engine and a Python for the browser."""
+"""Write pages with engine: the page of a trace or a playground, with the engine and a Python for the browser."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ def live_html(
     responses: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
-    """The page of `trace`, with an engine. `captured`: what a capture kept of its kernels, `graphs`:
-    of its schedules. `pyodide`: see find_pyodide."""
+    """Return the page of `trace` with an engine.
+
+    captured: the captured kernels.
+    graphs: the captured schedules.
+    pyodide: see `find_pyodide`.
+    """
     engine = engine_elements(carried_of(trace, captured or {}, graphs), find_pyodide(pyodide))
     return export_html(trace, tour, responses=responses, engine=engine)
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:
-    """The engine of a page and the code of all panels, as elements that stand before the script that mounts it."""
+    """Return the engine of a page and the code of all panels, as elements before the script that mounts the page."""
     blocks = [
         python_blocks(pyodide),
         block("carried.json", carried.to_json().encode()),
@@ -44,7 +48,7 @@ def engine_elements(carried: Carried, pyodide: Path) -> str:
     return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])
 
 
-# What a playground's kernels may be made for: all of it is said, so that a page is the same wherever it was made.
+# Targets of a playground's kernels, fully specified, so that the page does not depend on the machine that writes it.
 MACHINES = (
     ("AVX2 · x86-64-v3", "x86-64-v3,threads=1,l1=32K,l2=512K"),
     ("AVX-512 · x86-64-v4", "x86-64-v4,threads=1,l1=32K,l2=1M"),
@@ -53,14 +57,14 @@ MACHINES = (
 
 
 def playground_html(*, pyodide: str | Path | None = None) -> str:
-    """A page with an editor: programs are run by the Python that it carries, and explored below."""
+    """Return a page with an editor. The Python in the page runs programs, and their views open below."""
     targets = {}
     for _, machine in MACHINES:
         try:
             with Context(TARGET=machine):
                 targets[machine] = Device["LLVM"].target
         except DeviceUnavailable:
-            continue  # without llvmlite there is the interpreter's own machine
+            continue  # without llvmlite only the interpreter's own machine is offered
     offered = [("Interpreter · scalars", ""), *(choice for choice in MACHINES if choice[1] in targets)]
     elements = engine_elements(Carried(targets), find_pyodide(pyodide))
     script = script_text("standalone")
@@ -86,7 +90,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
 
 
 def write_playground(folder: str | Path, *, pyodide: str | Path | None = None) -> Path:
-    """The playground as `index.html` in `folder`, which any server of static files can hand out."""
+    """Write the playground as `index.html` in `folder`, for any server of static files."""
     page = playground_html(pyodide=pyodide)
     Path(folder).mkdir(parents=True, exist_ok=True)
     path = Path(folder) / "index.html"

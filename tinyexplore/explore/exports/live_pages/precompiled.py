@@ -1,7 +1,7 @@
-"""Compiles the Python modules of a page with engine ahead of time. A browser would take seconds for that.
+"""Compile the Python modules of a page with engine ahead of time. A browser would take seconds.
 
-Bytecode is of one version of Python, so the page's own makes it, under Node (once for an engine; it is kept in the
-disk cache, signed). Where there is no Node a page carries sources, and its first answer comes some seconds later.
+Bytecode depends on the version of Python, so the page's own Python generates it, under Node. The result is stored in
+the disk cache, signed. Without Node, a page carries sources, and its first response takes some seconds longer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tinyexplore.runtime import cache
 
-ENGINE_ROOT = "/engine"  # where a page unpacks it: widgets/src/live/worker.ts
+ENGINE_ROOT = "/engine"  # the folder in the page: widgets/src/live/worker.ts
 _TIMEOUT_S = 180
 _SCRIPT = """
 import { readFile, writeFile } from "node:fs/promises";
@@ -42,7 +42,7 @@ for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`,
 
 
 def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
-    """Adds the bytecode of the modules that a page needs first to both archives. Returns the new archives.
+    """Return both archives with the bytecode of the modules that a page needs first.
 
     Bytecode replaces the sources of the standard library and is added to those of the engine. If Node is not installed
     or cannot start this Pyodide, both archives are returned unchanged.
@@ -69,7 +69,7 @@ def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, byt
 def _compile_archives(
     node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]
 ) -> tuple[bytes, bytes] | None:
-    """Compiles both archives with Node and Pyodide. Returns None if that fails."""
+    """Compile both archives with Node and Pyodide; return None if that fails."""
     try:
         with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
             work = Path(name)

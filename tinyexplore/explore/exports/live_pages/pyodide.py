@@ -1,5 +1,6 @@
-"""Finds or fetches Pyodide, the Python for browsers in a page with engine. It comes from its npm package, is fetched
-once, and is never part of this package.
+"""Find or download Pyodide, the Python for browsers in a page with engine.
+
+It is downloaded once from its npm package, and is never part of this package.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ _NPM_TIMEOUT_S = 300
 
 
 class PyodideMissing(RuntimeError):
-    """There is no Pyodide here, and none could be fetched; the text says what would do."""
+    """Pyodide was not found and could not be downloaded; the message lists the alternatives."""
 
 
 def find_pyodide(where: str | Path | None = None) -> Path:
-    """The folder with Pyodide's files: `where` (a folder, or the package as .tgz), else $PYODIDE, else the one that a
-    checkout's front end was tested with, else the one fetched earlier, else fetched now from npm's registry."""
+    """Return the folder with Pyodide's files.
+
+    The search order is: `where` (a folder, or the package as .tgz), $PYODIDE, the version in a checkout's front end, an
+    earlier download, and a new download from npm's registry.
+    """
     location = str(where) if where is not None else getenv("PYODIDE", "")
     if location:
         return _given(Path(location).expanduser())
@@ -49,7 +53,7 @@ def _checkout() -> Path:
 
 
 def lacking(folder: Path) -> str:
-    """Returns the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
+    """Return the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
         return f"{folder} has no {', '.join(missing)}"
@@ -60,7 +64,7 @@ def lacking(folder: Path) -> str:
 
 
 def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
-    """Returns the folder with the unpacked `package`. Unpacks it into a private folder if no earlier call has."""
+    """Return the folder with the unpacked `package`; unpack it into a private folder on the first call."""
     folder = Path()
     for directory in kept_folders():
         folder = directory / f"pyodide-{name}"
@@ -84,7 +88,7 @@ def _given(path: Path) -> Path:
 
 
 def _fetched() -> bytes:
-    """The npm package, checked: by npm where there is one, else from the registry that npm's settings name."""
+    """Download and check the npm package, with npm if installed, else from the registry in npm's settings."""
     try:
         data = _by_npm() if shutil.which("npm") else _by_https()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -121,7 +125,7 @@ def _by_https() -> bytes:
 
 
 def _keep(package: bytes, folder: Path) -> None:
-    """Unpacks the files that a page with engine needs from `package` into `folder`, completely or not at all."""
+    """Unpack the files that a page with engine needs from `package` into `folder`, atomically."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()

@@ -1,1 +1,1 @@
-"""Static pictures of a trace: SVG, its layout, and listings in colors."""
+"""Static pictures of a trace: SVG, the layout of graphs, and colored listings."""

@@ -1,4 +1,4 @@
-"""Selects the nodes of a static picture or an export: the graph of a stage, with plain nodes folded into labels."""
+"""Select the nodes of a static picture or an export: the graph of a stage, with simple nodes folded into labels."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MAX_OPERANDS = 4  # the most operands that a label names
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A box.
+    """A box of a picture.
 
-    id: its node.
-    label: its first line.
-    detail: its second line.
-    group: its role, which gives the color.
-    src: the boxes that it reads.
-    hidden: how many nodes that it reads have no box.
+    id: the id of its node.
+    label: the first line of text.
+    detail: the second line of text.
+    group: the role of the node, which gives the color.
+    src: the ids of the boxes that it reads.
+    hidden: how many of the nodes that it reads have no box.
     tooltip: further text.
     """
 
@@ -42,14 +42,14 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """The boxes of a graph, and what has no box.
+    """The boxes of a graph, and the counts of nodes without a box.
 
     nodes: the boxes, sources first.
-    total: all nodes of the graph.
-    constants: those written into the boxes that use them.
-    views: movements drawn as edges.
-    index_maths: nodes of index arithmetic that were folded.
-    hidden: nodes beyond the limit of boxes.
+    total: the number of all nodes of the graph.
+    constants: the number of constants written into the boxes that use them.
+    views: the number of movement operations drawn as edges.
+    index_maths: the number of folded nodes of index arithmetic.
+    hidden: the number of nodes beyond the limit of boxes.
     """
 
     nodes: tuple[DrawnNode, ...]
@@ -61,7 +61,7 @@ class DrawnGraph:
 
     @property
     def note(self) -> str:
-        """The remark about nodes that are not drawn, as text."""
+        """Return the remark about nodes that are not drawn, as text."""
         parts = [
             f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
         ]
@@ -79,10 +79,11 @@ class DrawnGraph:
 
 
 def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> tuple[Node, ...]:
-    """The nodes that the wanted graph ends in.
+    """Return the root nodes of a graph.
 
-    Without a stage: every LazyBuffer that none reads; for UOps, what the first pass got ("before") or what the last
-    one of the first kernel left ("after"). A stage that failed has no result: then it is what it got.
+    With a stage: its result, or its input if the stage failed. Without a stage and for LazyBuffers: those that no node
+    reads. Without a stage and for UOps: the input of the first pass ("before"), or the result of the last pass of the
+    first kernel ("after").
     """
     nodes = trace.nodes
     if stage is not None:
@@ -105,16 +106,16 @@ def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Ki
 
 
 def reachable(nodes: Mapping[int, Node], roots: Iterable[int]) -> list[Node]:
-    """`roots` and all their transitive sources, sources first."""
+    """Return `roots` and all their transitive sources, sources first."""
     order = toposort(roots, lambda i: nodes[i].src)
     return [nodes[i] for i in order]
 
 
 def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int = 120) -> DrawnGraph:
-    """The graph of `nodes` (sources first) as it is drawn: at most `max_nodes` boxes, those nearest to the roots.
+    """Return the graph of `nodes` (sources first) as it is drawn: at most `max_nodes` boxes, nearest to the roots.
 
-    Folded: constants (with the views of them) into the labels of their users; a chain of views into its last one;
-    index arithmetic into the expressions that INDEX, LOAD and STORE show anyway.
+    Three kinds of nodes are folded: constants and their views into the labels of their users; a chain of views into its
+    last view; index arithmetic into the expressions that INDEX, LOAD and STORE show.
     """
     table = {node.id: node for node in nodes}
     present = {node.id: tuple(src for src in node.src if src in table) for node in nodes}
@@ -125,7 +126,8 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
     views = {node.id: users[node.id][0] for node in nodes if _is_inner_view(node, table, users, keep, constants)}
     maths = _index_maths(nodes, table, users, keep)
     folded = {*constants, *views, *maths}
-    sources: dict[int, tuple[int, ...]] = {}  # a node → what stands for it: itself, or what it is made from
+    # a node → the boxes that represent it: itself, or its sources if it has no box
+    sources: dict[int, tuple[int, ...]] = {}
     for node in nodes:
         inner = dict.fromkeys(i for src in present[node.id] for i in sources[src])
         sources[node.id] = () if node.id in constants else tuple(inner) if node.id in folded else (node.id,)
@@ -149,12 +151,12 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
 
 
 def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, list[Node]]:
-    """For each node that ends a chain of folded views, the views, in the order in which they apply.
+    """Return the folded views of each node that ends a chain of views, in the order in which they apply.
 
     views: each folded view and the node that reads it.
     """
     chains: dict[int, list[Node]] = {}
-    for node in nodes:  # sources first
+    for node in nodes:  # sources come first
         if node.id in views:
             end = views[node.id]
             while end in views:
@@ -164,7 +166,7 @@ def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, l
 
 
 def _tooltip(node: Node) -> str:
-    """Operation, shape, dtype and argument of a node, its name in Python and the calls that built it."""
+    """Return the tooltip of a node: operation, shape, dtype, argument, Python name, and the calls that created it."""
     text = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
     if node.name:
         text += f"\n{node.name} in Python"
@@ -174,7 +176,7 @@ def _tooltip(node: Node) -> str:
 
 
 def _constants(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
-    """For each constant, and each view of nothing else, the value as text."""
+    """Return the value as text of each constant, and of each view of constants alone."""
     values: dict[int, str] = {}
     for node in nodes:
         if node.id in keep:
@@ -190,7 +192,7 @@ def _constants(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
 def _is_inner_view(
     node: Node, table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int], constants: Mapping[int, str]
 ) -> bool:
-    """A movement of a LazyBuffer that only another one reads."""
+    """Whether `node` is a movement of a LazyBuffer whose only reader is another movement."""
     if node.kind != "lazybuffer" or node.group != "movement" or node.id in keep or node.id in constants:
         return False
     read = users[node.id]
@@ -200,7 +202,8 @@ def _is_inner_view(
 def _index_maths(
     nodes: Sequence[Node], table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int]
 ) -> set[int]:
-    """Arithmetic that only serves addresses, and the INDEX that only a LOAD or STORE reads."""
+    """Return the ids of arithmetic nodes that only compute addresses, and of INDEX nodes that only a LOAD or STORE
+    reads."""
     index_nodes: set[int] = set()
     for node in reversed(nodes):
         read = users[node.id]
@@ -221,7 +224,7 @@ def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
 
 
 def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
-    """The first `limit` nodes of a breadth-first walk from the roots."""
+    """Return the first `limit` nodes of a breadth-first walk from the roots."""
     queue = [root for root in roots if root in sources]
     seen = set(queue)
     for node in queue:
@@ -233,9 +236,9 @@ def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: 
 
 
 def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
-    """ "MUL ·, 0.5": an operation with the constants among its operands; "RESHAPE → EXPAND": a chain of views.
+    """Return the label of a box: "MUL ·, 0.5" (an operation with its constant operands), "RESHAPE → EXPAND" (views).
 
-    A node with a Python name shows it: "x" for memory, "h = ADD" for a computed value.
+    A node with a Python name shows the name: "x" for memory, "h = ADD" for a computed value.
     """
     if node.name and node.group == "buffer":
         return node.name

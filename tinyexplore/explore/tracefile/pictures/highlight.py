@@ -1,6 +1,6 @@
-"""Listings in colors: Pygments' lexers, in HTML for pages and notebooks, in escape codes for terminals.
+"""Colored listings by Pygments' lexers: HTML for pages and notebooks, escape codes for terminals.
 
-A lexer of our own stands here where Pygments has none (linear programs), or where one knows too little (vector types).
+This module has its own lexers for linear programs, which Pygments lacks, and for vector types, which it does not know.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, TextIO
 
 from tinyexplore.util import getenv
 
-Token = tuple[str, str]  # its kind ("" for plain text), its text
+Token = tuple[str, str]  # (kind, text); the kind of plain text is ""
 
-# kind → color in light, in dark (the views' own, widgets/src/style.css), JupyterLab's variable, terminal code
+# kind → colors of the views in light and dark mode (widgets/src/style.css), JupyterLab's variable, terminal code
 KINDS: dict[str, tuple[str, str, str, str]] = {
     "comment": ("#5f6a78", "#9aa6b4", "--jp-mirror-editor-comment-color", "2;3"),
     "string": ("#8a5a00", "#e0b36a", "--jp-mirror-editor-string-color", "33"),
@@ -33,7 +33,7 @@ _UOP_TYPES = r"\b(?:void|bool|bfloat16|u?int(?:8|16|32|64)|float(?:16|32|64)|fp8
 _LEXERS = {
     "llvm": "llvm",
     "llvm-opt": "llvm",
-    "asm": "nasm",  # the syntax of Intel, which is what listings have on x86
+    "asm": "nasm",  # Intel's syntax, which listings for x86 use
     "python": "python",
     "aten": "python",
     "ptx": "ptx",
@@ -45,7 +45,7 @@ _LEXERS = {
 
 
 def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
-    """The tokens of each line; joined, their texts are the line. Constructs may span lines."""
+    """Return the tokens of each line. The texts of a line's tokens join to the line. Constructs may span lines."""
     if not lines:
         return []
     token_lines: list[list[Token]] = [[]]
@@ -64,15 +64,15 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
 
 
 def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> list[str]:
-    """Each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colors).
+    """Return each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colors).
 
-    `inline`: the colors of JupyterLab's theme in `style` instead, for an output that brings no style sheet.
+    inline: write the colors of JupyterLab's theme into `style` attributes, for an output without a style sheet.
     """
     return ["".join(_span(kind, text, inline) for kind, text in line) for line in tokens(language, lines)]
 
 
 def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
-    """Each line with escape codes for a terminal."""
+    """Return each line with escape codes for a terminal."""
     return [
         "".join(f"\x1b[{KINDS[kind][3]}m{text}\x1b[0m" if kind else text for kind, text in line)
         for line in tokens(language, lines)
@@ -80,13 +80,13 @@ def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]:
-    """The lines for `stream`: in colors where it is a terminal, unless NO_COLOR is set."""
+    """Return the lines for `stream`: colored if it is a terminal and NO_COLOR is not set."""
     is_plain = getenv("NO_COLOR", "") or getenv("TERM", "") == "dumb" or not stream.isatty()
     return list(lines) if is_plain else lines_ansi(language, lines)
 
 
 def style_sheet(scope: str = "") -> str:
-    """Colors of the classes, in light and dark."""
+    """Return the style sheet with the colors of the classes, for light and dark mode."""
     light = "".join(f"{scope} .t-{kind}{{color:{colors[0]}}}" for kind, colors in KINDS.items())
     dark = "".join(f"{scope} .t-{kind}{{color:{colors[1]}}}" for kind, colors in KINDS.items())
     return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
@@ -106,7 +106,7 @@ def _span(kind: str, text: str, inline: bool) -> str:
 
 @cache
 def lexer(language: str) -> Any:
-    """The Pygments lexer of a language of listings; C for one that it does not know."""
+    """Return the Pygments lexer for a language of listings; that of C for an unknown language."""
     from pygments.lexers import get_lexer_by_name
 
     options = {"stripnl": False, "ensurenl": False}
@@ -120,7 +120,7 @@ def lexer(language: str) -> Any:
 
 @cache
 def _uop_lexer() -> type[Any]:
-    """Linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
+    """Return the lexer class for linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, Whitespace
 
@@ -129,7 +129,7 @@ def _uop_lexer() -> type[Any]:
         aliases = ["uops"]
         tokens = {
             "root": [
-                (r"^\s*\d+(?=\s|$)", Comment),  # the line's number
+                (r"^\s*\d+(?=\s|$)", Comment),  # the line number
                 (r"\s+", Whitespace),
                 (r"#.*", Comment),
                 (r"\b(?:for|in|range|end|if|from|to|lane|of)\b", Keyword),
@@ -147,7 +147,7 @@ def _uop_lexer() -> type[Any]:
 
 @cache
 def _wat_lexer() -> type[Any]:
-    """WebAssembly's text format, with its vectors, which Pygments does not know."""
+    """Return the lexer class for WebAssembly's text format with vector instructions, which Pygments does not know."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Whitespace
 
@@ -180,7 +180,7 @@ def _wat_lexer() -> type[Any]:
 
 @cache
 def _c_lexer() -> type[Any]:
-    """C with our vector types (`f32x16`), and functions where they are called."""
+    """Return the lexer class for C with vector types (`f32x16`) and function calls."""
     from pygments.lexers import CLexer
     from pygments.token import Keyword, Name
 
@@ -200,7 +200,7 @@ def _c_lexer() -> type[Any]:
 
 @cache
 def _kinds(language: str) -> Callable[[Any], str]:
-    """Pygments' type of a token → its kind; the narrowest entry that holds it."""
+    """Return a function from a Pygments token type to our kind of token, by the most specific entry."""
     from pygments.token import Comment, Keyword, Name, Number, String
 
     table: dict[Any, str] = {

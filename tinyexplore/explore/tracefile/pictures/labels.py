@@ -1,6 +1,4 @@
-"""Positions for the labels of a chart, without overlaps with each other or with points. The same as
-widgets/src/labels.ts.
-"""
+"""Place the labels of a chart without overlaps between labels or with points; mirrors widgets/src/labels.ts."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ LabelPlace = tuple[float, float, float]
 
 Spot = tuple[float, float]
 
-_HALF = 6.5  # of a line's height, with its edge
-_LETTER = 6.3  # the width of a letter, on the average
+_HALF = 6.5  # half the height of a line of text, with its border
+_LETTER = 6.3  # average width of a letter
 
 
 def apart(
@@ -22,7 +20,7 @@ def apart(
     lines: Sequence[tuple[Spot, Spot]] = (),
     radius: float = 10.0,
 ) -> list[LabelPlace]:
-    """For each label the first of its places that is free; where none is, the one that covers least."""
+    """Choose a position for each label: the first free one, else the one that covers least."""
     covered = [(x, y, radius) for x, y in points]
     for (x0, y0), (x1, y1) in lines:
         steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / 6))
@@ -42,7 +40,7 @@ def apart(
 
 
 def _along(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
-    """Points along a label's middle line."""
+    """Return points along the middle line of a label."""
     x, y, angle = anchor
     half = len(text) * _LETTER / 2
     turn = math.radians(angle)
@@ -52,7 +50,7 @@ def _along(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
 
 
 def places_on(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> list[LabelPlace]:
-    """Above and below a line, at these shares of it; none leaves the line's ends."""
+    """Return label positions above and below a line, at these shares of its length; no label passes the line's ends."""
     (x0, y0), (x1, y1) = start, stop
     length = math.hypot(x1 - x0, y1 - y0) or 1.0
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))

@@ -1,6 +1,6 @@
-"""The layered graph of a layout: ranks by longest path, dummies on long edges, connected parts.
+"""The layered graph of a layout: ranks by longest path, dummies on long edges, connected components.
 
-The same as widgets/src/layers.ts. Every walk is iterative: depth is no limit.
+Mirrors widgets/src/layers.ts. Every walk is iterative, so deep graphs do not exhaust the stack.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ Rows = list[list[int]]
 
 NODE_GAP = 22.0
 DUMMY_GAP = 12.0
-LONGEST_ROUTED_SPAN = 12  # longer edges get no dummy nodes: they are drawn as faint curves
+LONGEST_ROUTED_SPAN = 12  # ranks; longer edges get no dummy nodes and are drawn as faint curves
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
     """A node to place.
 
-    id: of the node.
+    id: the id of the node.
     width: in pixels.
     height: in pixels.
     """
@@ -38,10 +38,10 @@ class Layers:
     pairs: (source, user) of each edge, as vertices.
     rank: the layer of each vertex.
     up: the neighbors of each vertex one rank above.
-    down: the neighbors one rank below.
-    chain: the first dummy of a box's chain.
-    spans: the ranks that each edge goes down.
-    width: of each vertex, in pixels.
+    down: the neighbors of each vertex one rank below.
+    chain: the first dummy of each box's chain.
+    spans: the number of ranks that each edge crosses.
+    width: the width of each vertex, in pixels.
     count: the number of boxes.
     """
 
@@ -66,7 +66,7 @@ def distinct_pairs(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> li
 
 
 def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Ranks by longest path; who has as many users as sources or more is then pulled down to its users."""
+    """Return ranks by longest path. A vertex with at least as many users as sources is then moved down to its users."""
     sources: list[list[int]] = [[] for _ in range(count)]
     users: list[list[int]] = [[] for _ in range(count)]
     for a, b in pairs:
@@ -80,7 +80,7 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     head = 0
     unplaced = 0
     while head < count:
-        if head == len(order):  # only in a graph with cycles: go on with the first box that is left
+        if head == len(order):  # only in a graph with cycles: continue with the first box that is left
             while order_of[unplaced] >= 0:
                 unplaced += 1
             order_of[unplaced] = len(order)
@@ -138,7 +138,7 @@ def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
 
 
 def components(layers: Layers) -> list[list[int]]:
-    """The vertices of each connected part, in ascending order."""
+    """Return the vertices of each connected component, in ascending order."""
     parent = list(range(len(layers.rank)))
 
     def find(v: int) -> int:
@@ -161,7 +161,8 @@ def components(layers: Layers) -> list[list[int]]:
 
 
 def total_of(values: Sequence[float]) -> float:
-    """The sum from left to right (the built-in one compensates from Python 3.12 on; JavaScript's does not)."""
+    """Return the sum from left to right, as JavaScript adds. From Python 3.12 on, the built-in `sum` compensates
+    rounding."""
     total = 0.0
     for value in values:
         total += value

@@ -1,9 +1,11 @@
-"""Layered layout of directed acyclic graphs: sources above their users.
+"""Layered layout of directed acyclic graphs for static pictures: sources above their users.
 
-For static pictures. The same algorithm, operation for operation, as widgets/src/layout.ts, which can also keep boxes
-where they stood before; both are checked on the vectors in tests/fixtures/layout. Ranks by longest path, one chain of
-dummies per source that all its long edges share (`layers`); sweeps and swaps against crossings (`ordering`); isotonic
-regression (`placing`).
+widgets/src/layout.ts has the same algorithm, operation for operation, and can also keep boxes at earlier positions.
+Both are tested on the vectors in tests/fixtures/layout. The steps are:
+
+1. Ranks by longest path; one chain of dummies per source, which all its long edges share (`layers`).
+2. Sweeps and swaps that reduce crossings (`ordering`).
+3. Coordinates by isotonic regression (`placing`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,13 @@ __all__ = ["Box", "Layout", "Point", "RoutedEdge", "edge_path", "layout"]
 
 @dataclass(frozen=True, slots=True)
 class RoutedEdge:
-    """`points` run from the bottom of `src` to the top of `dst`; `long` edges go over other boxes: draw them faint."""
+    """The path of an edge.
+
+    src: the upper box.
+    dst: the lower box.
+    points: from the bottom of `src` to the top of `dst`.
+    long: whether the edge runs over other boxes, and is drawn faint.
+    """
 
     src: int
     dst: int
@@ -45,10 +53,10 @@ class Layout:
     """A drawing of boxes, in pixels.
 
     positions: the center of each box, by id.
-    width: of the drawing.
-    height: of the drawing.
-    left: its left end.
-    top: its upper end.
+    width: the width of the drawing.
+    height: the height of the drawing.
+    left: the left end of the drawing.
+    top: the upper end of the drawing.
     edges: the paths of the edges.
     """
 
@@ -61,9 +69,9 @@ class Layout:
 
 
 def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Places for `nodes`, routes for `edges` (src id, dst id); flow runs from top to bottom.
+    """Return positions for `nodes` and routes for `edges` (source id, user id); edges run from top to bottom.
 
-    Repeated edges, loops and edges to boxes that are not there are left out.
+    Repeated edges, self-loops and edges to missing boxes are ignored.
     """
     layers = layered(nodes, distinct_pairs(nodes, edges))
     total = len(layers.rank)
@@ -80,9 +88,7 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
 
 
 def edge_path(points: Sequence[Point]) -> str:
-    """An SVG path through the points, each relative to the one before: vertical where they stand above one another,
-    else an S-curve.
-    """
+    """Return an SVG path through the points, in relative coordinates: vertical lines and S-curves."""
     last_x, last_y = _tenths(points[0])
     path = f"M{last_x / 10:g} {last_y / 10:g}"
     for x, y in map(_tenths, points[1:]):
@@ -97,7 +103,7 @@ def edge_path(points: Sequence[Point]) -> str:
 
 
 def _tenths(point: Point) -> tuple[int, int]:
-    """In tenths of a unit: what is recorded as a difference must not drift."""
+    """Return a point in whole tenths of a pixel. Relative coordinates would accumulate rounding errors otherwise."""
     return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
 
 
@@ -109,7 +115,7 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
     top = min(plane.top, default=0.0)
     bottom = max(plane.bottom, default=0.0)
     incoming: list[list[int]] = [[] for _ in boxes]
-    entry: list[float] = []  # the x from which an edge comes to its user
+    entry: list[float] = []  # the x at which an edge enters its user
     for i, (a, b) in enumerate(layers.pairs):
         entry.append(x[a] if layers.is_long(i) or spans[i] == 1 else x[chain[a] + spans[i] - 2])
         incoming[b].append(i)
@@ -135,7 +141,7 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
 
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Removes repeated points, and points in the middle of a vertical line."""
+    """Remove repeated points, and points in the middle of a vertical line."""
     corners: list[Point] = []
     for point in points:
         if corners and corners[-1] == point:

@@ -1,6 +1,6 @@
-"""The order of the vertices in each rank: barycenter sweeps and swaps of neighbors against crossings.
+"""Order the vertices of each rank: barycenter sweeps and swaps of neighbors reduce crossings.
 
-The front end orders the boxes of interactive views itself (widgets/src/ordering.ts).
+The front end has its own version for interactive views (widgets/src/ordering.ts).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SWAP_PASSES = 4
 
 
 def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
-    """Rows as a depth-first walk from the last users upwards meets them: trees come out without crossings."""
+    """Return the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings."""
     first = min(layers.rank[v] for v in vertices)
     last = max(layers.rank[v] for v in vertices)
     rows: Rows = [[] for _ in range(last - first + 1)]
@@ -39,7 +39,7 @@ def _positions(rows: Rows) -> dict[int, int]:
 
 
 def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
-    """Barycenter sweeps, down and up in turn; the best order met."""
+    """Reduce crossings by barycenter sweeps, alternately down and up; return the best order found."""
     position = _positions(rows)
     fewest = _crossings(layers, rows, position)
     best = [row.copy() for row in rows]
@@ -60,7 +60,7 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
 
 
 def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: dict[int, int]) -> None:
-    """One row sorted by the mean position of its neighbors; who has none keeps its place."""
+    """Sort one row by the mean position of each vertex's neighbors. A vertex without neighbors keeps its position."""
     keyed: list[tuple[float, int]] = []
     slots: list[int] = []
     for i, v in enumerate(row):
@@ -84,7 +84,7 @@ def _first(pair: tuple[float, int]) -> float:
 
 
 def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
-    """Counts the pairs of edges that cross between neighboring rows."""
+    """Count the pairs of edges that cross between neighboring rows."""
     total = 0
     down = layers.down
     for row in rows:
@@ -101,7 +101,7 @@ def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
 
 
 def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
-    """The number of crossing edges of two neighbors in a row, given the sorted positions of adjacent vertices."""
+    """Count the crossing edges of two neighbors in a row, from the sorted positions of their adjacent vertices."""
     count = 0
     smaller = 0
     size = len(right)
@@ -113,7 +113,7 @@ def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def swap_neighbors(layers: Layers, rows: Rows) -> None:
-    """Neighbors in a row change places where that saves crossings."""
+    """Swap neighbors in a row where a swap removes crossings."""
     position = _positions(rows)
     for _ in range(SWAP_PASSES):
         improved = False

@@ -1,4 +1,4 @@
-"""Drawing boxes and edges as standalone SVG: colors by role, light and dark, and a description for screen readers."""
+"""Draw boxes and edges as standalone SVG: colors by role, light and dark mode, a description for screen readers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tinyexplore.explore.tracefile.wellformed import for_xml
 
 MONO = "'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SANS = "Inter,system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
-LABEL_PX = 7.25  # the width of a character of a label, and of a detail
+LABEL_PX = 7.25  # character width of a label, and of a detail
 DETAIL_PX = 6.65
 MAX_LABEL = 30
 MAX_DETAIL = 38
-_PX = 11.0  # of a text; none is smaller
-SANS_PX = 6.0  # the width of a character of such a text
+_PX = 11.0  # smallest text height
+SANS_PX = 6.0  # character width of such a text
 _LABEL_SIZE = 12.0
 TWO_LINES = 36.0
 ONE_LINE = 24.0
@@ -32,7 +32,7 @@ class Color:
     light_fill: the fill in light mode.
     dark: the border in dark mode.
     dark_fill: the fill in dark mode.
-    dash: of the border, as SVG has it; "" for a line.
+    dash: the dash pattern of the border in SVG; "" for a solid line.
     """
 
     light: str
@@ -42,7 +42,7 @@ class Color:
     dash: str = ""
 
 
-# colors that the color-blind distinguish: blue, vermilion-brown and green of the Okabe-Ito set, grays, and a dashed
+# colors that color-blind readers distinguish: blue, vermilion-brown and green of the Okabe-Ito set, grays, and a dashed
 # border
 COLORS = {
     "buffer": Color("#0072b2", "#cfe6f5", "#56b4e9", "#1d4666"),
@@ -65,16 +65,16 @@ WORDS = {
     "control": "control",
 }
 _SHADES = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce", "bg": "#fff"}
-KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbors differ most
+KERNEL_HUES = 24  # number of kernel colors; hues are a golden angle apart, so that neighbors differ most
 
 
 def kernel_hue(kernel: int) -> int:
-    """The hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
+    """Return the hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
     return round(211 - (kernel % KERNEL_HUES) * 137.508) % 360
 
 
 def kernel_color(kernel: int) -> Color:
-    """The colors of a kernel's frame, as the views mix them."""
+    """Return the colors of a kernel's frame, mixed as in the views."""
     hue = kernel_hue(kernel)
     light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
     fill = _rgb(hue, 0.75, 0.5)
@@ -100,8 +100,10 @@ _DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;
 
 
 def style(kernels: int = 0) -> str:
-    """The sheet of a picture, with the colors of `kernels` kernels. Colors also stand as attributes, for readers that
-    drop style sheets."""
+    """Return the style sheet of a picture, with the colors of `kernels` kernels.
+
+    The SVG elements also have color attributes, for programs that ignore style sheets.
+    """
     hues = [kernel_color(i) for i in range(min(kernels, KERNEL_HUES))]
     light = "".join(f"--{name}:{color.light};--{name}f:{color.light_fill};" for name, color in COLORS.items())
     dark = "".join(f"--{name}:{color.dark};--{name}f:{color.dark_fill};" for name, color in COLORS.items())
@@ -122,10 +124,13 @@ def style(kernels: int = 0) -> str:
 
 
 def document(width: float, height: float, title: str, description: str, parts: Iterable[str], kernels: int = 0) -> str:
-    """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colors in it."""
+    """Return a whole SVG file with its own background, so that it is readable on any page.
+
+    The style sheet has the colors of `kernels` kernels.
+    """
     body = "\n".join(part for part in parts if part)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
-    words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # of a text that says nothing else
+    words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # attributes of a plain text
     return for_xml(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
         f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
@@ -146,7 +151,10 @@ def text(
     bold: bool = False,
     mono: bool = False,
 ) -> str:
-    """One line of text in a `document`; `shade`: "ink" | "ink2" | "brand", or "bg" on a mark of "brand"."""
+    """Return one line of text in a `document`.
+
+    shade: "ink", "ink2", "brand", or "bg" for text on a mark of "brand".
+    """
     look = "" if size == _PX else f' font-size="{_n(size)}"'
     if shade != "ink":
         look += f' class="{shade}" fill="{_SHADES[shade]}"'
@@ -162,19 +170,19 @@ def text(
 
 
 def shortened(words: str, limit: int) -> str:
-    """At most `limit` characters; the ellipsis shows that something is missing (the tooltip has it)."""
+    """Shorten `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 
 def box_of(node: DrawnNode) -> Box:
-    """The size of a node's box."""
+    """Return the size of a node's box."""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     width = max(58.0, len(label) * LABEL_PX + 20.0, len(detail) * DETAIL_PX + 18.0)
     return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
 
 
 def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
-    """The box of each node, with its center at the point."""
+    """Return the boxes as SVG; each point is the center of its box."""
     drawn = "\n".join(_box(node, box, *center) for node, box, center in boxes)
     return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
 
@@ -198,7 +206,7 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
 
 
 def draw_frame(box: Box, x: float, y: float) -> str:
-    """A frame round the box whose center is at (x, y), to mark it."""
+    """Return a frame that marks the box whose center is at (x, y)."""
     return (
         f'<rect class="frame" x="{_n(x - box.width / 2 - 3)}" y="{_n(y - box.height / 2 - 3)}" '
         f'width="{_n(box.width + 6)}" height="{_n(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
@@ -207,7 +215,7 @@ def draw_frame(box: Box, x: float, y: float) -> str:
 
 
 def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) -> str:
-    """Edges with arrow heads; those that run over other boxes are faint."""
+    """Return the edges with arrow heads as SVG; long edges over other boxes are faint."""
     near = [_moved(edge.points, dx, dy) for edge in edges if not edge.long]
     far = [_moved(edge.points, dx, dy) for edge in edges if edge.long]
     parts = []
@@ -224,7 +232,7 @@ def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) ->
 
 
 def legend(groups: Iterable[str], x: float, y: float) -> str:
-    """A swatch and a word for each group that is there."""
+    """Return a swatch and a word for each group in `groups`."""
     parts = []
     present = set(groups)
     for group, color in COLORS.items():

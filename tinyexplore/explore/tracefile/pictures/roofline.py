@@ -1,7 +1,7 @@
-"""The roofline: the rate of kernels over their operations per loaded byte, under the ceilings of the machine.
+"""The roofline plot: the rate of kernels over their arithmetic intensity, under the ceilings of the machine.
 
-After S. Williams, A. Waterman and D. Patterson, "Roofline" (2009); here with the bytes that a program's own loads ask
-for, so that an opt which uses a loaded value more often moves a kernel to the right.
+After S. Williams, A. Waterman and D. Patterson, "Roofline" (2009). Here the intensity counts the bytes that the
+program's load instructions read. An opt that reuses loaded values therefore moves a kernel to the right.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _DOT = 9.5
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One measured kernel.
+    """One measured kernel in the roofline plot.
 
-    label: its name.
-    flops: floating-point operations.
-    bytes_loaded: bytes.
-    seconds: its time.
-    peak: the name of the ceiling that it is compared with; None for the highest.
+    label: the name.
+    flops: floating-point operations of one run.
+    bytes_loaded: bytes that its load instructions read.
+    seconds: the time of one run.
+    peak: the name of the arithmetic ceiling to compare it with; None for the highest.
     """
 
     label: str
@@ -44,16 +44,17 @@ class Dot:
 
     @property
     def gflops(self) -> float:
-        """10⁹ operations a second."""
+        """Return the rate in 10⁹ operations a second."""
         return self.flops / self.seconds / 1e9
 
 
 def roofline_svg(
     dots: Sequence[Dot], peaks: Mapping[str, float], bandwidths: Mapping[str, float], title: str = "Roofline"
 ) -> str:
-    """The dots in their order, joined to a trail, under the machine's ceilings, as a standalone SVG.
+    """Return the dots, joined in order, under the machine's ceilings, as a standalone SVG with logarithmic scales.
 
-    `peaks`: name → GFLOP/s; `bandwidths`: name → GB/s. Both scales are logarithmic.
+    peaks: arithmetic ceiling → GFLOP/s.
+    bandwidths: memory ceiling → GB/s.
     """
     if not dots or not peaks:
         raise ValueError("a roofline needs at least one dot and one peak")
@@ -78,8 +79,8 @@ class Scale:
 
     low: the value at `start`.
     high: the value at `stop`.
-    start: in pixels.
-    stop: in pixels.
+    start: the begin of the axis, in pixels.
+    stop: the end of the axis, in pixels.
     """
 
     low: float
@@ -98,7 +99,7 @@ class Scale:
         return self.start + share * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
-        """Powers of two, at most ten of them."""
+        """Return the ticks: at most ten powers of two."""
         first, last = round(math.log2(self.low)), round(math.log2(self.high))
         step = 1 + (last - first) // 10
         return [2.0**power for power in range(first, last + 1, step)]
@@ -139,7 +140,7 @@ def ceiling_lines(
     bandwidths: Mapping[str, float],
     points: Sequence[tuple[float, float]] = (),
 ) -> list[str]:
-    """The ceilings with their labels, none over another one or over the `points`."""
+    """Return the ceilings as SVG. No label covers another label or one of the `points`."""
     right = LEFT + PLOT_WIDTH
     parts = []
     labels = []
@@ -167,17 +168,17 @@ def ceiling_lines(
 
 
 def _on_lines(label: str) -> str:
-    """The label with an edge of the background's color, so that lines do not run through it."""
+    """Return the label with an outline in the background's color, so that lines behind it do not cross the text."""
     edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
     return label.replace("<text ", f"<text {edge} ", 1)
 
 
 def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
-    """A point where each dot is, joined in order; its number on it, or beside it where another one stands."""
+    """Return a numbered point for each dot, joined in order. A number moves aside if another one is at its position."""
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
     parts = [f'<path d="M{path}" fill="none" stroke="#0b63ce" style="stroke:var(--brand)" stroke-width="1.6"/>']
-    marks: list[str] = []  # drawn last: where points lie close together, each number stays readable
+    marks: list[str] = []  # drawn last, so that numbers of close points stay readable
     taken: list[tuple[float, float]] = []
     for number, (left, top) in enumerate(points):
         spot = next(

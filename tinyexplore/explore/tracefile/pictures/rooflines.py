@@ -1,7 +1,7 @@
 """The roofline of a trace: a point for each timed kernel, under the ceilings of the machine.
 
-Bytes are those that a kernel reads and writes once each
-(`KernelInfo.bytes_moved`); `explore.roofline` counts those that the loads of one program ask for.
+The intensity counts the elements that a kernel reads and writes, each once (`KernelInfo.bytes_moved`).
+`explore.roofline` counts the bytes that the load instructions of one program read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tinyexplore.explore.tracefile.pictures.roofline import (
 )
 from tinyexplore.explore.tracefile.texts import figures_text
 
-ABOVE = 1.1  # of its ceiling: a point so far above it shows that the probe was disturbed
-_MOST_WORDS = 11  # rows of the key
+ABOVE = 1.1  # share of the ceiling; a point this far above shows that other work disturbed the probe
+_MOST_WORDS = 11  # most rows of the key
 _KEY_WIDTH = 372.0
 
 
 def roofline(trace: TraceTables) -> Roofline:
-    """The points by kernel, under the roofs that the trace has."""
+    """Return one point per timed kernel, under the roofs of the trace."""
     times = {run.kernel: run.median_us for run in trace.runs if run.median_us > 0}
     timed = [(kernel, times[kernel.id]) for kernel in trace.kernels if kernel.id in times]
     placed = [(kernel, time_us) for kernel, time_us in timed if kernel.flops and kernel.bytes_moved]
@@ -51,7 +51,7 @@ def roofline(trace: TraceTables) -> Roofline:
 
 
 def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
-    """The ceilings of some roofs, each once: arithmetic by type, then bandwidth by level of memory."""
+    """Return the ceilings of these roofs, each once: arithmetic by type, then bandwidth by memory level."""
     peaks = {roof.arithmetic: roof.gflops for roof in roofs if roof.gflops}
     bandwidths: dict[str, float] = {}
     for roof in roofs:
@@ -63,7 +63,7 @@ def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
 
 
 def _limit(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
-    """The limit of a roof at this arithmetic intensity, and which of its two ceilings sets the limit."""
+    """Return the attainable GFLOP/s at this intensity, the limiting kind, and the name of the limiting ceiling."""
     if roof is None:
         return None, "", ""
     by_memory = roof.gb_per_s * intensity
@@ -73,7 +73,7 @@ def _limit(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]
 
 
 def _point_text(name: str, point: RooflinePoint) -> str:
-    """ "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth"."""
+    """Return a point as text: "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth"."""
     rate = f"{figures_text(point.gflops)} GFLOP/s at {figures_text(point.flops_per_byte)} FLOP/B"
     text = f"kernel {point.kernel} · {name}: {rate}"
     if point.share is None:
@@ -83,7 +83,7 @@ def _point_text(name: str, point: RooflinePoint) -> str:
 
 
 def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int], above: Sequence[int]) -> str:
-    """The statistic of the points, the origin of the ceilings, the kernels above them, and those without a point."""
+    """Return the note: statistic of the points, origin of the ceilings, kernels above them or without a point."""
     source = "ceilings measured on the machine of this trace" if is_measured else "no ceilings are known for this trace"
     source = f"{source} · {'points are medians' if is_sampled else 'points are single cold runs'}"
     if above:
@@ -98,7 +98,7 @@ def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int
 
 
 def _numbers(kernels: Sequence[int]) -> str:
-    """ "kernel 3" or "kernels 3, 5"."""
+    """Return kernel numbers as text: "kernel 3" or "kernels 3, 5"."""
     return f"kernel{'s' if len(kernels) > 1 else ''} {_list(kernels)}"
 
 
@@ -107,7 +107,7 @@ def _list(kernels: Sequence[int]) -> str:
 
 
 def roofline_picture(trace: TraceTables) -> str:
-    """The roofline as a standalone SVG."""
+    """Return the roofline as a standalone SVG."""
     roofline_data = roofline(trace)
     title = f"Roofline of {trace.title}".strip()
     if not roofline_data.points:

@@ -1,4 +1,4 @@
-"""Static pictures (SVG) of the tables in the views: kernels, times, passes, buffers, listings."""
+"""Draw the tables of the views as static SVG pictures: kernels, times, passes, buffers, listings."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _MOST_CHARACTERS = 96
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar in a column.
+    """A bar in a table cell.
 
-    start: its begin, from 0 to 1 of the column's width.
-    end: its end, from 0 to 1.
+    start: its begin, as a share of the column's width (0 to 1).
+    end: its end, as a share of the column's width (0 to 1).
     color: the name of its color.
     """
 
@@ -51,9 +51,9 @@ class Bar:
 class Column:
     """A column of a sheet.
 
-    title: at its head.
-    right: whether its texts end at the right.
-    mono: whether its texts are code.
+    title: the text of its head.
+    right: whether its cells are aligned right.
+    mono: whether its cells are code.
     """
 
     title: str
@@ -75,10 +75,10 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A line of a text beside the text before.
+    """A line of a text that is compared with the previous text.
 
     words: the line.
-    color: the name of the color behind it.
+    color: the name of the background color.
     """
 
     words: str
@@ -91,7 +91,10 @@ Cell = str | Bar | Marked | Changed
 def sheet_svg(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
 ) -> str:
-    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colors in it."""
+    """Return a table as a picture of at most `MOST_ROWS` rows; the note counts the omitted rows.
+
+    The style sheet has the colors of `kernels` kernels.
+    """
     drawn_rows = rows[:MOST_ROWS]
     if left := len(rows) - len(drawn_rows):
         note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
@@ -161,11 +164,11 @@ def _bar(bar: Bar, x: float, y: float) -> str:
     )
 
 
-# *** the sheets ***
+# *** pictures of tables ***
 
 
 def kernels_svg(trace: TraceTables) -> str:
-    """The kernels: the calls that each computes, its opts, its time and its rate."""
+    """Return the table of kernels: the calls that each computes, its opts, time and rate."""
     medians = {run.kernel: run.median_us for run in trace.runs}
     rows = []
     for kernel in trace.kernels:
@@ -186,7 +189,7 @@ def kernels_svg(trace: TraceTables) -> str:
 
 
 def timing_svg(trace: TraceTables) -> str:
-    """The kernels' medians as bars, with the quartiles as text."""
+    """Return the kernels' median times as bars, with the quartiles as text."""
     slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
     for run in trace.runs:
@@ -212,7 +215,7 @@ def timing_svg(trace: TraceTables) -> str:
 
 
 def memory_svg(trace: TraceTables) -> str:
-    """The buffers with their lives."""
+    """Return the buffers with their lifetimes as bars."""
     ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
     times = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
     end = max([1.0, *ends, *times])
@@ -227,7 +230,7 @@ def memory_svg(trace: TraceTables) -> str:
 
 
 def modules_svg(trace: TraceTables) -> str:
-    """The modules as a tree, with their time and memory."""
+    """Return the modules as a tree, with their time and memory."""
     tree = modules(trace)
     most = tree.time_us or 1.0
     rows: list[tuple[Cell, ...]] = []
@@ -259,7 +262,7 @@ def modules_svg(trace: TraceTables) -> str:
 
 
 def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
-    """The passes that did something, with their firings, or the lines that each changed; `stage` is marked."""
+    """Return the passes that changed something, with their firings or changed lines; `stage` is marked."""
     rows: list[tuple[Cell, ...]] = []
     lines: dict[int, int] = {}
     for one_text in trace.stage_texts:
@@ -283,14 +286,14 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
 
 
 def _changed(trace: TraceTables, text_after: StageText) -> int:
-    """The lines that a stage added or rewrote; of the first text in a language, all."""
+    """Return the number of lines that a stage added or rewrote; all lines if the text is the first in its language."""
     before = _before(trace, text_after)
     lines_before = Counter(() if before is None else (line.text for line in before.lines))
     return sum((Counter(line.text for line in text_after.lines) - lines_before).values())
 
 
 def _before(trace: TraceTables, text_after: StageText) -> StageText | None:
-    """The text before, in the same language."""
+    """Return the previous text in the same language, or None."""
     before = None if text_after.before is None else trace.stage_texts[text_after.before]
     return before if before is not None and before.language == text_after.language else None
 
@@ -299,8 +302,10 @@ _ROW_COLORS = {"+": "loop", "−": "reduce"}
 
 
 def stage_text_svg(trace: TraceTables, stage: int) -> str:
-    """The first text after a stage as a picture: what changed since the text before, and the lines around it; the
-    whole text where it is the first in its language."""
+    """Return the first text after a stage: the changed lines with their context.
+
+    The first text of a language is drawn whole.
+    """
     text_after = next(text for text in trace.stage_texts if text.stage == stage)
     before = _before(trace, text_after)
     after = [line.text for line in text_after.lines]
@@ -325,7 +330,7 @@ def _kernel_of(trace: TraceTables, stage: Stage) -> str:
 
 
 def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
-    """One listing: of the wanted language, the last one of stages' texts; else your Python ("source")."""
+    """Return one listing as a picture: the program or the last stage text in `language`, else the user's Python."""
     program = _program(trace, language, kernel)
     last = next((text for text in reversed(trace.stage_texts) if text.language == language), None)
     underlined: dict[int, list[Mark]] = {}

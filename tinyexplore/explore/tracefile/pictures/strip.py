@@ -1,4 +1,4 @@
-"""The whole way as one static picture: the pipeline with counts and times, and the LazyBuffers kernel by kernel."""
+"""The whole compilation as one static picture: the pipeline with counts and times, and the LazyBuffers by kernel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.util import toposort
 
-MAX_BOXES = 150  # in the whole picture: with more, every kernel is drawn as one box
+MAX_BOXES = 150  # of the whole picture; above this, every kernel is drawn as one box
 MAX_BOXES_A_KERNEL = 40  # a larger kernel is drawn as one box
 MAX_KERNELS = 60
 
@@ -39,7 +39,7 @@ _KERNEL_HEADER = 36.0
 
 
 def pipeline_svg(trace: TraceTables) -> str:
-    """Python → LazyBuffers → kernels → passes → source → machine code → time, and the graph in its kernels."""
+    """Return the pipeline from Python to time, above the graph of LazyBuffers by kernel."""
     cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
     graph = _Kernels(trace) if trace.kernels else _Plain(trace)
@@ -63,7 +63,7 @@ def pipeline_svg(trace: TraceTables) -> str:
     return document(width, height, title, f"{steps}. {graph.note}.", parts, len(trace.kernels))
 
 
-# *** the strip ***
+# *** the pipeline ***
 
 
 def _width(cell: Figure) -> float:
@@ -71,7 +71,7 @@ def _width(cell: Figure) -> float:
 
 
 def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
-    """A cell a stage, as wide as its words need; the bar at its foot is its share of the time."""
+    """Return one cell per stage, as wide as its text; the bar at its foot is the stage's share of the time."""
     spare = (width - sum(_width(cell) for cell in cells)) / max(len(cells), 1)
     longest = max([1e-9, *(cell.time_us for cell in cells)])
     parts = []
@@ -98,7 +98,7 @@ def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> st
 
 
 class _Plain:
-    """All LazyBuffers as one graph: nothing was compiled."""
+    """All LazyBuffers as one graph, for a trace without kernels."""
 
     def __init__(self, trace: TraceTables) -> None:
         roots = [node.id for node in roots_of_stage(trace, None, "after", "lazybuffer")]
@@ -119,15 +119,15 @@ class _Plain:
 
 @dataclass(frozen=True, slots=True)
 class _KernelBoxes:
-    """One kernel, with its boxes laid out alone.
+    """One kernel with its own layout of boxes.
 
     kernel: the kernel.
-    title: its first line.
-    subtitle: its second line.
-    graph: its LazyBuffers, None where there are too many.
-    boxes: to place.
-    layout: their positions, None without boxes.
-    inputs: by box, the kernel whose result it is.
+    title: the first line.
+    subtitle: the second line.
+    graph: its LazyBuffers, None if there are too many.
+    boxes: the boxes to place.
+    layout: the positions of the boxes, None without boxes.
+    inputs: for each input box, the kernel that computed it.
     reads: the kernels whose results it reads.
     width: in pixels.
     height: in pixels.
@@ -146,7 +146,7 @@ class _KernelBoxes:
 
 
 class _Kernels:
-    """The LazyBuffers in their kernels; a kernel that is too large is one box that says how many it holds."""
+    """The LazyBuffers grouped by kernel. A kernel that is too large is one box with the number of its LazyBuffers."""
 
     def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
@@ -185,7 +185,7 @@ class _Kernels:
         return " · ".join(parts) or "everything is drawn"
 
     def _graph_of(self, kernel: KernelInfo) -> tuple[DrawnGraph, dict[int, int]]:
-        """Draws the kernel's LazyBuffers, with inputs as boxes. Also returns the kernel that computed each input."""
+        """Return the kernel's LazyBuffers with inputs as boxes, and the kernel that computed each input."""
         nodes = self.trace.nodes
         inside = set(kernel.nodes) | set(kernel.roots)
         order = toposort(kernel.roots, lambda i: nodes[i].src if i in inside else ())
@@ -248,7 +248,7 @@ class _Kernels:
             halo = f'<g class="h-{band}" stroke="{color.light_fill}" stroke-width="4" paint-order="stroke">'
             name = text(left + _PADDING, top + 18, group.title, size=11.5, bold=True, mono=True)
             facts = text(left + _PADDING, top + 32, group.subtitle, shade="ink2")
-            titles.append(f"{halo}{name}{facts}</g>")  # so that an edge behind the words leaves them legible
+            titles.append(f"{halo}{name}{facts}</g>")  # the halo keeps the words legible in front of an edge
             if group.layout is None or group.graph is None:
                 continue
             shift_x = x + dx - group.layout.width / 2 - group.layout.left
@@ -265,7 +265,7 @@ class _Kernels:
     def _between(
         self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
-        """Routes edges from the result of one kernel to its boxes in another kernel (or between the kernels' edges)."""
+        """Route edges from the result of one kernel to its boxes in another kernel, or between the kernels' borders."""
         points = [(x + dx, y + dy) for x, y in routed.points]
         source = self.trace.kernels[routed.src]
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)

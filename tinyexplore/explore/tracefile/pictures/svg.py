@@ -1,6 +1,6 @@
-"""Static pictures of a trace: one graph, and the whole way with the kernels as groups.
+"""Static pictures of a trace: one graph, or the pipeline with the kernels as groups.
 
-They stand where no script runs: stored notebooks, GitHub, nbconvert, the fallback of the HTML export.
+They are shown where no script runs: stored notebooks, GitHub, nbconvert, the fallback of the HTML export.
 """
 
 from __future__ import annotations
@@ -49,11 +49,16 @@ def graph_svg(
     max_nodes: int = 120,
     marked: Collection[int] = (),
 ) -> str:
-    """A graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
+    """Return a graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
 
-    Of a trace: the graph that `stage` got ("before") or left ("after"), or its text where it has no graph; without a
-    stage, all LazyBuffers, or the UOps of the first kernel. Of a sequence of nodes (sources first): those. At most
-    `max_nodes` boxes are drawn, those nearest to the result; the picture says what it hides and folds.
+    Args:
+        graph: a trace, or a sequence of nodes (sources first).
+        stage: of a trace, the stage whose graph is drawn, or its text if it has no graph. None draws all LazyBuffers,
+            or the UOps of the first kernel.
+        which: "before" or "after" the stage.
+        kind: the kind of nodes, if `stage` is None.
+        max_nodes: most boxes; those nearest to the result are drawn. The picture states what it hides and folds.
+        marked: ids of nodes to frame.
     """
     if isinstance(graph, TraceTables):
         if stage is not None and _is_text(graph, stage):
@@ -74,15 +79,15 @@ def _is_text(trace: TraceTables, stage: int) -> bool:
     return not has_graph and any(text.stage == stage for text in trace.stage_texts)
 
 
-_FEWER = 0.75  # of the boxes are tried next, where a picture is too wide
+_FEWER = 0.75  # factor for the number of boxes, as long as the picture is too wide
 
 
 def graph_within(
     nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
 ) -> str | None:
-    """Draws nodes like `graph_svg`, but not wider than `width` pixels.
+    """Draw nodes like `graph_svg`, but at most `width` pixels wide.
 
-    Starts with `most` boxes and takes fewer until the picture fits. Returns None if it would need fewer than `least`
+    Starts with `most` boxes and reduces them until the picture fits. Returns None if it would need fewer than `least`
     boxes, and "" if there are no nodes.
     """
     if not nodes:
@@ -110,7 +115,7 @@ def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> s
 
 
 def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
-    """None where it is wider than `most`; its words go into as many lines as they take."""
+    """Return the picture of a graph, or None if it is wider than `most` pixels. Notes are wrapped to that width."""
     boxes = [box_of(node) for node in graph.nodes]
     graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
@@ -134,7 +139,7 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), 
 
 
 def _lines(note: str, width: float) -> list[str]:
-    """A note in lines of at most `width` pixels, broken between its facts."""
+    """Wrap a note to lines of at most `width` pixels, between its facts."""
     lines: list[str] = []
     for fact in note.split(" · "):
         joined = f"{lines[-1]} · {fact}" if lines else fact

@@ -1,4 +1,4 @@
-"""The timeline as a static picture: stages above, kernels' runs, and what memory held, over one axis of time.
+"""The timeline as a static picture: stages, runs of kernels, and allocated memory over one time axis.
 
 The panel Timeline draws the same rows, and can be zoomed.
 """
@@ -17,15 +17,15 @@ from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
 _MARGIN, _LABEL, _WIDTH = 20.0, 130.0, 760.0
 _ROW, _GAP, _MEMORY = 15.0, 10.0, 70.0
-_DEPTHS = 4  # of nested stages that are drawn
+_DEPTHS = 4  # most levels of nested stages
 _CHARACTER = 6.0
 
 
 def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
-    """The runs of a trace in execution order and memory beneath, over kernel time, as a standalone SVG.
+    """Return the runs of a trace in execution order, with memory below, as a standalone SVG.
 
-    compile_time: the stages of the compiler too, over the time that passed. Spans too short to be seen are drawn a
-    pixel wide.
+    compile_time: whether to draw the compiler's stages too. The axis is then elapsed time, else kernel time. A span
+        shorter than a pixel is drawn one pixel wide.
     """
     data = timeline(trace) if compile_time else kernel_timeline(trace)
     title = f"Timeline of {trace.title}".strip()
@@ -47,10 +47,10 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """A range of time over the width of the picture.
+    """A time axis over the width of the picture.
 
-    begin_us: in microseconds.
-    end_us: in microseconds.
+    begin_us: the time at the left end, in microseconds.
+    end_us: the time at the right end, in microseconds.
     """
 
     begin_us: float
@@ -66,7 +66,7 @@ def _end(span: TimelineSpan) -> float:
 
 
 def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
-    """Rows of spans and the memory under them, and where they end."""
+    """Return the SVG of the rows of spans with the memory below them, and the y of the lower end."""
     parts: list[str] = []
     y = top
     for row, name in data.rows:
@@ -82,7 +82,7 @@ def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: fl
 
 
 def tick_step(end_us: float, most: int = 6) -> float:
-    """The distance of ticks: 1, 2 or 5 times a power of ten."""
+    """Return the distance of ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks."""
     least = end_us / most
     power = 10.0 ** math.floor(math.log10(least))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
@@ -102,7 +102,7 @@ def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
 
 
 def span_words(span: TimelineSpan) -> str:
-    """ "kernel 3", "simplify": what a bar says."""
+    """Return the label of a span: "kernel 3", "simplify"."""
     if span.stage is not None and span.name != "kernel":
         return span.name
     return span.name if span.kernel is None else f"kernel {span.kernel}"

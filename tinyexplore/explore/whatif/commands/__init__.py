@@ -1,6 +1,6 @@
-"""The what-if commands: a file for each kind. This module has their table and their codec.
+"""The what-if commands, one file per kind. This module has their table and their codec.
 
-Widgets, pages and scripts send, store and read commands by the table. A new kind is a file and a row.
+Widgets, pages and scripts encode and decode commands with this table. A new kind needs a file and a row.
 """
 
 from __future__ import annotations
@@ -50,13 +50,17 @@ _KINDS = {kind.__name__: kind for kind in COMMANDS}
 
 
 def info_of(command: Command) -> CommandInfo:
-    """A command as a trace has it."""
+    """Return a command as a row of the trace."""
     names = [field.name for field in fields(command)]
     return CommandInfo(type(command).__name__, tuple((name, getattr(command, name)) for name in names))
 
 
 def from_info(info: CommandInfo) -> Command:
-    """The command that `info_of` described. WhatIfError if there is no such command, or its arguments differ."""
+    """Return the command that `info_of` described.
+
+    Raises:
+        WhatIfError: there is no such command, or its arguments differ.
+    """
     kind = _KINDS.get(info.kind)
     if kind is None:
         raise WhatIfError(f"no command {info.kind!r}; there are: {', '.join(_KINDS)}")
@@ -71,13 +75,17 @@ def from_info(info: CommandInfo) -> Command:
 
 
 def to_json(command: Command) -> str:
-    """`{"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}`: what a view sends."""
+    """Return a command as JSON, as a view sends it: `{"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}`."""
     info = info_of(command)
     return json.dumps({"kind": info.kind, **dict(info.arguments)})
 
 
 def from_json(text: str) -> Command:
-    """The command that `to_json` wrote; WhatIfError for anything else."""
+    """Return the command that `to_json` wrote.
+
+    Raises:
+        WhatIfError: the text is not a command.
+    """
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -86,7 +94,7 @@ def from_json(text: str) -> Command:
 
 
 def from_data(data: Any) -> Command:
-    """The command in an object that was JSON."""
+    """Return the command in a decoded JSON object."""
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise WhatIfError(f'a command is an object with "kind", found {data!r:.60}')
     return from_info(CommandInfo(data["kind"], tuple((name, data[name]) for name in data if name != "kind")))

@@ -1,4 +1,4 @@
-"""ApplyOpt: one more opt on a kernel."""
+"""ApplyOpt: add one opt to a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from tinyexplore.kernel import apply_opt
 
 @dataclass(frozen=True, slots=True)
 class ApplyOpt:
-    """The kernel of the branch with one more opt: "UPCAST(0, 4)"."""
+    """Add one opt to the kernel of the branch.
+
+    kernel: the number of the kernel.
+    opt: the opt, such as "UPCAST(0, 4)".
+    """
 
     kernel: int
     opt: str

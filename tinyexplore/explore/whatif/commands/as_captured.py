@@ -1,4 +1,4 @@
-"""AsCaptured: a kernel with the opts that it was captured with."""
+"""AsCaptured: compile a kernel with its captured opts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from tinyexplore.trace import recording
 
 @dataclass(frozen=True, slots=True)
 class AsCaptured:
-    """The kernel with the opts that it was captured with, timed as all other branches are: the root of their tree.
+    """Compile and time the kernel with its captured opts, under the same conditions as all other branches of its tree.
 
-    Axes that are one are merged first, as the heuristics do it; a capture with NOOPT leaves them apart.
+    Unit axes are merged first, as the heuristics do. A capture with NOOPT does not merge them.
+
+    kernel: the number of the kernel.
     """
 
     kernel: int
@@ -28,7 +30,7 @@ class AsCaptured:
 
     def carry_out(self, context: CommandContext) -> CommandResult:
         def make() -> Kernel:
-            """Builds the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
+            """Build the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
             with recording(None):
                 as_chosen = context.bench.hand_coded(self.kernel).applied
             same = as_chosen == context.bench.subjects[self.kernel].applied

@@ -1,4 +1,4 @@
-"""AsScheduled: a schedule as it was captured."""
+"""AsScheduled: run a schedule as captured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tinyexplore.explore.whatif.outcome import CommandResult
 
 @dataclass(frozen=True, slots=True)
 class AsScheduled:
-    """The schedule as it was captured, run as all other branches are: the root of their tree."""
+    """Run the captured schedule under the same conditions as all other branches of its tree.
+
+    schedule: the stage that scheduled the graph.
+    """
 
     schedule: int
     label: ClassVar[str] = "as captured"

@@ -1,4 +1,4 @@
-"""Cut: memory between two LazyBuffers."""
+"""Cut: store the value between two LazyBuffers in memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Store `src` in memory, and let all its readers read that.
+    """Store `src` in memory, and let all its readers load it.
 
     schedule: the stage that scheduled the graph.
-    src: the LazyBuffer that is read.
-    dst: the LazyBuffer that reads it.
+    src: the LazyBuffer that `dst` reads.
+    dst: the LazyBuffer that reads `src`.
     """
 
     schedule: int

@@ -1,4 +1,4 @@
-"""DisableRule: compiles all kernels with one rule disabled."""
+"""DisableRule: compile all kernels without one rule."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tinyexplore.uop import Rule
 class DisableRule:
     """Compile every kernel without one rule in the tables of all passes.
 
-    Functions of whole graphs keep all rules for what they simplify themselves.
+    Transforms that simplify graphs internally still use all rules.
 
-    rule: its name.
+    rule: the name of the rule.
     """
 
     rule: str
@@ -31,7 +31,7 @@ class DisableRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """The passes that a kernel goes through."""
+        """Return the passes for a kernel."""
         return pipeline_with(context, Disabled(self.rule))
 
     def carry_out(self, context: CommandContext) -> CommandResult:

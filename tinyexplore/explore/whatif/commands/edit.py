@@ -1,4 +1,4 @@
-"""Edit: a stage of a kernel as edited text."""
+"""Edit: replace a stage of a kernel by an edited text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tinyexplore.uop import UOp
 class Edit:
     """Replace a stage of a kernel by a text.
 
-    All later stages run again. Compiled code runs in its own process. Its results are compared with those of the
+    All later stages run again. The compiled code runs in its own process. Its results are compared with those of the
     reference device, and it is timed alternately with the earlier code.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     stage: "opts", "uops" (the linear program), "llvm" or "c".
     text: the new text.
     """
@@ -96,7 +96,11 @@ class Edit:
         return CommandResult((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
     def _parsed(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
-        """Parse the text as a linear program. CommandRejected, with the position, if it is none."""
+        """Parse the text as a linear program.
+
+        Raises:
+            CommandRejected: the text is no linear program; the message has the position.
+        """
         try:
             lines = parse_program(self.text)
             check_program(lines, base)
@@ -109,7 +113,7 @@ class Edit:
 def variant_of_edit(
     context: CommandContext, edit_result: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
 ) -> KernelVariant:
-    """The variant of the branch's kernel after the edit."""
+    """Return the variant of the branch's kernel after the edit."""
     assert context.parent is not None
     variant = context.parent.kernels[0]
     listings = edit_result.listings
@@ -126,13 +130,13 @@ def variant_of_edit(
 
 
 def _buffer_name(position: int, names: tuple[str, ...]) -> str:
-    """ "data0", with the user's name for it."""
+    """Return the name of a buffer: "data0", followed by the user's name in parentheses if there is one."""
     name = names[position] if position < len(names) else ""
     return f"data{position} ({name})" if name and name != f"data{position}" else f"data{position}"
 
 
 def _diagnostic_of_opts(text: str, message: str) -> Diagnostic:
-    """The position of the opt that `message` quotes."""
+    """Return the diagnostic of an error in opts, at the opt that `message` quotes."""
     quoted = message.partition("'")[2].partition("'")[0]
     for number, line in enumerate(text.splitlines(), 1):
         column = line.find(quoted) if quoted else -1

@@ -1,4 +1,4 @@
-"""FireRule: fires a rule in the middle of a pass, and continues the pipeline from there."""
+"""FireRule: fire a rule in the middle of a pass, and continue the pipeline from there."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fir
 
 @dataclass(frozen=True, slots=True)
 class FireRule:
-    """A kernel's graph after `step` steps of pass `stage`; rule `rule` fired on the node with the digest `node` ("": on
-    every node that it matches), then the rest of that pass, and of the pipeline."""
+    """Fire a rule on a kernel's graph after some steps of a pass, then run the rest of that pass and the pipeline.
+
+    kernel: the number of the kernel.
+    stage: the name of the pass.
+    step: the number of steps that run before.
+    rule: the name of the rule.
+    node: the digest of the node on which it fires; "" for every node that it matches.
+    """
 
     rule: str
     kernel: int
@@ -33,7 +39,7 @@ class FireRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """The passes that the kernel goes through."""
+        """Return the passes for the kernel."""
         rule = rule_named(self.rule)
         graph = graph_at(context.bench, self.kernel, self.stage, self.step)
         if not self.node:

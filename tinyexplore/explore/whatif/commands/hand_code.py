@@ -1,4 +1,4 @@
-"""HandCode: a kernel with the opts that the heuristics choose."""
+"""HandCode: compile a kernel with the opts that the heuristics choose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyexplore.explore.whatif.outcome import CommandResult
 class HandCode:
     """Apply the opts that the heuristics choose, each with its reason, and record those that were rejected.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     """
 
     kernel: int

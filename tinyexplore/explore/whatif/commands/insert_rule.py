@@ -1,4 +1,4 @@
-"""InsertRule: compiles all kernels with one more rule in the pipeline."""
+"""InsertRule: compile all kernels with one more rule in the pipeline."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tinyexplore.explore.whatif.playground.pipeline import Inserted
 class InsertRule:
     """Compile every kernel with one more rule in a pass. Each of its firings is checked.
 
-    rule: its name, one of the user's rules.
-    stage: the pass.
-    position: of the rule before which it is inserted; -1: after all others.
+    rule: the name of one of the user's rules.
+    stage: the name of the pass.
+    position: the position in the pass's table before which it is inserted; -1 appends it.
     """
 
     rule: str
@@ -32,7 +32,7 @@ class InsertRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """The passes that a kernel goes through."""
+        """Return the passes for a kernel."""
         return pipeline_with(context, Inserted(rule_named(self.rule), self.stage, self.position))
 
     def carry_out(self, context: CommandContext) -> CommandResult:

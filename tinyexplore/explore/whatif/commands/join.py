@@ -1,4 +1,4 @@
-"""Join: no memory between two LazyBuffers."""
+"""Join: store no value between two LazyBuffers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Compute `src` in the kernel of `dst`, and in every other kernel that reads it, at any cost.
+    """Compute `src` in the kernel of `dst`, and in every other kernel that reads `src`, at any cost.
 
     schedule: the stage that scheduled the graph.
-    src: the LazyBuffer that is read.
-    dst: the LazyBuffer that reads it.
+    src: the LazyBuffer that `dst` reads.
+    dst: the LazyBuffer that reads `src`.
     """
 
     schedule: int

@@ -1,4 +1,4 @@
-"""Leave: removes the cut or join at a LazyBuffer, so that the scheduler decides."""
+"""Leave: remove the cut or join at a LazyBuffer, so that the scheduler decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Take back the cut or join at a LazyBuffer, so that the scheduler decides.
+    """Remove the cut or join at a LazyBuffer, so that the scheduler decides.
 
     schedule: the stage that scheduled the graph.
     src: the LazyBuffer.

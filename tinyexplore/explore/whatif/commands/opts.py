@@ -1,4 +1,4 @@
-"""Functions for the commands that change the opts of one kernel."""
+"""Shared functions of the commands that change the opts of one kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.kernel import Kernel, OptError
 
 
 class _Known(Exception):
-    """A branch has the kernel already."""
+    """Raised to stop a compilation because a branch already has the kernel."""
 
     def __init__(self, branch: Branch) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class _Known(Exception):
 
 
 def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> CommandResult:
-    """The kernel that `make` gives, compiled and timed; or the branch that has it already."""
+    """Compile and time the kernel that `make` returns; return the earlier branch if it has the same kernel."""
 
     def accept(kernel: Kernel) -> None:
         same = context.known(number, tuple(map(str, kernel.applied)))

@@ -1,4 +1,4 @@
-"""Functions for the commands that override the scheduler."""
+"""Shared functions of the commands that override the scheduler."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 
 def overrides_at(context: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
-    """The cuts and joins of the parent branch."""
+    """Return the cuts and joins of the parent branch."""
     variant = None if context.parent is None else context.parent.schedule
     return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
 
 
 def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
-    """The edge in the parent branch. WhatIfError if there is none."""
+    """Return the edge from `src` to `dst` in the parent branch.
+
+    Raises:
+        WhatIfError: there is no such edge.
+    """
     rescheduling = context.rescheduling
     if schedule not in rescheduling.graphs:
         stages = ", ".join(map(str, rescheduling.graphs))
@@ -30,7 +34,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
 
 
 def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandResult:
-    """The schedule with these overrides, compiled, compared and timed; or the branch that has it already."""
+    """Compile, compare and time the schedule with these overrides, or return the branch that already has them."""
     if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
     for branch in context.branches:

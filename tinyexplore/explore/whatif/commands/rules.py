@@ -1,4 +1,4 @@
-"""Functions for the commands about rules."""
+"""Shared functions of the commands about rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyexplore.uop import Rule
 
 
 def rule_named(name: str) -> Rule:
-    """The user's rule with this name."""
+    """Return the user's rule with this name."""
     try:
         return find_written_rule(name).rule
     except KeyError as error:
@@ -24,7 +24,7 @@ def rule_named(name: str) -> Rule:
 
 
 def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
-    """The rules that are inserted and disabled in a branch, all the way from the capture on."""
+    """Return the rules that are inserted and disabled in a branch and all its parents, oldest first."""
     changes: list[Change] = []
     while branch is not None:
         arguments = dict(branch.command.arguments)
@@ -39,7 +39,7 @@ def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
 
 
 def pipeline_with(context: CommandContext, change: Change) -> tuple[Pass, ...]:
-    """The pipeline of the branch to go on from, and one more change."""
+    """Return the pipeline of the parent branch with one more change."""
     try:
         return passes_with([*changes_of(context, context.parent), change])
     except NoSuchPass as error:
@@ -56,7 +56,8 @@ def try_out_rule(
 ) -> CommandResult:
     """Compile the kernels, each with the passes from `passes_for`.
 
-    Raises CommandRejected if no kernel changed and one failed.
+    Raises:
+        CommandRejected: no kernel changed, and one failed.
     """
     checks = Checks()
     trials = []
@@ -74,7 +75,7 @@ def try_out_rule(
 
 
 def passes_of(command: object, context: CommandContext, number: int) -> Sequence[Pass]:
-    """The pipeline that a command sends a kernel through: the engine's, unless it is about rules."""
+    """Return the pipeline for a kernel under a command: the engine's, unless the command is about rules."""
     pipeline = getattr(command, "pipeline", None)
     return PASSES if pipeline is None else pipeline(context, number)
 

@@ -1,4 +1,4 @@
-"""Search: BEAM on one kernel; every candidate becomes a branch as it is timed."""
+"""Search: run BEAM on one kernel; every candidate becomes a branch as soon as it is timed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Sear
 class SearchOpts:
     """Search for the fastest opts with a beam, and record all candidates.
 
-    kernel: its number.
-    width: of the beam.
+    kernel: the number of the kernel.
+    width: the width of the beam.
     """
 
     kernel: int
@@ -56,7 +56,7 @@ class SearchOpts:
 
 
 def _outcome(event: Searched) -> SearchData:
-    """Returns the result of a search, with the search's own times. The bench times the kernels again."""
+    """Return the result of a search with the search's own times. The bench times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
         for seconds in (event.before_seconds, event.after_seconds)
@@ -65,9 +65,7 @@ def _outcome(event: Searched) -> SearchData:
 
 
 class Listener(Recorder):
-    """Records the events of a search: it passes candidates and progress to the context, which can also cancel the
-    search.
-    """
+    """Records a search: it passes candidates and progress to the context, which can cancel the search."""
 
     def __init__(self, kernel: int, context: CommandContext) -> None:
         super().__init__()

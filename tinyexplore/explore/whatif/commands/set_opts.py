@@ -1,4 +1,4 @@
-"""SetOpts: a kernel with exactly these opts."""
+"""SetOpts: compile a kernel with exactly these opts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.explore.whatif.outcome import CommandResult
 
 @dataclass(frozen=True, slots=True)
 class SetOpts:
-    """The kernel with these opts, whatever it had: "UPCAST(0, 4), VECTOR(1, 16)", or "" for none."""
+    """Compile the kernel with exactly these opts: "UPCAST(0, 4), VECTOR(1, 16)", or "" for none."""
 
     kernel: int
     opts: str

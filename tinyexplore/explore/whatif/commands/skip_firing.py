@@ -1,4 +1,4 @@
-"""SkipFiring: compiles a kernel without one firing of a rule."""
+"""SkipFiring: compile a kernel without one firing of a rule."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ from tinyexplore.uop import Rule, UOp
 
 @dataclass(frozen=True, slots=True)
 class SkipFiring:
-    """A kernel through the pipeline, but for the firing that is step `step` of pass `stage`: that rule is not tried on
-    that node there; others are."""
+    """Compile a kernel without one firing: at that step the rule is not tried on that node. Other rules are.
+
+    kernel: the number of the kernel.
+    stage: the name of the pass.
+    step: the number of the firing in the pass.
+    """
 
     kernel: int
     stage: str
@@ -31,7 +35,7 @@ class SkipFiring:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """The passes that the kernel goes through."""
+        """Return the passes for the kernel."""
         rule, node = self._firing(context)
         return passes_skipping(self.stage, rule.name, node)
 

@@ -1,4 +1,4 @@
-"""UndoOpt: a kernel without its last opt."""
+"""UndoOpt: compile a kernel without its last opt."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from tinyexplore.kernel import undo_opt
 
 @dataclass(frozen=True, slots=True)
 class UndoOpt:
-    """The kernel of the branch without its last opt: an earlier branch, where there is one with these opts. Of a text
-    that was edited, the branch that it was edited in."""
+    """Return to the kernel of the branch without its last opt.
+
+    An earlier branch with these opts is reused. For an edited text, the result is the branch in which it was edited.
+
+    kernel: the number of the kernel.
+    """
 
     kernel: int
     label: ClassVar[str] = ""

@@ -1,4 +1,4 @@
-"""The notebook's side of an edit: sends the request to the worker, and converts its response to data of the trace."""
+"""The notebook's side of an edit: sends the request to the worker, and converts the response to rows of the trace."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
-LIMIT_S = 5.0  # seconds for one run of a kernel; a user is waiting
-ANSWER_S = 180.0  # until the worker itself is given up: it ends what it runs long before
+LIMIT_S = 5.0  # most seconds for one run of a kernel
+ANSWER_S = 180.0  # most seconds to wait for the worker, which ends a slow kernel much earlier
 PROGRAM = (
     f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.explore.whatif.editing.worker import main; main()"
 )
@@ -32,18 +32,18 @@ _workers = CompilerWorkers(PROGRAM)
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A stage of a kernel as text, to be tried.
+    """A stage of a kernel as edited text.
 
-    device: where it runs.
+    device: the device that runs it.
     stage: "opts", "uops", "llvm" or "c".
-    name: of the program.
+    name: the name of the program.
     text: the edited text.
-    original: the kernel's ast before any opt.
+    original: the kernel's AST before any opt.
     base: the program before the edit.
-    uops: the program after it, where the program was edited; else empty.
-    names: of its buffers.
-    code: an object file of LLVM that is tried in place of the text; None for the text.
-    cpu: the CPU that it was made for.
+    uops: the program after the edit, if the program was edited; else empty.
+    names: the names of its buffers.
+    code: an object file of LLVM to run instead of the text; None to compile the text.
+    cpu: the CPU for which LLVM generated `code`.
     """
 
     device: str
@@ -62,11 +62,11 @@ class Text:
 class EditResult:
     """The result of an edit.
 
-    edited: what became of the text.
+    edited: the comparison and the diagnostics.
     listings: the texts of the later stages.
     times_us: the samples, in microseconds.
-    compile_us: time to compile it, in microseconds.
-    lost: why it cannot be used, "" where it can.
+    compile_us: the compile time, in microseconds.
+    lost: why the kernel cannot be used, "" if it can.
     """
 
     edited: Edited
@@ -77,9 +77,10 @@ class EditResult:
 
 
 def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
-    """Have a worker compile, run, compare and time `text`.
+    """Let a worker compile, run, compare and time `text`.
 
-    Raises CommandRejected if nothing can be tried here.
+    Raises:
+        CommandRejected: no worker can run here.
     """
     with _inputs_of(captured) as (inputs, digest):
         variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
@@ -110,19 +111,19 @@ def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
 
 
 def warm_up() -> None:
-    """Starts a worker where none is, so that the first edit need not wait for it."""
-    with suppress(OSError):  # no process starts here: the edit will say so
+    """Start a worker if none runs, so that the first edit does not wait for the start."""
+    with suppress(OSError):  # if no process can start here, the edit reports it
         _workers.put_back(_workers.take(""))
 
 
 def dismiss() -> None:
-    """Ends the workers of this process; the next edit starts a new one."""
+    """End the workers of this process; the next edit starts a new one."""
     _workers.dismiss()
 
 
 @contextmanager
 def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
-    """The kernel's inputs as a file and the length of each, and a name for their content."""
+    """Yield a file with the kernel's inputs, the length of each input in bytes, and a digest of their content."""
     if captured is None or captured.contents is None:
         yield None, ""
         return
@@ -159,7 +160,7 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
         first = next((diagnostic for diagnostic in diagnostics if diagnostic.level == "error"), diagnostics[0])
         lost = f"line {first.line}: {first.text}" if first.line else first.text
     elif reply.get("phase") == "list":
-        ended = ""  # it could be timed, and only its listings are missing
+        ended = ""  # the kernel was timed; only its listings are missing
     elif ended and reply.get("phase") == "time":
         lost = f"its results were compared; then, on several threads or in repeated runs, it {ended}"
     elif ended:
@@ -187,12 +188,12 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
 
 
 def _is_error(ended: str) -> bool:
-    """Whether this text is an exception of the worker, and not a fault of the edited code."""
+    """Whether this text is an exception of the worker, not a fault of the edited code."""
     return ":" in ended.partition(" ")[0]
 
 
 def verdict_words(edited: Edited) -> str:
-    """The comparison of the results as a sentence; "" if they were not compared."""
+    """Return the comparison of the results as a sentence; "" if they were not compared."""
     if not edited.verdict:
         return ""
     if edited.verdict == "same bits":
@@ -212,19 +213,25 @@ def verdict_words(edited: Edited) -> str:
 
 
 def apart_text(difference: float, magnitude: float) -> str:
-    """ "at most 0.00977 apart, 4.9e-05 of the largest value (200)". As `apartText` in widgets/src/format.ts."""
+    """Return the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)".
+
+    `apartText` in widgets/src/format.ts is the same function.
+    """
     if not magnitude:
         return f"at most {difference:.3g} apart"
     return f"at most {difference:.3g} apart, {difference / magnitude:.2g} of the largest value ({magnitude:.3g})"
 
 
 def tolerance_text(tolerance: float) -> str:
-    """ "0.001 of a value + 1e-05 of the largest": what rounding may do. As `toleranceText` in widgets/src/format.ts."""
+    """Return the tolerance for rounding as text: "0.001 of a value + 1e-05 of the largest".
+
+    `toleranceText` in widgets/src/format.ts is the same function.
+    """
     return f"{tolerance:g} of a value + {tolerance / 100:g} of the largest"
 
 
 def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
-    """The lines of `text` that define the kernel and its entry: what a call of it relies on."""
+    """Return the lines of `text` that define the signatures of the kernel and its entry."""
     heads = (f"void {name}(", f"void {name}_entry(") if stage == "c" else (f"define void @{name}(", f"@{name}_entry")
     parameters = []
     for line in text.splitlines():
@@ -235,7 +242,7 @@ def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
 
 
 def check_signature(stage: str, name: str, before: str, after: str) -> Diagnostic | None:
-    """The error in the signatures of `after`; None if they equal those of `before`."""
+    """Return the error in the signatures of `after`; None if they equal those of `before`."""
     expected, actual = expected_signature(stage, name, before), expected_signature(stage, name, after)
     if expected == actual:
         return None

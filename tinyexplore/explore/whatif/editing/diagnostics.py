@@ -1,4 +1,4 @@
-"""The diagnostics of compilers about a text, each with its line and column."""
+"""Parse the diagnostics of compilers about a text, each with its line and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 20
 
 
 def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Parses the messages of gcc, clang or the linker. `lines`: the lines of the source."""
+    """Parse the messages of gcc, clang or the linker. `lines` is the source."""
     diagnostics = []
     for text in words.splitlines():
         placed = _PLACED.match(text.strip())
@@ -28,7 +28,7 @@ def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
 
 
 def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Parses the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
+    """Parse the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
     for text in words.splitlines():
         at = text.find("<string>:")
         placed = _PLACED.match(text[at:]) if at >= 0 else None
@@ -42,7 +42,7 @@ def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]
 
 
 def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
-    """The line in which one of the `printed` instructions stands; 0 where none is found."""
+    """Return the number of the first line that contains one of the `printed` instructions; 0 if there is none."""
     for text in printed:
         plain = " ".join(text.split())
         for number, line in enumerate(lines, 1):
@@ -58,7 +58,7 @@ def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
 
 
 def _of_name(name: str, lines: Sequence[str]) -> Diagnostic:
-    """Builds the diagnostic of an undefined name, at its first occurrence."""
+    """Return the diagnostic of an undefined name, at its first occurrence."""
     for number, line in enumerate(lines, 1):
         column = line.find(name)
         if column >= 0:

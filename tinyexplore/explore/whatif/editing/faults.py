@@ -1,4 +1,4 @@
-"""Describes how a process that ran edited code ended, and sets the limits of that process."""
+"""Describe how a process that ran edited code ended, and set the limits of that process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tinyexplore.explore.whatif.editing.guard_pages import protect, what_was_tou
 
 try:
     import resource
-except ImportError:  # a system without limits for processes
+except ImportError:  # this system has no process limits
     resource = None  # type: ignore[assignment]
 
-SPARE_BYTES = 1 << 30  # memory that it may allocate in addition to that at its start
+SPARE_BYTES = 1 << 30  # bytes that the process may allocate after its start
 FAULT_STATUS = 70
-_MAILBOX = struct.Struct("=iiQ")  # signal, errno; the address
-_ADDRESS_AT, _SIGINFO_FLAG = 16, 4  # in Linux's siginfo_t, of 64 bits; of its sigaction
-_ERROR_CODE_AT = 192  # in its ucontext_t on x86-64: bit 1 says that a page fault was a write
+_MAILBOX = struct.Struct("=iiQ")  # signal, errno, address
+_ADDRESS_AT, _SIGINFO_FLAG = 16, 4  # offsets in the 64-bit siginfo_t of Linux, and the flag of sigaction
+_ERROR_CODE_AT = 192  # offset in ucontext_t on x86-64; bit 1 means that a page fault was a write
 _OUT_OF_MEMORY = 12  # ENOMEM
 _NULL_PAGE = 1 << 16
 
@@ -44,7 +44,7 @@ def tells_addresses() -> bool:
 
 
 def unprotected() -> tuple[str, ...]:
-    """The faults that this system cannot guard against, as text."""
+    """Return the faults against which this system offers no protection, as text."""
     pages = []
     if not hasattr(os, "fork"):
         pages.append("no process of its own for each edit: after a crash the next one starts a new worker")
@@ -58,7 +58,10 @@ def unprotected() -> tuple[str, ...]:
 
 
 def limit(buffers_bytes: int, seconds: float) -> int:
-    """Limits the memory and CPU time of this process, and forbids core files. Returns the bytes it may take; 0: any."""
+    """Limit the memory and CPU time of this process, and forbid core files.
+
+    Returns the bytes that the process may allocate, or 0 without a limit.
+    """
     if resource is None:
         return 0
     spare = SPARE_BYTES + 8 * buffers_bytes
@@ -80,7 +83,7 @@ def limit(buffers_bytes: int, seconds: float) -> int:
 
 
 def _address_space() -> int:
-    """Bytes of address space that this process has now."""
+    """Return the size of this process's address space in bytes."""
     try:
         with open("/proc/self/statm", encoding="utf-8") as file:
             return int(file.read().split()[0]) * mmap.PAGESIZE
@@ -99,7 +102,7 @@ class Mailbox:
         self._shared[: _MAILBOX.size + 1] = bytes(_MAILBOX.size + 1)
 
     def listen(self) -> None:
-        """In the process that runs the code: from now on a wrong access is reported, and ends it."""
+        """Install signal handlers that report an invalid access and end the process. Call it in the child process."""
         if not tells_addresses():
             return
         shared, on_x86 = self._shared, platform.machine() in ("x86_64", "AMD64")
@@ -122,14 +125,14 @@ class Mailbox:
             libc.sigaction(int(number), action, None)
 
     def read(self) -> tuple[int, int, int, str] | None:
-        """The signal, errno, the address, and "read", "wrote" or "used"; None where nothing was reported."""
+        """Return (signal, errno, address, "read", "wrote" or "used") of the reported fault; None if there is none."""
         number, errno, address = _MAILBOX.unpack(self._shared[: _MAILBOX.size])
         verb = ("used", "read", "wrote")[self._shared[_MAILBOX.size]]
         return (number, errno, address, verb) if number else None
 
 
 def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
-    """The end of a process with `status` (of `os.waitstatus_to_exitcode`) as text: "wrote behind the end of data0"."""
+    """Describe the end of a process with `status` (of `os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name

@@ -1,7 +1,7 @@
-"""Memory between guard pages, with known bytes in the unused rest of its own pages.
+"""Memory between guard pages. Known bytes fill the unused rest of its own pages.
 
-A program that reads or writes past the end of a buffer, or before its start, is stopped there; one that only writes
-into the rest of a page is found out afterwards.
+An access before the start or beyond the end of a buffer faults at a guard page. A write into the rest of a page is
+detected afterwards.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tinyexplore.dtype import DType
 from tinyexplore.explore.tracefile.counted import count_text
 
 PAGE = mmap.PAGESIZE
-GUARD_BYTES = 1 << 20  # on either side: rows further out are caught, too
+GUARD_BYTES = 1 << 20  # on each side; wide enough to catch accesses some rows out of bounds
 FILLED = 0xCB
-NO_ACCESS, READ_ONLY = 0, 1  # of mprotect
+NO_ACCESS, READ_ONLY = 0, 1  # protection flags of mprotect
 
 
 @cache
 def protect() -> Any:
-    """The system's `mprotect`; None where there is none."""
+    """Return the system's `mprotect`; None if it has none."""
     if sys.platform in ("win32", "emscripten", "wasi"):
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "mprotect", None)
@@ -38,13 +38,13 @@ def protect() -> Any:
 class Fenced:
     """Memory between two guard pages.
 
-    name: of the buffer.
+    name: the name of the buffer.
     dtype: the element type.
     start: its address.
-    nbytes: its size.
+    nbytes: its size in bytes.
     first: the address of its first page.
     last: the address after its last page.
-    region: the mapping, with both guards.
+    region: the mapping, including both guards.
     """
 
     name: str
@@ -57,8 +57,11 @@ class Fenced:
 
     @staticmethod
     def of(name: str, dtype: DType, content: bytes, *, at_start: bool, align: int) -> Fenced:
-        """Memory with `content`: it begins where the guard before it ends (`at_start`), or ends where the one behind it
-        begins, as near as `align` bytes allow."""
+        """Allocate memory with `content`, adjacent to one guard.
+
+        With `at_start` it begins where the lower guard ends. Else it ends where the upper guard begins, as near as an
+        alignment of `align` bytes permits.
+        """
         guard = GUARD_BYTES if protect() is not None else PAGE
         own = -(-max(1, len(content)) // PAGE) * PAGE
         region = mmap.mmap(-1, own + 2 * guard)
@@ -70,7 +73,7 @@ class Fenced:
         return Fenced(name, dtype, start, len(content), first, last, region)
 
     def close(self, *, read_only: bool) -> None:
-        """Protect the guard pages and `read_only` memory: from now on an access to the guards or a write is a fault."""
+        """Protect the guard pages, and with `read_only` the memory too: from now on such accesses fault."""
         call = protect()
         if call is None:
             return
@@ -82,16 +85,16 @@ class Fenced:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def buffer(self, device: str) -> Buffer:
-        """The memory as a Buffer."""
+        """Return the memory as a Buffer."""
         size = self.nbytes // self.dtype.itemsize
         return Buffer(device, size, self.dtype, Memory(self.start, self.nbytes, self.region))
 
     def content(self) -> bytes:
-        """The present content of the memory."""
+        """Return the current content of the memory."""
         return ctypes.string_at(self.start, self.nbytes)
 
     def overrun(self) -> str:
-        """The writes into the rest of its pages, as text; "" for none."""
+        """Return the writes into the unused rest of its pages as text; "" for none."""
         before = ctypes.string_at(self.first, self.start - self.first)
         if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(before) if byte != FILLED)
@@ -103,7 +106,7 @@ class Fenced:
         return ""
 
     def as_place(self) -> list[Any]:
-        """Returns the name and the addresses of the buffer and its guard pages as data, for `what_was_touched`."""
+        """Return the name and the addresses of the buffer and its guard pages as data, for `what_was_touched`."""
         guard = GUARD_BYTES if protect() is not None else 0
         return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
 
@@ -117,8 +120,15 @@ def fenced(
     *,
     at_start: bool,
 ) -> Iterator[list[Fenced]]:
-    """Fenced memory for the buffers of a kernel. writes: the positions of those that it may write to; aligned: of those
-    that must start at a cache line."""
+    """Yield memory between guard pages for the buffers of a kernel.
+
+    Args:
+        names: (name, element type) of each buffer.
+        contents: the content of each buffer.
+        writes: the positions of the buffers that the kernel may write.
+        aligned: the positions of the buffers that must start at a cache line.
+        at_start: see `Fenced.of`.
+    """
     memory = []
     for position, ((name, dtype), content) in enumerate(zip(names, contents)):
         align = 64 if position in aligned else dtype.itemsize
@@ -129,7 +139,7 @@ def fenced(
 
 
 def what_was_touched(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
-    """The access to `address` as text, with its position relative to the nearest buffer; "" if no buffer is near."""
+    """Return the access to `address` as text, with its position relative to the nearest buffer; "" if none is near."""
     for name, start, nbytes, itemsize, low, high in buffers:
         if low <= address < high:
             if start <= address < start + nbytes:

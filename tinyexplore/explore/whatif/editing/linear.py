@@ -1,6 +1,6 @@
-"""The linear program as text that can be changed: `parse_program(program_text(uops))` is `uops`, the same objects.
+"""Linear programs as editable text: `parse_program(program_text(uops))` returns the same UOp objects.
 
-A line is one UOp, in the words of the listing, with nothing left out:
+A line is one UOp, written as in the listing, with nothing omitted:
 
     DEFINE_GLOBAL data0 : float32[64]
     CONST 0.0:float32x8
@@ -11,8 +11,8 @@ A line is one UOp, in the words of the listing, with nothing left out:
       %7 = ASSIGN acc0, %6
     end r2
 
-A number without a type is of index arithmetic (int64); one that no CONST line has yet gets its line alone. The
-names %5, %6, … are free to choose; an argument stands in braces: `GEP{3} %5 : float32`. What follows a # is a comment.
+A number without a type belongs to index arithmetic (int64). A constant that no earlier CONST line defines gets a line.
+The names %5, %6, … can be chosen freely. An argument is in braces: `GEP{3} %5 : float32`. Text after a # is a comment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DEFINED = {"DEFINE_GLOBAL": r"data(\d+)", "DEFINE_ACC": r"acc(\d+)", "DEFINE_LO
 
 
 class ProgramError(ValueError):
-    """A text that is no linear program: where (counted from 1), and what was expected there."""
+    """The text is no linear program. The error has the position (counted from 1) and what was expected there."""
 
     def __init__(self, line: int, column: int, message: str) -> None:
         super().__init__(f"line {line}, column {column}: {message}" if column else f"line {line}: {message}")
@@ -62,11 +62,11 @@ class Placed:
     line: int
 
 
-# *** writing ***
+# *** printing ***
 
 
 def program_text(uops: Sequence[UOp]) -> str:
-    """A linear program as text, a line each."""
+    """Return a linear program as text, one line per UOp."""
     names: dict[UOp, str] = {}
     lines = []
     depth = 0
@@ -132,11 +132,15 @@ def _arg_text(arg: Any) -> str:
     return repr(arg)
 
 
-# *** reading ***
+# *** parsing ***
 
 
 def parse_program(text: str) -> list[Placed]:
-    """The program that `program_text` wrote; ProgramError for anything else."""
+    """Parse the program that `program_text` wrote.
+
+    Raises:
+        ProgramError: the text is no linear program.
+    """
     reader = _ListingReader()
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition("#")[0].rstrip()
@@ -152,17 +156,17 @@ def parse_program(text: str) -> list[Placed]:
 
 @dataclass
 class _ListingReader:
-    """Reads a listing line by line.
+    """Parses a listing line by line.
 
     found: the UOps so far.
     names: the UOp of each name.
-    constants: UOps without a line.
+    constants: the constants that have no line yet.
     loops: the open loops, outermost first.
     opened: the line at which each loop begins.
     home: the loop in which each name was defined, None for outside of all.
-    number: of the present line.
-    line: the present line.
-    at: the position in the present line.
+    number: the number of the current line.
+    line: the current line.
+    at: the position in the current line.
     """
 
     found: list[Placed] = field(default_factory=list)
@@ -170,7 +174,7 @@ class _ListingReader:
     constants: set[UOp] = field(default_factory=set)
     loops: list[UOp] = field(default_factory=list)
     opened: dict[UOp, int] = field(default_factory=dict)
-    home: dict[str, UOp | None] = field(default_factory=dict)  # the loop that a name was made in
+    home: dict[str, UOp | None] = field(default_factory=dict)  # the loop in which each name was defined
     number: int = 0
     line: str = ""
     at: int = 0
@@ -316,7 +320,7 @@ class _ListingReader:
     def constant(self, text: str, start: int) -> UOp:
         number, _, kind = text.partition(":")
         try:
-            value: Any = {"True": True, "False": False, "nan": math.nan}.get(number)  # the one NaN of UOps
+            value: Any = {"True": True, "False": False, "nan": math.nan}.get(number)  # all NaN constants are one UOp
             if value is None:
                 value = int(number) if re.fullmatch(r"-?\d+", number) else float(number)
         except ValueError:
@@ -357,7 +361,7 @@ class _ListingReader:
         base: DType = _SCALARS[read[1]].vec(int(read[2] or 1))
         return base if read[3] is None else PtrDType(base, int(read[3]), read[4] or "global")
 
-    # *** results of the reader ***
+    # *** definitions ***
 
     def keep(self, uop: UOp) -> None:
         if uop.op is Ops.CONST:
@@ -371,7 +375,7 @@ class _ListingReader:
 
 
 def _value(node: ast.AST) -> Any:
-    """An argument: None, numbers, strings, operations by their names, tuples."""
+    """Return the value of an argument: None, numbers, strings, operations by name, tuples."""
     match node:
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
             return value
@@ -386,15 +390,19 @@ def _value(node: ast.AST) -> Any:
     raise ValueError(ast.unparse(node))
 
 
-# *** errors in a program that was parsed ***
+# *** validation of a parsed program ***
 
 
 def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
-    """ProgramError at the first line that the linear program's spec does not allow, and where the arguments are not
-    those of the program `before`."""
+    """Check a parsed program.
+
+    Raises:
+        ProgramError: a line violates the specification of linear programs, or the arguments differ from those of the
+            program `before`.
+    """
     _check_arguments(lines, before)
     seen: set[UOp] = set()
-    closed: dict[UOp, UOp] = {}  # values, and the loop that is over which they were computed in
+    closed: dict[UOp, UOp] = {}  # value → the closed loop in which it was computed
     open_loops: list[UOp] = []
     loop_of: dict[UOp, UOp] = {}
     for line in lines:

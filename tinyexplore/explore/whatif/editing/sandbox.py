@@ -1,7 +1,7 @@
-"""Runs work in a separate process, and reports how far the work came and how the process ended.
+"""Run work in a separate process, and report how far the work came and how the process ended.
 
-The process is forked from a worker that has one thread and has never run the work itself: so it starts in milliseconds,
-with all compilers available, and takes nothing with it. Where nothing can be forked, the worker does the work itself.
+The process is forked from a worker that has one thread and never runs the work itself. It therefore starts in
+milliseconds with all compilers loaded, and a crash loses nothing. If the system cannot fork, the worker runs the work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 @dataclass
 class SandboxResult:
-    """How the work in the sandbox ended.
+    """The result of work in the sandbox.
 
     reported: everything that the work reported; later values replace earlier ones.
     failure: how the process failed, as text; "" for success.
@@ -37,8 +37,11 @@ class SandboxResult:
 
 
 def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> SandboxResult:
-    """Run `work(tell, mailbox)` in a separate process. It reports plain data; {"patience_s": 5} sets the time that it
-    may take from then on.
+    """Run `work(tell, mailbox)` in a separate process.
+
+    The work reports plain data with `tell`; {"patience_s": 5} sets the time that it may take from then on.
+
+    patience_s: the time that it may take until then, in seconds.
     """
     if not hasattr(os, "fork"):
         done = SandboxResult()
@@ -58,10 +61,10 @@ def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> 
 
 
 def _in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
-    """Never returns."""
+    """Run the work in the forked child, and exit; this function never returns."""
     status = 1
     try:
-        os.setsid()  # a compiler that it starts ends with it
+        os.setsid()  # a compiler that the work starts ends with this process group
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
         os.close(reading)
@@ -100,14 +103,14 @@ def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> San
         rest += piece
         *lines, rest = rest.split(b"\n")
         for line in lines:
-            with suppress(ValueError):  # code that writes to pipes which are not its own
+            with suppress(ValueError):  # the code wrote invalid data to the pipe
                 done.reported.update(json.loads(line))
         if "patience_s" in done.reported:
             patience_s, began = done.reported.pop("patience_s"), time.monotonic()
     if is_late:
         _end(child)
     else:
-        # its end of the pipe is closed: it has ended, or closed what is not its own
+        # the child has ended, or closed the pipe
         late = time.monotonic() + max(0.2, patience_s)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > late:
@@ -116,7 +119,7 @@ def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> San
                 break
             time.sleep(0.001)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with suppress(OSError):  # what it has started
+    with suppress(OSError):  # end the processes that the work started
         os.killpg(child, signal.SIGKILL)
     if is_late:
         done.failure = f"ran longer than {patience_s:.3g} s and was stopped"

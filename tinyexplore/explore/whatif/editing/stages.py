@@ -1,4 +1,4 @@
-"""The stages of a kernel that can be edited, and the text of each as it is in a branch."""
+"""The stages of a kernel that can be edited, and the text of each in a branch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STAGES = ("opts", "uops", "llvm", "c")
 
 
 def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
-    """Lists the stages of a kernel that can be edited.
+    """Return the stages of a kernel that can be edited.
 
-    LLVM IR is one of them if the device compiles LLVM IR. Of a GPU's kernel, only the first two stages can be edited.
+    LLVM IR is included if the device compiles LLVM IR. For GPU kernels, only the first two stages can be edited.
     """
     device = context.bench.subjects[kernel].device
     interface = context.bench.under_settings(lambda: Device[device])
@@ -29,7 +29,7 @@ def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
 
 
 def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
-    """The kernel of the parent branch and its linear program, with an earlier edit of the program."""
+    """Return the kernel of the parent branch and its linear program, including an earlier edit of the program."""
     branch = context.parent
     while branch is not None and branch.edited is not None:
         arguments = dict(branch.command.arguments)
@@ -47,7 +47,7 @@ def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UO
 
 
 def stage_text(context: CommandContext, number: int, stage: str) -> str:
-    """The text of a stage in the parent branch, for editing."""
+    """Return the text of a stage in the parent branch, for editing."""
     if stage not in (stages := stages_of(context, number)):
         raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
     branch = context.parent

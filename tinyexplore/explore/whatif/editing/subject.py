@@ -18,18 +18,18 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.uop import UOp
 
-MOST_WORK = 400_000  # operations that the PYTHON device is requested: half a second or so
+MOST_WORK = 400_000  # most operations for the PYTHON device, about half a second
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectDescription:
-    """The data that the process which tries an edit gets in addition to a kernel's graphs.
+    """The data that the worker gets in addition to a kernel's graphs.
 
-    device: where it runs.
+    device: the device that runs it.
     stage: the stage that is edited.
-    name: of the program.
+    name: the name of the program.
     buffers: the names of its buffers.
-    values: of its Variables.
+    values: the values of its Variables.
     """
 
     device: str
@@ -41,17 +41,17 @@ class SubjectDescription:
 
 @dataclass(frozen=True, eq=False)
 class EditSubject:
-    """A kernel before the edit, with its inputs and its right results.
+    """A kernel before the edit, with its inputs and expected results.
 
     spec: the rendered program.
     program: the compiled program.
-    values: of its Variables.
+    values: the values of its Variables.
     names: (name, element type) of each buffer.
-    contents: of its buffers before it runs.
-    right: the bytes that it must write, by the buffer's position.
-    against: where these are from.
-    seconds: time of one run.
-    work_ns: estimated time of one run, in nanoseconds.
+    contents: the contents of its buffers before it runs.
+    right: the expected bytes of each written buffer, by position.
+    against: the source of the expected results.
+    seconds: the time of one run.
+    work_ns: the estimated time of one run, in nanoseconds.
     """
 
     spec: ProgramSpec
@@ -66,12 +66,12 @@ class EditSubject:
 
 
 def language_device(stage: str, device: str) -> str:
-    """The device that compiles a text."""
+    """Return the device that compiles the text of a stage."""
     return "CLANG" if stage == "c" else device
 
 
 def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-    """The program as the text of a stage: C as the explorer lists it, else the device's own."""
+    """Render the program as the text of a stage: C for "c", else the device's own language."""
     renderer = Device[device].renderer
     if stage == "c" and renderer.language != "c":
         return CRenderer(Device[device].target, Device["CLANG"].renderer.compiler).render(name, uops)
@@ -86,8 +86,11 @@ def subject_of(
     contents_given: Sequence[bytes | None] | None,
     most_work: int = MOST_WORK,
 ) -> EditSubject:
-    """A kernel compiled and run as it was before the edit. given: what lay in its buffers, where that is known;
-    most_work: operations that the reference device is requested."""
+    """Compile and run a kernel as it was before the edit.
+
+    contents_given: the contents of its buffers, if they were captured.
+    most_work: most operations for the reference device; a larger kernel is its own reference.
+    """
     device, stage = description.device, description.stage
     spec = rendered(stage, device, description.name, base)
     program = Device[language_device(stage, device)].compile(spec)
@@ -97,7 +100,7 @@ def subject_of(
         content = contents_given[position] if contents_given is not None else None
         nbytes = size * dtype.itemsize
         if content is None and position in spec.writes:
-            content = b"\xff" * nbytes  # every bit set: what is left out shows
+            content = b"\xff" * nbytes  # all bits set, so that a missing write is visible
         elif content is None:
             pattern = numbers(dtype, position)
             content = (pattern * -(-nbytes // len(pattern)))[:nbytes]
@@ -135,7 +138,7 @@ def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) 
 
 
 def plain_buffers(subject: EditSubject) -> list[Buffer]:
-    """Memory without guard pages."""
+    """Return memory without guard pages, with the kernel's inputs."""
     device = subject.spec.target.name
     buffers = []
     for (_, dtype), content in zip(subject.names, subject.contents):

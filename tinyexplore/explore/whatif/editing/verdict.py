@@ -1,4 +1,4 @@
-"""Compares the results of an edited kernel with the expected results."""
+"""Compare the results of an edited kernel with the expected results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tinyexplore.runtime.python import cast_view
 class _Apart:
     """The difference of two elements of a buffer.
 
-    error: the absolute difference; not finite where one side is no finite number. magnitude: of the largest finite
-    element that is right. tolerance: what rounding may do, relative to the elements.
+    error: the absolute difference; not finite if one element is not finite.
+    magnitude: the largest finite expected element.
+    tolerance: the tolerance for rounding, relative to the elements.
     """
 
     error: float = 0.0
@@ -27,7 +28,7 @@ class _Apart:
     tolerance: float = 0.0
 
     def beside(self, other: _Apart) -> _Apart:
-        """The one that is further apart, relative to the largest element."""
+        """Return the larger of two differences, relative to the largest element."""
         return max(self, other, key=_Apart.relative)
 
     def relative(self) -> float:
@@ -36,7 +37,7 @@ class _Apart:
         return self.error / self.magnitude if self.magnitude else self.error and math.inf
 
     def fields(self) -> dict[str, Any]:
-        """The fields of `Edited` by their names."""
+        """Return the fields of `Edited` by name."""
         error = self.error if math.isfinite(self.error) else None
         return {"largest_error": error, "magnitude": self.magnitude, "tolerance": self.tolerance}
 
@@ -46,10 +47,10 @@ def compared(
 ) -> dict[str, Any]:
     """Return the fields of `Edited` that compare `outputs` with the correct contents `right`.
 
-    Both map a buffer's position to its bytes. Of several buffers, the largest error is that which is the largest
-    relative to the buffer's largest value.
+    Both map a buffer's position to its bytes. `largest_error` is the largest error relative to the largest value of its
+    buffer.
 
-    Two NaNs are equal. Floats may differ as far as another order of the same sums explains.
+    Two NaNs are equal. Floats may differ by the rounding of another summation order.
     """
     try:
         import numpy
@@ -95,7 +96,7 @@ def compared(
 def compared_one_by_one(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """Compare without NumPy, which is not available in a page."""
+    """Compare without NumPy, which pages lack."""
     count = differing = 0
     worst, same = _Apart(), True
     first: Difference | None = None
@@ -137,7 +138,7 @@ def _close(mine: Any, other: Any, dtype: DType) -> Any:
     import numpy
 
     if dtype in dtypes.fp8s:
-        return abs(mine - other) <= 1  # neighbors
+        return abs(mine - other) <= 1  # neighboring values
     if dtype not in TOLERANCE:
         return numpy.zeros(mine.shape, bool)
     finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
@@ -146,7 +147,7 @@ def _close(mine: Any, other: Any, dtype: DType) -> Any:
 
 
 def numbers(content: bytes, dtype: DType) -> Any:
-    """The elements of a buffer as a NumPy array; of an fp8 type, which it does not know, their bytes as numbers."""
+    """Return the elements of a buffer as a NumPy array. NumPy lacks the fp8 types; their elements are bytes."""
     import numpy
 
     if dtype is dtypes.bfloat16:

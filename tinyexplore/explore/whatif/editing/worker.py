@@ -1,8 +1,8 @@
-"""The process that compiles, runs and times edited kernels. It stays warm for the next edit, even if an edit crashes.
+"""The worker process that compiles, runs and times edited kernels. It survives the crash of an edit.
 
-Started by `client.py`; reads requests from standard input, one a line, and writes one line for each, as the workers of
-a search do (`compile/candidate.py`). It computes what is right, and keeps it; what was edited runs in a process forked
-for it (`sandbox.py`).
+`client.py` starts it. It reads requests from standard input, one per line, and writes one line for each, like the
+workers of a search (`compile/candidate.py`). It computes and caches the expected results. Edited code runs in a process
+that it forks (`sandbox.py`).
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from tinyexplore.util import Context
 
 COMPILE_S = 30.0
 SAMPLES = 20
-PATIENCE = 20  # a multiple of the original's time
-REMEMBERED = 8  # kernels
+PATIENCE = 20  # time limit, as a multiple of the original's time
+REMEMBERED = 8  # most kernels in the cache
 
 
 class EditedKernels:
-    """A cache of the kernels that were edited last."""
+    """A cache of the most recently edited kernels."""
 
     def __init__(self) -> None:
         self.subjects: dict[str, EditSubject] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to a request of `client.py`."""
+        """Return the response to a request of `client.py`."""
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
@@ -78,7 +78,7 @@ def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -
 
 
 def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
-    """The contents of the buffers when the kernel was captured; None if they were not stored."""
+    """Return the contents of the buffers when the kernel was captured; None if they were not stored."""
     if request["inputs"] is None:
         return None
     path, sizes = request["inputs"]
@@ -89,13 +89,13 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
     return contents
 
 
-# *** in a process of its own ***
+# *** in the forked process ***
 
 
 def tried(
     subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
 ) -> None:
-    """Compiles the edit, runs it twice between guard pages, compares, and times it beside the original."""
+    """Compile the edit, run it twice between guard pages, compare the results, and time it against the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
     patience_s = max(request["limit_s"], PATIENCE * subject.seconds)
@@ -137,7 +137,11 @@ def tried(
 
 
 def loaded(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
-    """The program of an object file that LLVM made for a CPU. RuntimeError where this machine cannot run it."""
+    """Load the program of an object file that LLVM generated for a CPU.
+
+    Raises:
+        RuntimeError: this machine cannot run it.
+    """
     from tinyexplore.runtime.llvm import compiler_for  # noqa: PLC0415  only of kernels that LLVM compiles
 
     compiler = compiler_for(cpu)
@@ -152,23 +156,23 @@ def written(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes
 
 
 def edited_spec(subject: EditSubject, stage: str, device: str, text: str, uops: tuple[UOp, ...]) -> ProgramSpec:
-    """The program of the edit."""
+    """Return the program of the edit."""
     if stage == "uops":
         return rendered(stage, device, subject.spec.name, uops)
     return replace(subject.spec, lines=tuple(SourceLine(line, ()) for line in text.splitlines()))
 
 
 def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[str]]]:
-    """The texts of the later stages, from the compilers."""
+    """Return the texts of the later stages, from the compilers."""
     try:
         listings = further_listings(spec) if stage == "uops" else Device[language_device(stage, device)].listings(spec)
-    except Exception:  # a listing that fails is left out; the result matters more
+    except Exception:  # a listing that fails is omitted; the result matters more
         return []
     return [(language, [line.text for line in lines]) for language, lines in listings]
 
 
 def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
-    """Microseconds of one run of the edit and of the original, measured interleaved."""
+    """Return the microseconds of runs of the edit and of the original, measured alternately."""
     runs: list[Callable[[], None]] = []
     for own_spec, program_of in ((spec, program), (subject.spec, subject.program)):
         bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
@@ -182,9 +186,9 @@ def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram
 
 
 def main() -> None:
-    """Answer requests from standard input until it ends."""
+    """Respond to requests from standard input until it ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else is printed is no answer
+    os.dup2(2, 1)  # other output must not mix with responses
     expendable()
     with suppress(ImportError):
         import numpy  # noqa: F401, PLC0415  once, and not in each process that compares

@@ -1,4 +1,4 @@
-"""Checks every firing in a recorded program: whether the new node computes the same value as the old one."""
+"""Check every firing in a recorded program: whether the new node computes the same value as the old one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalen
 from tinyexplore.uop import UOp
 
 FIRING_SAMPLES = 48
-# rules of the engine after which sums are added in another order, or are rounded once where they were rounded twice
+# rules of the engine that change the order of a sum, or round once instead of twice
 REORDERING = frozenset(
     (
         "reduce_each",
@@ -25,17 +25,17 @@ REORDERING = frozenset(
         "dot_written_out",
     )
 )
-APPROXIMATING = "transcendental functions"  # the pass whose rules write functions out as polynomials
+APPROXIMATING = "transcendental functions"  # the pass whose rules replace functions by polynomials
 WITHIN = {dtypes.float64: 1e-13, dtypes.float32: 2e-6, dtypes.float16: 4e-3, dtypes.bfloat16: 4e-2}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckedFiring:
-    """A firing of a trace, checked.
+    """A checked firing of a trace.
 
-    stage: the pass.
-    step: its number, from 1.
-    rule: its name.
+    stage: the name of the pass.
+    step: the number of the firing, from 1.
+    rule: the name of the rule.
     verdict: the result of the check.
     """
 
@@ -58,8 +58,10 @@ def check_firings(
     rule: str | None = None,
     samples: int = FIRING_SAMPLES,
 ) -> tuple[CheckedFiring, ...]:
-    """All firings of a trace, or those of some stages (of one `step`, from 1) or of one rule, each checked; equal ones
-    are checked once."""
+    """Check the firings of a trace: all of them, or those of some stages, of one `step` (from 1), or of one rule.
+
+    Equal firings are checked once.
+    """
     return tuple(_checked(trace, stages, step, rule, samples))
 
 
@@ -91,7 +93,7 @@ def _checked(
 
 
 def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
-    """The relative error that a rule of the engine may introduce in a float; None: results are equal bit for bit."""
+    """Return the relative error that a rule may introduce in a float; None if results must be equal bit for bit."""
     kind = before.dtype
     if not isinstance(kind, DType) or not dtypes.is_float(kind):
         return None

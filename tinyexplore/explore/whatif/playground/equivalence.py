@@ -1,13 +1,16 @@
-"""equivalent(before, after): whether two graphs of UOps mean the same, and if not, values at which they do not.
+"""Check whether two graphs of UOps are equivalent; if not, find values at which they differ.
 
-Three checks, the cheapest first. First, each common subexpression is a free variable within its bounds: graphs that
-are equal then are equal for all inputs. Second, only loads and reductions are free variables. Third, everything is
-computed from memory and loops. A remaining difference is a counterexample. If it cannot be computed, the result is
-"not checked".
+There are three checks, the cheapest first:
 
-Integers and booleans must be equal. Floats must be equal bit for bit, and all NaNs are equal. With a `tolerance` (of a
-rule that adds in another order, or that approximates) values of usual sizes may differ by this share of the largest
-number that occurred.
+1. Each common subexpression is a free variable within its bounds. If the graphs are equal then, they are equal for all
+   inputs.
+2. Only loads and reductions are free variables.
+3. Everything is computed from memory and loops. A remaining difference is a counterexample. If it cannot be computed,
+   the result is "not checked".
+
+Integers and booleans must be equal. Floats must be equal bit for bit, and all NaNs are equal. A `tolerance` is for
+rules that reorder a sum or approximate. Values of usual sizes may then differ by this share of the largest number that
+occurred.
 """
 
 from __future__ import annotations
@@ -38,17 +41,17 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.semantics import to_dtype_range
 
 SAMPLES = 256
-MOST_OPERATIONS = 400  # of a sample on average: where it takes more, fewer samples are compared, `FEWEST` at least
+MOST_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `FEWEST`
 FEWEST = 2
-COMBINED = 8  # times as many samples where that gives every combination of odd values
-MOST_CARRIED = 6  # differences while parts stand for any value that are tried again with less of that
-MOST_TRIES = 320  # simpler inputs of a counterexample, fewer where a sample takes many operations
-MOST_SIMPLIFYING = 60_000  # operations, for all of these
+COMBINED = 8  # factor for the number of samples, if that covers every combination of special values
+MOST_CARRIED = 6  # differences under free variables that are tried again with fewer free variables
+MOST_TRIES = 320  # simpler inputs to try for a counterexample; fewer if a sample needs many operations
+MOST_SIMPLIFYING = 60_000  # operations for all these tries
 _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
-Carried = Mapping[tuple[UOp, int], Any]  # values by node and lane, and by memory and element
-MANY_ALIKE = 4  # elements of memory with the same value in a counterexample, from which on they are one entry
+Carried = Mapping[tuple[UOp, int], Any]  # values by (node, lane) or (memory, element)
+MANY_ALIKE = 4  # from this number on, equal elements of memory are one entry of a counterexample
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
@@ -112,7 +115,10 @@ class Verdict:
 def equivalent(
     before: UOp, after: UOp, *, samples: int = SAMPLES, tolerance: float | None = None, prove: bool = True
 ) -> Verdict:
-    """Checks whether `after` may replace `before`. `prove`: also with z3, if it is installed and supports the types."""
+    """Check whether `after` may replace `before`.
+
+    prove: whether to use z3 too, if it is installed and supports the types.
+    """
     if before is after:
         return Verdict("proved", reason="it is the same node")
     if reason := _types_differ(before, after) or _order_differs(before, after):
@@ -170,9 +176,10 @@ def _types_differ(before: UOp, after: UOp) -> str:
 
 
 def _order_differs(before: UOp, after: UOp) -> str:
-    """Finds a load in `after` that lacks the barrier on which all loads of the same memory in `before` depend.
+    """Return the ordering error of a load in `after` as text, or "" if there is none.
 
-    Its value is undefined. Returns the difference as text, or "".
+    The error is a load without the barrier on which all loads of the same memory in `before` depend. Its value is
+    undefined.
     """
     all_ordered: dict[UOp, bool] = {}
     for load in before.find(Ops.LOAD):
@@ -191,11 +198,11 @@ def _depends_on_barrier(load: UOp) -> bool:
 
 
 def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
-    """Returns the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
+    """Return the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
     mine, others = set(before.toposort()), set(after.toposort())
     common = mine & others
     if all(node in common or node.op not in _ONLY_READ for node in others):
-        common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does without
+        common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does not need them
     values = {node for node in common if is_value(node) and node.op not in _NEVER_CUT}
     values = {node for node in values if all(is_loop(axis) or node.dtype.count == 1 for axis in node.ranges)}
     cuts = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
@@ -210,18 +217,18 @@ class _Pair:
         self.after = after
         self.cut = cut
         self.tolerance = tolerance
-        self.carried: list[Carried] = []  # of the differences found
+        self.carried: list[Carried] = []  # the inputs of the differences found
         self.last: World
-        self.lane = 0  # in which the last difference came up
+        self.lane = 0  # the lane of the last difference
 
     def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
-        """Compares the graphs on `samples` samples, or fewer if the time is over.
+        """Compare the graphs on `samples` samples, or fewer if the time is over.
 
         carried: inputs for which the graphs differed with more free variables. They are tried first.
         """
         first = World(lambda requirement: _zero(requirement.dtype), self.cut)
         self._results(first)
-        # loops and parts in the order in which they come up; what lies in memory depends on where is read
+        # loops and free variables in the order of first use; memory contents depend on the addresses that are read
         inputs = [
             requirement
             for requirement in first.chosen
@@ -264,9 +271,12 @@ class _Pair:
             yield choose, {}
 
     def simplified(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
-        """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up.
+        """Return a counterexample with the most zeros and ones among its inputs.
 
-        First zeros for half of them, then for a quarter, …; then each alone (delta debugging, Zeller 1999).
+        The search sets half of the inputs to zero, then a quarter, and so on, then each input alone (delta debugging,
+        Zeller 1999).
+
+        world: the inputs of `counterexample`.
         """
         chosen = dict(world.chosen)
         tries = 0
@@ -302,7 +312,7 @@ class _Pair:
         return counterexample
 
     def compared_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
-        """The result of one sample: a counterexample, "" if both graphs agree, or why nothing was compared."""
+        """Return the result of one sample: a counterexample, "" if both graphs agree, or why they were not compared."""
         world = self.last = World(choose, self.cut, carried)
         before, after, faults = self._results(world)
         if faults[0]:
@@ -374,7 +384,7 @@ class _Pair:
 
 
 def _told_together(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Inputs in which equal elements of memory are one entry: those of the most frequent value as all else."""
+    """Merge equal elements of memory into one entry; the most frequent value stands for all other elements."""
     alike: dict[str, list[str]] = {}
     for name, value in texts:
         if name.endswith("]"):
@@ -406,7 +416,7 @@ def _is_zero(requirement: InputRequirement, value: Any) -> bool:
 
 
 def _carried(world: World, lane: int) -> Carried:
-    """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
+    """Return the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
     for requirement, value in chosen:
@@ -424,7 +434,7 @@ def _carried(world: World, lane: int) -> Carried:
 
 
 def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
-    """Proposes values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
+    """Propose values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
     if not node.src or not is_value(node.src[0]) or type(value) is bool:
         return []
     source, *others = node.src
@@ -433,11 +443,11 @@ def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
     by = other.arg if other.op is Ops.CONST else None
     match node.op:
         case Ops.REDUCE if node.arg is Ops.ADD:
-            return [(source, value)]  # this once, then zeros
+            return [(source, value)]  # this value once, then zeros
         case Ops.ADD if by is not None:
             return [(source, to_dtype_range(value - by, kind))]
         case Ops.ADD if dtypes.is_int(kind) and source.op is Ops.MUL and source.src[1].op is Ops.CONST:
-            step = abs(source.src[1].arg) or 1  # rows and columns of a place
+            step = abs(source.src[1].arg) or 1  # row and column of an element
             return [(source, value - value % step), (other, value % step)]
         case Ops.ADD if dtypes.is_int(kind):
             least = bounds(other)[0]
@@ -466,7 +476,7 @@ def _given(carried: Carried) -> Choose:
 
 
 def _places(address: Address) -> tuple[Any, ...]:
-    """Lists the elements that an address refers to, one per lane; None for masked lanes."""
+    """Return the elements that an address refers to, one per lane; None for masked lanes."""
     count = max(len(address.idx), len(address.valid or ()))
     idx = address.idx * count if len(address.idx) == 1 else address.idx
     valid = address.valid or (True,)
@@ -475,7 +485,7 @@ def _places(address: Address) -> tuple[Any, ...]:
 
 
 def _place_text(location: tuple[UOp, Any] | None) -> str:
-    """An element as a reader finds it in the graph."""
+    """Return an element of memory as text, with the name that the graph shows."""
     if location is None:
         return "nothing (masked)"
     pointer, number = location
@@ -493,14 +503,14 @@ def _name(requirement: InputRequirement, printer: Printer) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as Python writes it, all of its digits."""
+    """Return a value as Python writes it, with all digits."""
     if type(value) is float and math.isfinite(value):
         return repr(value)
     return str(value) if type(value) is NoValue else number_text(value)
 
 
 def lanes_text(lanes: Any) -> str:
-    """One value, or those of all lanes."""
+    """Return one value as text, or the values of all lanes."""
     if isinstance(lanes, str):
         return lanes
     if isinstance(lanes, Sequence):

@@ -1,4 +1,4 @@
-"""Graphs in the middle of a pass, as live UOps: the captured kernel is lowered again and replayed up to a step."""
+"""Rebuild graphs in the middle of a pass as live UOps: lower the captured kernel again and replay it up to a step."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tinyexplore.uop import UOp
 class Intermediate(ReadableRow):
     """The graph of a kernel in the middle of a pass.
 
-    root: of the graph.
-    fired: the firing that was the last step, None for others.
+    root: the root of the graph.
+    fired: the firing of the last step, None if the step was no firing.
     """
 
     root: UOp
@@ -33,7 +33,7 @@ class Intermediate(ReadableRow):
 
 
 def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermediate:
-    """The graph of captured kernel `number` after `step` steps of pass `stage`."""
+    """Return the graph of captured kernel `number` after `step` steps of pass `stage`."""
     if number not in bench.subjects:
         raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
     try:
@@ -55,7 +55,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
 
 
 def _lowering(bench: KernelBench, number: int) -> Trace:
-    """The lowering of a kernel, as a trace of its own."""
+    """Lower a kernel again, and return the trace of this lowering."""
     recorder = Recorder()
     with recording(None):
         kernel = bench.under_settings(lambda: bench.captured(number))

@@ -1,4 +1,4 @@
-"""Finds where a rule would match before it fires: the node, the pass and the step."""
+"""Find where a rule would match before it fires: the node, the pass and the step."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tinyexplore.util import Context
 class RuleMatch(ReadableRow):
     """A node at which a rule would fire.
 
-    rule: its name.
-    kernel: the kernel whose pass it is in.
-    stage: the pass.
-    name: of the pass.
-    step: the number of steps that are done.
-    node: of the trace.
-    digest: of the node.
+    rule: the name of the rule.
+    kernel: the kernel that the pass processed.
+    stage: the id of the pass.
+    name: the name of the pass.
+    step: the number of steps before the match.
+    node: the id of the node in the trace.
+    digest: the digest of the node.
     before: the node, as text.
-    after: what the rule would make, as text.
-    verdict: whether that has the same value.
+    after: the result of the rule, as text.
+    verdict: whether both have the same value.
     """
 
     rule: str
@@ -55,14 +55,14 @@ class RuleMatch(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MatchList(ReadableRow):
-    """The matches of one rule, as the panel of rules lists them."""
+    """The matches of one rule, in the order of the panel of rules."""
 
     places: tuple[RuleMatch, ...]
     """Nodes at which the rule would fire, in the order of the passes."""
 
 
 class RuleMatches(tuple[RuleMatch, ...]):
-    """Places, which print as one line each."""
+    """Matches of a rule that print as one line each."""
 
     def __repr__(self) -> str:
         kernels = len({match.kernel for match in self})
@@ -73,7 +73,7 @@ class RuleMatches(tuple[RuleMatch, ...]):
 def matches_of(
     trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: Checks | None = None
 ) -> RuleMatches:
-    """Every node that `rule` would fire on, in the first pass with rules (or in `stage`) that comes upon it."""
+    """Return every node on which `rule` would fire, in the first pass with rules (or in `stage`) that contains it."""
     if stage is not None:
         pass_named(stage)
     return RuleMatches(_found(trace, rule, kernel, stage, checks or Checks()))
@@ -116,7 +116,7 @@ def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, chec
 
 
 def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
-    """The nodes that come up in a pass, each with the number of steps after which it is there."""
+    """Yield the nodes that occur in a pass, each with the number of steps after which it exists."""
     nodes = dict(enumerate(trace.nodes))
     visited = set()
     for node in reachable(nodes, stage.before):

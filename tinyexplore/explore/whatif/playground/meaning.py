@@ -1,8 +1,8 @@
-"""Evaluates UOps at one point of their loops by the reference semantics: values, addresses and stores.
+"""Evaluate UOps at one point of their loops by the reference semantics: values, addresses and stores.
 
-A `World` chooses, at the first request, all values that are not computed: the contents of memory, Variables, the steps
-of loops that are open, and nodes that are `cut`, of which only the type and the bounds count. What no program may do
-(divide an integer by zero, read outside of its memory) is a fault; a shift by the whole width has no value.
+A `World` chooses every input value when it is first needed: memory contents, Variables, steps of open loops, and `cut`
+nodes, of which only type and bounds matter. An invalid operation (integer division by zero, a read out of bounds) is a
+fault. A shift by the full width has no value.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.semantics import scalar_function, to_dtype_range
 
-MOST_STEPS = 60_000  # nodes computed for one sample: more is a program, not a rule
+MOST_STEPS = 60_000  # most nodes computed for one sample; a larger graph is a program, not a rule
 
 Lanes = tuple[Any, ...]
-Point = dict[UOp, Any]  # loops and registers, and the lanes that they have
+Point = dict[UOp, Any]  # loops and registers with the values of their lanes
 Effects = dict[tuple[UOp, int], Any]
 
 
 class NotEvaluated(Exception):
-    """A value that cannot be computed here. The message says why."""
+    """A value cannot be computed here. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoValue:
-    """Stands for a value that is unknown.
+    """Stands for an unknown value.
 
-    reason: why it is unknown.
+    reason: why the value is unknown.
     """
 
     reason: str
@@ -49,7 +49,7 @@ class Address:
 
     pointer: the buffer.
     idx: the element for each lane.
-    valid: whether each lane is valid, None where all are.
+    valid: whether each lane is valid, None if all are.
     """
 
     pointer: UOp
@@ -59,14 +59,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class InputRequirement:
-    """A value to choose for a check.
+    """An input value to choose for a check.
 
-    node: the UOp that has it, at some step of its loops; or the memory that has it.
+    node: the UOp with this value at one step of its loops, or the memory that contains it.
     dtype: the element type.
     low: the smallest value.
     high: the largest value.
     place: the element of the memory, None for other UOps.
-    lane: of a vector.
+    lane: the lane of a vector.
     """
 
     node: UOp
@@ -78,9 +78,9 @@ class InputRequirement:
 
 
 class World:
-    """One choice of everything that is not computed. `choose` makes it; `chosen` are the choices until now.
+    """One assignment of all input values. `choose` returns each value, `chosen` has the values so far.
 
-    loaded: what lanes of loads shall give, where nothing was chosen yet for the memory that they read.
+    loaded: values for lanes of loads. They determine memory contents that are not chosen yet.
     """
 
     def __init__(
@@ -96,13 +96,13 @@ class World:
         self.values: dict[Any, Lanes] = {}
         self.memory: Effects = {}
         self.faults: list[str] = []
-        self.greatest = 1.0  # largest finite float so far: rounding is relative to it
+        self.greatest = 1.0  # the largest finite float so far, to which rounding is relative
         self.steps = 0
 
     # *** evaluation ***
 
     def lanes(self, root: UOp, at: Point | None = None) -> Any:
-        """The lanes of `root`, or its Address."""
+        """Return the lanes of `root`, or its Address."""
         values: dict[UOp, Any] = dict(at or {})
         point = dict(values)
         for part in self._needed(root, values):
@@ -113,27 +113,27 @@ class World:
         return values[root]
 
     def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
-        """The memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
+        """Return the memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
         written: Effects = {}
         for at in self._points(_ordered(loops), {}):
             self._store_all(root, at, written)
         return written
 
     def element(self, pointer: UOp, index: int) -> Any:
-        """The content of a memory element before any store."""
+        """Return the content of a memory element before any store."""
         if (pointer, index) not in self.memory:
             kind = pointer.dtype.base
             self.memory[pointer, index] = self._choose(InputRequirement(pointer, kind, *_limits(kind), index))
         return self.memory[pointer, index]
 
-    # *** choosing ***
+    # *** input values ***
 
     def _choose(self, requirement: InputRequirement) -> Any:
         chosen_value = self.chosen[requirement] = self.choose(requirement)
         return chosen_value
 
     def _input(self, node: UOp, at: Point) -> Lanes:
-        """A node that stands for any value of its bounds: the same wherever its loops stand alike."""
+        """Return the value of a free variable within its bounds. It is equal at equal steps of its loops."""
         around = tuple([(loop, at[loop]) for loop in _ordered(node.ranges) if loop in at])
         key = (node, around)
         if key not in self.values:
@@ -147,7 +147,7 @@ class World:
         return self.values[key]
 
     def _needed(self, root: UOp, values: Point) -> list[UOp]:
-        """Lists the nodes that `root` needs at this point and that have no value yet, sources first."""
+        """Return the nodes that `root` needs at this point and that have no value yet, sources first."""
         needed: dict[UOp, None] = {}
         stack = [root]
         while stack:
@@ -166,17 +166,17 @@ class World:
         if node in self.cut or node.op in _OWN_SOURCES:
             return ()
         if node.op is Ops.LOAD:
-            return node.src[:1]  # what it waits for has filled the memory
+            return node.src[:1]  # the other sources are barriers after the stores to this memory
         if node.op is Ops.INDEX:
             return node.src[1:]
         if node.op is Ops.HREDUCE:
             return node.src[: node.dtype.count]
         return node.src
 
-    # *** computing ***
+    # *** operations ***
 
     def _lanes(self, node: UOp, values: Point) -> Any:
-        """The lanes of an operation on whole vectors."""
+        """Return the lanes of an operation on whole vectors."""
         match node.op:
             case Ops.HREDUCE:
                 return self._reduce_lanes(node, values)
@@ -220,9 +220,9 @@ class World:
         return self._alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
     def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
-        """An HREDUCE: each row of lanes reduced to one lane, in halves."""
+        """Return the lanes of an HREDUCE: each row of lanes is reduced to one lane, by halves."""
         rows = [values[src] for src in node.src[: node.dtype.count]]
-        if len(node.src) > len(rows):  # the axis that the lanes are, or its steps
+        if len(node.src) > len(rows):  # the axis of the lanes, or its steps
             axis = node.src[-1]
             count = axis.size if axis.op is Ops.RANGE else axis.dtype.count
             rows = [row * count if len(row) == 1 else row for row in rows]
@@ -270,7 +270,7 @@ class World:
     # *** memory ***
 
     def _places(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
-        """The elements of `count` lanes: None for one that is not valid."""
+        """Return the elements of `count` lanes; None for a lane that is not valid."""
         idx, valid = address.idx, address.valid
         if len(idx) == 1:
             (start,) = idx
@@ -306,7 +306,7 @@ class World:
         return tuple(values)
 
     def _lay(self, pointer: UOp, index: int, value: Any) -> None:
-        """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
+        """Set the content of a memory element, if a value is given and none was chosen yet."""
         if value is not None and (pointer, index) not in self.memory:
             kind = pointer.dtype.base
             self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), index)] = value
@@ -350,7 +350,7 @@ class World:
     # *** loops ***
 
     def _points(self, loops: Sequence[UOp], at: Point) -> Iterator[Point]:
-        """`at` with every combination of steps of `loops`; the sizes may depend on outer loops."""
+        """Yield `at` with every combination of steps of `loops`. A size may depend on outer loops."""
         if not loops:
             yield at
             return
@@ -391,7 +391,7 @@ class World:
         return total
 
     def _scan_of_lanes(self, node: UOp, at: Point) -> Lanes:
-        """The lanes of each step in turn, each combined with all before it."""
+        """Return the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
             raise NotEvaluated("a running result with a factor, along lanes")
@@ -441,7 +441,7 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 
 
 def _open_registers(root: UOp) -> set[UOp]:
-    """Returns the registers that a value reads, except those of loops inside it."""
+    """Return the registers that a value reads, except those of loops inside it."""
     registers, stack, seen = set[UOp](), [root], set[UOp]()
     while stack:
         node = stack.pop()
@@ -456,12 +456,12 @@ def _open_registers(root: UOp) -> set[UOp]:
 
 
 def is_loop(axis: UOp) -> bool:
-    """False for a VECTOR axis, whose steps are lanes."""
+    """Whether an axis is a loop. The steps of a VECTOR axis are lanes."""
     return axis.arg.kind is not AxisKind.VECTOR
 
 
 def lane_count(node: UOp) -> int:
-    """The number of lanes of a node: those of its type, or the steps of the VECTOR axis that it depends on."""
+    """Return the number of lanes of a node: from its type, or from the VECTOR axis on which it depends."""
     count: int = node.dtype.count
     if count > 1:
         return count

@@ -1,7 +1,7 @@
-"""Pipelines that are not the engine's own: with a rule more, with one less, or from the middle of one on.
+"""Modified pipelines: with one more rule, without a rule, or from the middle of a pass on.
 
-Each is a tuple of passes, made of `PASSES`, which `lower` and `compile_optimized` take as an argument. So no setting
-says which rules are in force, and nothing that is kept (plans, kernels, what lies on disk) has a kernel of such a one.
+Each is a tuple of passes derived from `PASSES`, which `lower` and `compile_optimized` take as an argument. No global
+setting selects the rules. Caches (plans, kernels, files on disk) therefore never contain kernels of modified pipelines.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from tinyexplore.uop.pattern import Candidates
 
 
 class NoSuchPass(ValueError):
-    """Raised for a pass that does not exist, or a rule that the pass does not have."""
+    """The pass does not exist, or does not have the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """`rule` in the table of pass `stage`, before the rule that now is number `position` there (-1: after all)."""
+    """Change of a pipeline: one more rule in a pass.
+
+    rule: the rule.
+    stage: the name of the pass.
+    position: the position in the pass's table before which the rule is inserted; -1 appends it.
+    """
 
     rule: Rule
     stage: str
@@ -30,9 +35,9 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """The pipeline without one rule.
+    """Change of a pipeline: one rule less.
 
-    rule: its name.
+    rule: the name of the rule.
     """
 
     rule: str
@@ -42,7 +47,7 @@ Change = Inserted | Disabled
 
 
 class OnlyOn(PatternMatcher):
-    """Rules that are tried on one node alone."""
+    """A table of rules that match only on one node."""
 
     def __init__(self, rules: Iterable[Rule], node: UOp) -> None:
         super().__init__(rules)
@@ -53,7 +58,7 @@ class OnlyOn(PatternMatcher):
 
 
 class NotOn(PatternMatcher):
-    """A table of which one rule is not tried on one node."""
+    """A table of rules in which one rule does not match on one node."""
 
     def __init__(self, table: PatternMatcher, rule: str, node: UOp) -> None:
         super().__init__(table.rules, within=table.kinds)
@@ -66,12 +71,12 @@ class NotOn(PatternMatcher):
 
 
 def rewrites() -> tuple[Rewrite, ...]:
-    """The passes that have rules, in their order."""
+    """Return the passes that have rules, in order."""
     return tuple(step for step in PASSES if isinstance(step, Rewrite))
 
 
 def pass_named(name: str) -> Rewrite:
-    """The pass with rules of that name."""
+    """Return the pass with this name; it must have rules."""
     for step in rewrites():
         if step.name == name:
             return step
@@ -79,7 +84,7 @@ def pass_named(name: str) -> Rewrite:
 
 
 def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> tuple[Pass, ...]:
-    """The pipeline with these changes, each applied to the result of the changes before."""
+    """Return the pipeline with these changes, applied one after another."""
     for change in changes:
         if isinstance(change, Inserted):
             pass_named(change.stage)
@@ -109,11 +114,14 @@ def _without(step: Pass, name: str) -> Pass:
 
 
 def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[Pass, ...]:
-    """The rest of the pipeline, from `root` on, a graph in the middle of pass `stage`; first of all `firing`."""
+    """Return the rest of the pipeline from `root` on, a graph in the middle of pass `stage`.
+
+    firing: a pass to run before it, None for none.
+    """
     step = pass_named(stage)
 
     def resumed(_: UOp, lowering: Lowering) -> UOp:
-        """The graph as it was at a step."""
+        """Return the graph at that step."""
         for _number in range(1 + max((accumulator.arg for accumulator in root.find(Ops.DEFINE_ACC)), default=-1)):
             next(lowering.numbers)
         return root
@@ -123,19 +131,19 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
 
 
 def fired_once(stage: str, rule: Rule, node: UOp) -> Rewrite:
-    """One firing of `rule`, on `node`."""
+    """Return a pass that fires `rule` once, on `node`."""
     step = pass_named(stage)
     return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.context)
 
 
 def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
-    """`rule` wherever it matches, alone, until it does nowhere."""
+    """Return a pass that applies only `rule`, until it matches nowhere."""
     step = pass_named(stage)
     return Rewrite(f"fire {rule.name}", PatternMatcher((rule,)), step.before, step.before, step.context)
 
 
 def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:
-    """The pipeline in which `rule` of pass `stage` does not fire on `node`."""
+    """Return the pipeline in which `rule` of pass `stage` does not fire on `node`."""
     step = pass_named(stage)
     without = replace(step, table=NotOn(step.table, rule, node))
     return tuple(without if candidate is step else candidate for candidate in PASSES)

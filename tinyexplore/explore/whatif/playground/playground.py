@@ -1,4 +1,4 @@
-"""`view.rules`: the rules of the pipeline and your own, on the kernels of one capture."""
+"""`view.rules`: the rules of the pipeline and the user's rules, on the kernels of one capture."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuleRow(ReadableRow):
-    """A rule.
+    """A rule in the list of rules.
 
-    name: of the rule.
-    law: what it states.
+    name: the name of the rule.
+    law: the law that it states.
     doc: its docstring.
     passes: the passes that have it.
-    firings: how often it fired in the capture.
-    file: the file of its code.
-    line: the first line there.
-    own: whether the user wrote it here.
+    firings: the number of its firings in the capture.
+    file: the file that defines it.
+    line: the first line of the definition.
+    own: whether the user defined it in this session.
     """
 
     name: str
@@ -57,7 +57,7 @@ class RuleRow(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuleList(ReadableRow):
-    """All rules, as the panel of rules lists them."""
+    """All rules, in the order of the panel of rules."""
 
     rows: tuple[RuleRow, ...]
     """The rules written here, then those of the pipeline."""
@@ -66,8 +66,12 @@ class RuleList(ReadableRow):
 
 
 class Playground(Readable):
-    """Rules on the kernels of an Explorer. Each command gives a `Branch`: the kernels that changed, with source and
-    times beside those captured, and each firing with the verdict of its check."""
+    """Tries rules on the kernels of an Explorer.
+
+    Each command returns a `Branch`: the kernels that changed, with source, times beside the captured ones, and the
+        verdict
+    on each firing.
+    """
 
     def __init__(self, view: SessionView) -> None:
         self._view = view
@@ -78,64 +82,72 @@ class Playground(Readable):
 
     @property
     def proves(self) -> str:
-        """Whether firings are proved, or why not."""
+        """Return whether firings can be proved, or why not, as text."""
         return how_sure()
 
     def of(self, stage: str | None = None) -> tuple[RuleRow, ...]:
-        """The rules of the pipeline (of one pass) in its order, and those written here."""
+        """Return the rules of the pipeline (or of one pass) in order, and the user's rules."""
         return rule_rows(self._trace, stage)
 
     def matches(
         self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None
     ) -> RuleMatches:
-        """Every place where `rule` would fire, before it does: node by node, in the first pass that comes upon it (or
-        in `stage`), with what it would make and whether that means the same."""
+        """Return every node where `rule` would fire, with the result of the rule and whether it has the same value.
+
+        Each node is listed in the first pass that contains it, or in `stage`.
+        """
         return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
 
     def fire(self, rule: Rule | str, place: RuleMatch, branch: Branch | int | None = None) -> Branch:
-        """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
+        """Fire `rule` at one of its `matches`, then run the rest of that pass and of the pipeline."""
         command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
         return self._view.whatif.do(command, branch)
 
     def fire_all(
         self, rule: Rule | str, kernel: KernelInfo | int = 0, stage: str = "simplify", step: int = 0
     ) -> Branch:
-        """`rule` fired wherever it matches in the graph after `step` steps of `stage`, then the rest."""
+        """Fire `rule` wherever it matches in the graph after `step` steps of `stage`, then run all later passes."""
         return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
 
     def insert(
         self, rule: Rule | str, stage: str = "simplify", position: int = -1, branch: Branch | int | None = None
     ) -> Branch:
-        """All kernels through the pipeline with `rule` in pass `stage`, before the rule number `position` there (-1:
-        after all). branch: one whose changes of the pipeline this comes on top of."""
+        """Compile all kernels with `rule` in pass `stage`.
+
+        position: the position before which the rule is inserted; -1 appends it.
+        branch: a branch whose changes of the pipeline also apply.
+        """
         return self._view.whatif.do(InsertRule(_known(rule).name, stage, position), branch)
 
     def disable(self, rule: Rule | str, branch: Branch | int | None = None) -> Branch:
-        """All kernels through the pipeline without the rule of that name."""
+        """Compile all kernels without this rule."""
         return self._view.whatif.do(DisableRule(rule if isinstance(rule, str) else rule.name), branch)
 
     def fork(
         self, kernel: KernelInfo | int, stage: str, step: int, rule: Rule | str | None = None, node: Any = ""
     ) -> Branch:
-        """A kernel from the middle of a pass on: without the firing that is step `step` of `stage`; or, with a `rule`,
-        that fired on the graph after `step` steps, on `node` (of the trace, or a digest; "": all that it matches)."""
+        """Compile a kernel from the middle of a pass on.
+
+        Without a `rule`, the firing that is step `step` of `stage` is skipped. With a `rule`, it fires on the graph
+        after `step` steps, on `node` (a node of the trace, or a digest; "" for every node that it matches).
+        """
         if rule is None:
             return self._view.whatif.do(SkipFiring(_number(kernel), stage, step))
         digest = node if isinstance(node, str) else self._trace.nodes[node if isinstance(node, int) else node.id].digest
         return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
 
     def check(self, stages: Iterable[int] | None = None, rule: str | None = None) -> tuple[CheckedFiring, ...]:
-        """The firings of the capture (of some stages, of one rule) checked."""
+        """Check the firings of the capture, or those of some stages or of one rule."""
         return check_firings(self._trace, stages=stages, rule=rule)
 
     @property
     def widget(self) -> PartWidget:
-        """The panel of the rules as a widget."""
+        """Return the panel of rules as a widget."""
         widget: PartWidget = self._view.panels.rules
         return widget
 
     def table(self) -> Table:
-        """The rules that fired in the capture and your own, the most frequent first."""
+        """Return the rules that fired in the capture and the user's rules, the most frequent first."""
         rules = self.of()
         listed = sorted(
             (candidate for candidate in rules if candidate.firings or candidate.own),
@@ -159,7 +171,7 @@ class Playground(Readable):
 
 
 def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
-    """The rules of the pipeline with how often each fired in a capture, and those written here."""
+    """Return the rules of the pipeline with their firings in a capture, and the user's rules."""
     fired = Counter(
         trace.rules[step.rule].name
         for row in trace.stages
@@ -189,7 +201,7 @@ def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
 
 
 def find_rule(rule: Rule | str) -> Rule:
-    """A rule by its name: one written here, or the engine's."""
+    """Return the rule with this name: the user's, or the engine's."""
     if isinstance(rule, Rule):
         return rule
     for step in rewrites():
@@ -200,7 +212,7 @@ def find_rule(rule: Rule | str) -> Rule:
 
 
 def _known(rule: Rule | str) -> Rule:
-    """`rule` as commands know it, by its name."""
+    """Return the registered rule with the name of `rule`, for commands, which refer to rules by name."""
     known_rule = find_rule(rule)
     try:
         current = find_written_rule(known_rule.name).rule

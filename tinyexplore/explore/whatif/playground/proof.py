@@ -1,6 +1,6 @@
-"""Proofs by z3, where it is installed: integers as bit vectors of their dtype's width, truths as truths.
+"""Prove equivalence with z3, if it is installed: integers are bit vectors of their dtype's width.
 
-Floats, memory and loops are beyond it: those are compared on samples.
+Floats, memory and loops are not supported; they are compared on samples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Proof(ReadableRow):
     """The result of z3.
 
     status: "proved", "differs" or "unknown".
-    values: of the inputs by node and lane, where the two graphs differ.
+    values: inputs for which the graphs differ, by node and lane.
     """
 
     status: Literal["proved", "differs", "unknown"]
@@ -35,7 +35,7 @@ class Proof(ReadableRow):
 
 @cache
 def solver_module() -> Any:
-    """z3, or None where it is not installed."""
+    """Return the module z3, or None if it is not installed."""
     try:
         return importlib.import_module("z3")
     except ImportError:
@@ -48,12 +48,12 @@ def can_prove() -> bool:
 
 
 def how_sure() -> str:
-    """Whether anything is proved here, or why not, as text."""
+    """Return whether z3 proves firings here, or why not, as text."""
     return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
 
 
 def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
-    """Whether the two are equal for all values of what is `cut`, of loops and of Variables, within their bounds."""
+    """Prove that two graphs are equal for all values of `cut` nodes, loops and Variables within their bounds."""
     z3 = solver_module()
     if z3 is None or not (_is_exact(before, cut) and _is_exact(after, cut)):
         return Proof("unknown")
@@ -78,7 +78,7 @@ _EXACT_OPS = (OpGroups.BINARY - {Ops.FDIV, Ops.POW, Ops.SCALE}) | {Ops.NEG, Ops.
 
 
 def _is_exact(root: UOp, cut: frozenset[UOp]) -> bool:
-    """Whether all of it is arithmetic of scalar integers and truths."""
+    """Whether a graph is only arithmetic of scalar integers and booleans."""
     stack, seen = [root], set[UOp]()
     while stack:
         node = stack.pop()
@@ -96,7 +96,11 @@ def _is_exact(root: UOp, cut: frozenset[UOp]) -> bool:
 
 
 class _Form:
-    """UOps as formulas. `ranges`: the bounds of the inputs. `conditions`: where all of it has a value."""
+    """UOps as formulas of z3.
+
+    ranges: the bounds of the inputs.
+    conditions: the conditions under which every part has a value.
+    """
 
     def __init__(self, z3: Any, cut: frozenset[UOp]) -> None:
         self.z3 = z3
@@ -136,7 +140,7 @@ class _Form:
         return symbol
 
     def values(self, model: Any) -> dict[tuple[UOp, int], Any]:
-        """The inputs as a model has them."""
+        """Return the values of the inputs in a model."""
         values: dict[tuple[UOp, int], Any] = {}
         for node, name in self.inputs.items():
             value = model.eval(name, model_completion=True)

@@ -1,7 +1,8 @@
-"""Values on which two graphs are compared: the odd ones of each dtype first, and those about the constants of the
-graphs, in every combination while these are few, then values drawn at random within bounds.
+"""Choose the values on which two graphs are compared.
 
-What has lanes has a combination in each: a rule is tried on as many at once."""
+First come special values of each dtype and values near the constants of the graphs, in every combination if these are
+few. Then come random values within bounds. Each lane of a vector gets another combination, so one sample tries several.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tinyexplore.uop.semantics import FP8, from_bits, to_bits, to_dtype_range
 _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
 _USUAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 0.1, 7.0, 1 / 3, -1e-3, 100.0, 1e30, -1e30)
 _SMALL = (0, 1, -1, 2, -2, 3, -3, 4, 5, 7, -7, 8, 15, 16)
-_WIDTHS = (24, 11, 8)  # bits of the significands of float32, float16 and bfloat16, to which integers are rounded
+_WIDTHS = (24, 11, 8)  # bits of the significands of float32, float16 and bfloat16, to which integers round
 MOST_CONSTANTS = 8
 Choose = Callable[[InputRequirement], Any]
 Draw = Callable[[InputRequirement, Random], Any]
@@ -27,14 +28,14 @@ Draw = Callable[[InputRequirement, Random], Any]
 
 @cache
 def odd_floats(dtype: DType) -> tuple[float, ...]:
-    """Zeros, ones, infinities, NaN, the least and greatest of each kind, and what is rounded just so."""
+    """Return special floats: zeros, ones, infinities, NaN, limits, and values at rounding boundaries."""
     mantissa = _MANTISSA.get(dtype) or FP8[dtype].mantissa
     infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
-    bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the least normal one, the greatest
+    bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the smallest normal number, the largest
     limits = [from_bits(bit, dtype) for bit in bits]
-    whole = float(1 << mantissa + 1)  # from here on not every whole number is there
+    whole = float(1 << mantissa + 1)  # above this value, not every integer can be represented
     last = 2.0**-mantissa
-    # halfway between two values of a narrower type, and a last bit more: rounded twice it goes the other way
+    # halfway between two values of a narrower type, plus one last bit: double rounding changes the result
     ties = [1.0 + 2.0 ** -(fewer + 1) + last for fewer in (23, 10, 7, 3, 2) if fewer + 1 < mantissa]
     edges = [*limits, *[-limit for limit in limits], whole, whole - 1, 1.0 + last, *ties]
     floats = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
@@ -46,17 +47,17 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
 
 @cache
 def odd_ints(low: int, high: int) -> tuple[int, ...]:
-    """Small numbers, the ends of the range and their neighbors, powers of two and theirs."""
+    """Return special integers: small ones, the ends of the range, powers of two, and their neighbors."""
     ints = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
     for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
         ints += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
-    for power in (30, 62):  # rounded twice, these go the other way
+    for power in (30, 62):  # double rounding changes the result for these
         ints += [(1 << power) + (1 << power - width) + 1 for width in _WIDTHS]
     return tuple(dict.fromkeys(number for number in ints if low <= number <= high))
 
 
 def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """The values of a dtype, within the bounds, at which rules go wrong: those of its kind, and about `constants`."""
+    """Return the special values of a requirement: those of its dtype within its bounds, and values near `constants`."""
     return _odd_values(requirement.dtype, requirement.low, requirement.high, constants)
 
 
@@ -72,7 +73,7 @@ def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -
 
 
 def _float_neighbors(value: float, dtype: DType) -> list[float]:
-    """A float and those next to it in its dtype."""
+    """Return a float and its neighbors in its dtype."""
     nearest = to_dtype_range(value, dtype)
     if nearest == 0 or not math.isfinite(nearest):
         return []
@@ -81,8 +82,7 @@ def _float_neighbors(value: float, dtype: DType) -> list[float]:
 
 
 def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
-    """The numbers at which a graph with the constants `constants` may change its result: the constants, their sums and
-    their differences."""
+    """Return the numbers at which a graph may change: its constants, their sums and differences."""
     numbers = dict.fromkeys(
         constant
         for constant in constants
@@ -96,7 +96,7 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
-    """One value within the bounds: an odd one, a small one, or one from anywhere."""
+    """Return one value within the bounds: a special one, a small one, or a random one."""
     pick = random.random()
     if pick < 0.4 or requirement.dtype is dtypes.bool:
         return random.choice(odd_values(requirement, constants))
@@ -112,7 +112,7 @@ def any_value(requirement: InputRequirement, random: Random, constants: tuple[An
 
 
 def usual_value(requirement: InputRequirement, random: Random) -> Any:
-    """One value of a size at which a result that may be rounded otherwise can be compared."""
+    """Return one value of ordinary magnitude, at which differently rounded results can be compared."""
     if not dtypes.is_float(requirement.dtype):
         return any_value(requirement, random)
     if random.random() < 0.15:
@@ -122,7 +122,7 @@ def usual_value(requirement: InputRequirement, random: Random) -> Any:
 
 
 def simpler_values(requirement: InputRequirement, value: Any) -> tuple[Any, ...]:
-    """Values that a reader takes in sooner, the simplest first."""
+    """Return values that are easier to read than `value`, the simplest first."""
     if requirement.dtype is dtypes.bool:
         return (False,) if value and requirement.low == 0 else ()
     candidates: list[Any]
@@ -153,9 +153,14 @@ def choices(
     constants: tuple[Any, ...] = (),
     budget: int | None = None,
 ) -> Iterator[Choose]:
-    """Ways to choose: first every combination of the odd values of `inputs`, if that takes at most `budget` (by default
-    `count`) samples, else each odd value once; then each for all inputs together, then `count` at random. Always the
-    same ones. `usual`: floats of usual sizes only."""
+    """Yield functions that choose input values, always the same ones.
+
+    First comes every combination of special values of `inputs` if that takes at most `budget` samples (default:
+    `count`), else each special value once. Then each special value is used for all inputs together, then `count` random
+    choices.
+
+    usual: whether floats are only of ordinary magnitude.
+    """
     draw = usual_value if usual else _any_of(constants)
     if inputs and not usual:
         groups = _by_node(inputs)
@@ -170,12 +175,12 @@ def choices(
         for number in range(min(max(map(len, odd)), count // 2)):
             yield _alike(number, constants)
     for seed in range(count):
-        sign = (0, 0, 1, -1)[seed % 4]  # of one sign, as a reduction may never see them by chance
+        sign = (0, 0, 1, -1)[seed % 4]  # of one sign, which a reduction of random values may never see
         yield _given({}, Random(seed + 1), draw if sign == 0 or usual else _signed(draw, sign))
 
 
 def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
-    """Chooses special value number `number` for each requirement."""
+    """Return a function that chooses special value number `number` for each requirement."""
 
     def choose(requirement: InputRequirement) -> Any:
         odd = odd_values(requirement, constants)
@@ -185,7 +190,7 @@ def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
 
 
 def _signed(draw: Draw, sign: int) -> Draw:
-    """`draw` without its numbers of the other sign, where the bounds allow it."""
+    """Return `draw` restricted to one sign, if the bounds permit it."""
 
     def drawn(requirement: InputRequirement, random: Random) -> Any:
         value = draw(requirement, random)
@@ -197,7 +202,7 @@ def _signed(draw: Draw, sign: int) -> Draw:
 
 
 def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
-    """The lanes of one node together."""
+    """Group the lanes of each node."""
     groups: dict[Any, list[InputRequirement]] = {}
     for requirement in inputs:
         groups.setdefault((requirement.node, requirement.place), []).append(requirement)
@@ -207,7 +212,7 @@ def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]
 def _combined(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
 ) -> Iterator[Choose]:
-    """Yields every combination of special values. The lanes of the widest vectors get a different one each."""
+    """Yield every combination of special values. The lanes of the widest vectors get a different one each."""
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
     single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
     for alone in product(*[odd[number] for number in single]):
@@ -223,7 +228,7 @@ def _combined(
 def _each_once(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
 ) -> Iterator[Choose]:
-    """Each odd value of each node in some lane, in company of any others."""
+    """Yield each special value of each node in some lane, with arbitrary other values."""
     seed = 0
     for first in range(max(map(len, odd))):
         for number, lanes in enumerate(groups):

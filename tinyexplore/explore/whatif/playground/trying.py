@@ -1,4 +1,4 @@
-"""Compiles kernels with another pipeline, checks its firings, and measures the changed kernels."""
+"""Compile kernels with another pipeline, check its firings, and measure the changed kernels."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tinyexplore.renderer import RenderError
 from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, recording
 from tinyexplore.uop import RewriteError, Rule, UOp
 
-MOST_FIRINGS = 400  # of one rule that a branch keeps; further ones are counted
-MOST_CHECKED = 60  # different ones
+MOST_FIRINGS = 400  # most firings of one rule that a branch stores; the others are counted
+MOST_CHECKED = 60  # most different firings that are checked
 
 
 @dataclass(frozen=True, slots=True)
 class UOpRewrite:
-    """One firing, on live UOps.
+    """One firing on live UOps.
 
     stage: the name of the pass.
-    step: its number, from 1.
+    step: the number of the firing, from 1.
     rule: the rule.
     before: the UOp that was replaced.
-    after: the UOp in its place.
+    after: the replacement.
     """
 
     stage: str
@@ -46,11 +46,11 @@ class UOpRewrite:
 
 @dataclass(frozen=True)
 class PlaygroundLowering:
-    """A kernel after another pipeline.
+    """A kernel after a modified pipeline.
 
-    program: its linear program, None where a pass failed.
+    program: its linear program, None if a pass failed.
     fired: the firings.
-    error: why a pass failed, "" where none did.
+    error: why a pass failed, "" if none did.
     """
 
     program: tuple[UOp, ...] | None
@@ -59,7 +59,7 @@ class PlaygroundLowering:
 
 
 def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> PlaygroundLowering:
-    """The captured kernel through `passes`."""
+    """Lower the captured kernel with `passes`."""
     recorder = Recorder()
     program, error = None, ""
     with recording(None):
@@ -73,7 +73,7 @@ def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> Playg
 
 
 def _pass_failure(failed: Exception, recorder: Recorder) -> str:
-    """Names the pass that failed. Adds the error if a rule's function raised it, or if rules fired without end."""
+    """Return the pass that failed, with the error if a rule's function raised it or if rules fired without end."""
     stages: list[str] = []
     failing = ""
     for event in recorder.events:
@@ -106,18 +106,18 @@ def _fired(recorder: Recorder) -> Iterable[UOpRewrite]:
                     yield UOpRewrite(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
 
 
-MOST_WORDS = 160  # characters of an error message
+MOST_WORDS = 160  # most characters of an error message
 
 
 class Checks:
-    """Firings checked, equal ones once."""
+    """Checks firings, and caches the verdict of equal ones."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, UOp, UOp], Verdict] = {}
         self.digests = UopDigests()
 
     def verdict(self, rule: Rule, stage: str, before: UOp, after: UOp) -> Verdict:
-        """Whether a firing preserves the computed value."""
+        """Return whether a firing preserves the computed value."""
         key = rule.name, before, after
         if key not in self.known:
             if len(self.known) >= MOST_CHECKED:
@@ -128,7 +128,7 @@ class Checks:
         return self.known[key]
 
     def row(self, kernel: int, fired: UOpRewrite) -> RuleFiring:
-        """A firing as data."""
+        """Return a firing as a row of data."""
         verdict = self.verdict(fired.rule, fired.stage, fired.before, fired.after)
         counterexample, printer = verdict.counterexample, Printer()
         return RuleFiring(
@@ -149,12 +149,12 @@ class Checks:
 
 @dataclass(frozen=True)
 class PipelineTrial:
-    """One kernel tried with another pipeline.
+    """One kernel compiled with a modified pipeline.
 
-    number: of the kernel.
-    variant: None where it did not change.
-    firings: of the rule that is tried.
-    failure: why it did not compile, "" where it did.
+    number: the number of the kernel.
+    variant: the new kernel, None if it did not change.
+    firings: the firings of the rule that is tried.
+    failure: why it did not compile, "" if it did.
     """
 
     number: int
@@ -166,7 +166,7 @@ class PipelineTrial:
 def try_kernel(
     bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
 ) -> PipelineTrial:
-    """Lowers the captured kernel with `passes`. is_asked: whether to record a firing."""
+    """Lower the captured kernel with `passes`. `is_asked` selects the firings to record."""
     lowered = lowered_by(bench, number, passes)
     firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_asked(firing)][:MOST_FIRINGS])
     if lowered.program is None:
@@ -204,13 +204,13 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
 
 
 def first_line(error: Exception) -> str:
-    """The kind and the first line of an error, at most MOST_WORDS characters."""
+    """Return the kind and the first line of an error, at most MOST_WORDS characters."""
     text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].strip()}"
     return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
 
 
 def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
-    """The result of `change` ("without widen", or the name of a rule), in one line."""
+    """Return the result of `change` ("without widen", or the name of a rule) in one line."""
     firings = [firing for outcome in outcomes for firing in outcome.firings]
     wrong = [firing for firing in firings if firing.verdict == "differs"]
     unchecked = [firing for firing in firings if firing.verdict == "not checked"]
@@ -232,7 +232,7 @@ def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
 
 
 def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
-    """Lists the kernels that did not compile. Kernels with the same failure share a sentence."""
+    """Return a sentence for each kind of failure, with the kernels that did not compile."""
     alike: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.failure:

@@ -23,7 +23,7 @@ class WrittenRule:
     """A rule that the user wrote.
 
     rule: the rule.
-    tolerance: the relative error that it allows of a float, None for rounding.
+    tolerance: the relative error that it may introduce in a float, None for rounding only.
     """
 
     rule: Rule
@@ -53,11 +53,11 @@ def rule(
     law: str = "",
     tolerance: float | None = None,
 ) -> Any:
-    """Makes a rule of a function, directly or as a decorator. Its parameters name parts of `pattern`.
+    """Create a rule from a function, directly or as a decorator. Its parameters name parts of `pattern`.
 
     law: the law that the rule states, as text.
-    tolerance: by how much results may differ, relative to the greatest number in the computation, for a rule that adds
-      in another order or approximates. None: results must be equal bit by bit.
+    tolerance: the error that a rule may introduce if it reorders a sum or approximates, relative to the largest number
+        in the computation. None: results must be equal bit by bit.
     """
 
     def make(function: Function) -> Rule:
@@ -77,20 +77,24 @@ def law(
     *,
     tolerance: float | None = None,
 ) -> Rule:
-    """Makes a rule of two patterns: `playground.law("mul_one", x * 1, x)`."""
+    """Create a rule from two patterns: `playground.law("mul_one", x * 1, x)`."""
     caller = sys._getframe(1)
     new_law = plain_law(name, left, right, doc, when)
     return register_rule(replace(new_law, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
 
 
 def register_rule(rule: Rule, tolerance: float | None = None) -> Rule:
-    """Registers `rule` under its name."""
+    """Register `rule` under its name."""
     _written[rule.name] = WrittenRule(rule, tolerance)
     return rule
 
 
 def find_written_rule(name: str) -> WrittenRule:
-    """Returns the rule of that name. Raises KeyError, which lists the rules of this session."""
+    """Return the rule with this name.
+
+    Raises:
+        KeyError: there is none; the message lists the rules of this session.
+    """
     if name not in _written:
         names = ", ".join(_written) or "none; define one with @playground.rule(pattern)"
         raise KeyError(f"no rule {name!r} was defined in this session; the rules are: {names}")
@@ -98,12 +102,12 @@ def find_written_rule(name: str) -> WrittenRule:
 
 
 def written_rules() -> tuple[Rule, ...]:
-    """Returns the rules of this session, in the order in which the user defined them."""
+    """Return the rules of this session, in the order of definition."""
     return tuple(written.rule for written in _written.values())
 
 
 def tolerance_of_rule(rule: Rule) -> float | None:
-    """Returns the tolerance that the rule declares, or None."""
+    """Return the tolerance that the rule declares, or None."""
     written_rule = _written.get(rule.name)
     return written_rule.tolerance if written_rule is not None and written_rule.rule is rule else None
 
