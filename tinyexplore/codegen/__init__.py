@@ -1,4 +1,4 @@
-"""Lowering: a Kernel becomes a linear list of UOps, by named passes (`codegen/pipeline.py`)."""
+"""Lowering: converts a Kernel to a linear list of UOps, by named passes (`codegen/pipeline.py`)."""
 
 from tinyexplore.codegen.cost import bytes_moved, flop_count
 from tinyexplore.codegen.passes import GraphPass, Pass, Rewrite

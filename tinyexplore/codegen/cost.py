@@ -1,4 +1,4 @@
-"""The cost model of a kernel: the least arithmetic and bytes, counted on its ast before any Opt."""
+"""The cost model of a kernel: counts its arithmetic and bytes on the ast before any Opt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
 def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
-    """The number of arithmetic operations on values (not on indices), each counted once per iteration of its loops.
+    """Returns the number of arithmetic operations on values (not on indices), counted once per iteration of their
+    loops.
 
-    Like `bytes_moved`, it is an expression of the kernel's Variables if its loops are symbolic. `weight`: how much an
-    operation counts; `multiplications_in` estimates the time that it takes.
+    If loops are symbolic, the result is an expression of the kernel's Variables, as for `bytes_moved`.
+    weight: how much an operation counts; `multiplications_in` estimates its time.
     """
     total: sint = 0
     for node in ast.toposort():
@@ -37,8 +38,10 @@ def _is_index(node: UOp) -> bool:
 
 
 def bytes_moved(ast: UOp) -> sint:
-    """The bytes of every buffer that the kernel accesses, counted once. For written buffers, and for symbolic loops,
-    only the part that the kernel accesses counts."""
+    """Returns the bytes of every buffer that the kernel accesses, each counted once.
+
+    For written buffers, and for symbolic loops, only the part that the kernel accesses counts.
+    """
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
     written = {store.src[0].src[0] for store in ast.src}

@@ -17,7 +17,7 @@ ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # the values that a call suppli
 
 @dataclass(frozen=True)
 class Lowering:
-    """The state of one kernel during lowering.
+    """The state of one kernel during lowering, which its passes share beside the graph.
 
     target: the machine that it is lowered for.
     arguments: the arguments of the scheduled kernel. An argument that simplification leaves unused stays an argument.
@@ -38,9 +38,9 @@ class Lowering:
 
     @property
     def function_target(self) -> Target:
-        """The target, with `native_dtypes` changed by TRANSCENDENTAL.
+        """Returns the target, with `native_dtypes` changed by TRANSCENDENTAL.
 
-        0: the functions of libm, lane by lane; 1: the target's own; 2: none for float32 and float64.
+        0: the functions of libm, lane by lane; 1: the target's own functions; 2: none for float32 and float64.
         """
         written_out = (dtypes.float32, dtypes.float64)
         match config().TRANSCENDENTAL:

@@ -1,4 +1,4 @@
-"""The two kinds of pass: a rewrite is a table of rules, a transform a function of whole graphs."""
+"""The two kinds of pass: a rewrite is a table of rules, a transform is a function on whole graphs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Form = Any  # a graph, given by its root; after linearization, the tuple of its 
 
 
 def whole(lowering: Lowering) -> Any:
-    """The whole lowering, as the context of a pass."""
+    """Returns the whole lowering, as the context of a pass."""
     return lowering
 
 
 def functions(lowering: Lowering) -> Any:
-    """The target with its native functions, as the context of a pass."""
+    """Returns the target with its native functions, as the context of a pass."""
     return lowering.function_target
 
 
@@ -43,7 +43,7 @@ class Rewrite:
     context: Callable[[Lowering], Any] = whole
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """Applies the pass to `form`. It is recorded as a stage, rule by rule."""
+        """Applies the pass to `form`. Records it as a stage, rule by rule."""
         return graph_rewrite(form, self.table, self.context(lowering), stage=self.name)
 
 
@@ -52,8 +52,8 @@ class GraphPass:
     """A pass that transforms a whole graph in one step.
 
     name: the name that the explorer shows.
-    function: the transformation. It returns the graph itself where there is nothing to do. Its docstring states the
-      effect.
+    function: the transformation. If there is nothing to do, it returns the graph itself. Its docstring states the
+    effect.
     before: the form of graphs that it accepts.
     after: the form of graphs that it returns.
     """
@@ -77,7 +77,7 @@ class GraphPass:
         return self.function.__code__.co_firstlineno
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """Applies the pass to `form`. It is recorded as a stage with the name of this transform."""
+        """Applies the pass to `form`. Records it as a stage with the name of this transform."""
 
         def transformed() -> Form:
             after = self.function(form, lowering)

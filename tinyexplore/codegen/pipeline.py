@@ -96,7 +96,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def lower(kernel: Kernel, passes: Sequence[Pass] = PASSES) -> tuple[UOp, ...]:
-    """The linear program of `kernel`, by every pass in order. With SPEC=1, each result is checked against its spec.
+    """Lowers `kernel` to its linear program, by every pass in order. With SPEC=1, checks each result against its spec.
 
     passes: other passes, for an experiment; the result is never cached.
     """
@@ -114,7 +114,7 @@ def lower(kernel: Kernel, passes: Sequence[Pass] = PASSES) -> tuple[UOp, ...]:
 
 
 def nodes_of(form: Form) -> Sequence[UOp]:
-    """All nodes, sources first."""
+    """Returns all nodes, sources first."""
     return form.toposort() if isinstance(form, UOp) else form
 
 

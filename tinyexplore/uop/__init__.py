@@ -1,4 +1,4 @@
-"""The one IR node, patterns and rules over it, and rewriting."""
+"""UOp, the IR node of kernels; patterns and rules on UOps; rewriting."""
 
 from tinyexplore.uop.ops import Axis, AxisKind, OpGroups, Ops
 from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var

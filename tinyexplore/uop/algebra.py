@@ -1,7 +1,7 @@
 """SIMPLIFY: arithmetic laws that hold in every kernel.
 
-Laws of integers hold with wrapping; laws that would not are guarded by `is_exact`. Laws of floats hold bit for bit,
-signed zeros, infinities and NaN included.
+Laws of integers hold under wrapping; the others are guarded by `is_exact`. Laws of floats hold bit for bit, including
+signed zeros, infinities and NaN.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ less_self = law("less_self", i < i, False)
 
 @rule(UPat.of(OpGroups.ALU, name="node", every=Ops.CONST))
 def fold_constants(node: UOp) -> UOp | None:
-    """An operation on constants is done at compile time, by the reference semantics."""
+    """An operation on constants is computed at compile time, by the reference semantics."""
     dtype = node.dtype
     if not isinstance(dtype, DType):
         return None
@@ -61,14 +61,14 @@ def fold_constants(node: UOp) -> UOp | None:
 
 @rule(UPat.of(OpGroups.COMPARE, i, j, name="node"))
 def compare_by_bounds(node: UOp) -> UOp | None:
-    """A comparison whose sides cannot overlap is decided by their bounds."""
+    """If the bounds of both sides do not overlap, they decide the comparison."""
     low, high = bounds(node)
     return UOp.const(node.dtype, bool(low)) if low == high else None
 
 
 @rule(UPat.of((Ops.MAX, Ops.MIN), i, j, name="node"))
 def extremum_by_bounds(node: UOp, i: UOp, j: UOp) -> UOp | None:
-    """The larger (smaller) of two integers whose bounds do not overlap."""
+    """The maximum or minimum of two integers whose bounds do not overlap is one of them."""
     (a, b), (c, d) = bounds(i), bounds(j)
     if a >= d:
         return i if node.op is Ops.MAX else j
@@ -79,7 +79,7 @@ def extremum_by_bounds(node: UOp, i: UOp, j: UOp) -> UOp | None:
 
 @rule(UPat.of((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN), c, x, name="node", dtypes=dtypes.ints, in_order=True))
 def constant_last(node: UOp, c: UOp, x: UOp) -> UOp | None:
-    """A constant stands on the right, so that other laws find it."""
+    """A constant operand is moved to the right, where other laws find it."""
     return None if x.op is Ops.CONST else x.alu(node.op, c)
 
 
@@ -91,8 +91,11 @@ def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
 
 @rule(((var("i", INDEX) + ci) + var("j", INDEX)).named("node"))
 def constant_outwards(node: UOp, i: UOp, j: UOp, c: UOp) -> UOp | None:
-    """(i + c) + j is (i + j) + c, wrapping: indices that differ by a constant share the sum i + j, and equal loads are
-    one node. The other terms keep their order, as if there were no constant."""
+    """(i + c) + j is (i + j) + c, wrapping.
+
+    Indices that differ by a constant then share the sum i + j, and equal loads are one node. The other terms keep their
+    order, as if there were no constant.
+    """
     if j.op is Ops.CONST:
         return None
     return (i + j if node.src[1] is j else j + i) + c
@@ -106,13 +109,13 @@ def mul_constants(n: UOp, c: UOp, d: UOp) -> UOp:
 
 @rule((var("i", INDEX) + var("j", INDEX)) * ci)
 def distribute_constant(i: UOp, j: UOp, c: UOp) -> UOp:
-    """(i + j) * c is i * c + j * c: the rules for indices match sums of products."""
+    """(i + j) * c is i * c + j * c, so that the rules for indices match sums of products."""
     return i * c + j * c
 
 
 @rule(UPat.of(Ops.ADD, var("i", INDEX), var("j", INDEX), name="node"))
 def collect_terms(node: UOp) -> UOp | None:
-    """Terms that differ by a constant factor become one; the constant goes last."""
+    """Terms that differ by a constant factor become one term; the constant goes last."""
     if node.dtype.count > 1:
         return None
     terms, constant, count = linear_form(node)
@@ -123,7 +126,7 @@ def collect_terms(node: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.IDIV, k, ci))
 def divide_terms(k: UOp, c: UOp) -> UOp | None:
-    """Terms that the divisor divides are taken out of the division; the rest depends on its bounds."""
+    """Terms that are multiples of the divisor are taken out of the division. Bounds decide the quotient of the rest."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
@@ -132,7 +135,7 @@ def divide_terms(k: UOp, c: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.MOD, k, ci))
 def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
-    """Terms that the divisor divides leave no remainder; the rest depends on its bounds."""
+    """Terms that are multiples of the divisor leave no remainder. Bounds decide the remainder of the rest."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
@@ -153,7 +156,7 @@ def divide_twice(k: UOp, c: UOp, d: UOp) -> UOp | None:
 
 @rule(UPat.of((Ops.CMPLT, Ops.CMPLE), k + ci, di, name="node"))
 def compare_shifted(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
-    """k + c < d is k < d - c where the sum cannot wrap."""
+    """k + c < d is k < d - c if the sum cannot wrap."""
     if node.src[1] is not d or not is_exact(node.src[0]) or not _fits(d.arg - c.arg):
         return None
     return k.alu(node.op, UOp.const(k.dtype, d.arg - c.arg))
@@ -161,7 +164,7 @@ def compare_shifted(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
 
 @rule(UPat.of((Ops.CMPLT, Ops.CMPLE), ci, k + di, name="node"))
 def compare_shifted_right(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
-    """c < k + d is c - d < k where the sum cannot wrap."""
+    """c < k + d is c - d < k if the sum cannot wrap."""
     if not is_exact(node.src[1]) or not _fits(c.arg - d.arg):
         return None
     return UOp.const(k.dtype, c.arg - d.arg).alu(node.op, k)
@@ -169,7 +172,7 @@ def compare_shifted_right(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CMPLT, UPat.of(Ops.MUL, k, ci), di))
 def compare_scaled(k: UOp, c: UOp, d: UOp) -> UOp | None:
-    """k * c < d is k < ceil(d / c) for positive c, where the product cannot wrap."""
+    """k * c < d is k < ceil(d / c) for positive c, if the product cannot wrap."""
     if c.arg <= 0 or not is_exact(k * c):
         return None
     return k.alu(Ops.CMPLT, UOp.const(k.dtype, -(-d.arg // c.arg)))

@@ -1,4 +1,4 @@
-"""Bounds: the least and greatest value that an integer or bool UOp can have, by interval arithmetic."""
+"""Interval arithmetic: the least and greatest value that an integer or bool UOp can have."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tinyexplore.uop.uop import Queries, UOp
 
 Bounds = tuple[int, int]
 ARITHMETIC = OpGroups.BINARY - OpGroups.COMPARE
-# integer operations that can give any value of their dtype, as far as this module knows
+# integer operations that can give any value of their dtype (this module computes no interval for them)
 ANY_VALUE = OpGroups.DOT | {Ops.POW, Ops.BITCAST, Ops.SHL, Ops.SHR}
 
 
 def bounds(node: UOp) -> Bounds:
-    """(least, greatest) of an integer or bool node; the limits of its dtype if no better bounds are known."""
+    """Returns (least, greatest) of an integer or bool node; the limits of its dtype if no better bounds are known."""
     cached = node._bounds
     if cached is not None:
         return cached
@@ -44,7 +44,7 @@ def is_exact(node: UOp) -> bool:
     """Whether the arithmetic of this integer node cannot wrap: its interval fits in the dtype."""
     low, high = widest = limits(node.dtype)
     if bounds(node) != widest:
-        return True  # narrower than the type: found by the interval
+        return True  # narrower than the dtype, so the interval gave it
     if node.op in (Ops.CONST, Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_VAR, Ops.BIND):
         return True
     interval = _interval(node)
@@ -53,7 +53,8 @@ def is_exact(node: UOp) -> bool:
 
 @cache
 def limits(dtype: object) -> Bounds:
-    """The least and greatest value of an integer or bool type; of any other, those of the index type."""
+    """Returns the least and greatest value of an integer or bool type. For other types, returns those of the index
+    type."""
     if isinstance(dtype, DType) and (dtypes.is_int(dtype) or dtypes.is_bool(dtype)):
         return int(dtypes.min(dtype)), int(dtypes.max(dtype))
     return (-(1 << 63), (1 << 63) - 1)
@@ -74,7 +75,8 @@ def _bounds(node: UOp) -> Bounds:
 
 
 def _interval(node: UOp) -> Bounds | None:
-    """The interval before wrapping; None if every value of the dtype is possible. The sources have bounds already."""
+    """Returns the interval before wrapping; None if every value of the dtype is possible. The sources have bounds
+    already."""
     op, src = node.op, node.src
     if not _counts(node.dtype):
         return None
@@ -87,7 +89,7 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.DEFINE_VAR:
         return node.arg[1], node.arg[2]
     if op is Ops.BIND:
-        return bounds(src[0])  # not its value: the kernel serves all values
+        return bounds(src[0])  # not the bound value: the kernel serves all values
     if op in OpGroups.COMPARE:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
@@ -104,7 +106,7 @@ def _interval(node: UOp) -> Bounds | None:
 
 
 def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | None:
-    """`_interval` of an operation on two integers, or two bools, within these bounds."""
+    """Returns `_interval` of an operation on two integers, or two bools, within these bounds."""
     (a, b), (c, d) = first, second
     match op:
         case Ops.ADD:
@@ -135,8 +137,10 @@ def _hull(values: list[int]) -> Bounds:
 
 
 def _quotient(first: Bounds, second: Bounds) -> Bounds:
-    """The interval of IDIV, which rounds towards 0. A quotient by 0 is 0. The extremes lie at the ends and at divisors
-    1 and -1."""
+    """Returns the interval of IDIV, which rounds towards 0. A quotient by 0 is 0.
+
+    The extremes are at the ends of the intervals and at divisors 1 and -1.
+    """
     (a, b), (c, d) = first, second
     if a >= 0 and c > 0:
         return a // d, b // c
@@ -151,8 +155,8 @@ def _truncated(value: int, divisor: int) -> int:
 
 
 def _remainder(first: Bounds, second: Bounds) -> Bounds:
-    """The interval of MOD, which has the sign of its dividend and is nearer to 0 than both sources. A remainder by 0 is
-    0."""
+    """Returns the interval of MOD, which has the sign of its dividend and is nearer to 0 than both sources. A
+    remainder by 0 is 0."""
     (a, b), (c, d) = first, second
     if a >= 0 and b < c:
         return a, b
@@ -161,7 +165,7 @@ def _remainder(first: Bounds, second: Bounds) -> Bounds:
 
 
 def _bitwise(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
-    """The interval of AND, OR and XOR in two's complement, from the sign bits and from the bits of the longer
+    """Returns the interval of AND, OR and XOR in two's complement, from the signs and the length of the longer
     source."""
     (a, b), (c, d) = first, second
     if dtypes.is_bool(dtype):

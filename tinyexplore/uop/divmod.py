@@ -1,6 +1,6 @@
-"""Division and remainder of index arithmetic, simplified term by term.
+"""Simplifies division and remainder of index arithmetic, term by term.
 
-Everything here is floor division. It agrees with the truncating IDIV and MOD if the dividend is not negative.
+All divisions here round down. They agree with the truncating IDIV and MOD if the dividend is not negative.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.uop import UOp, index_const, make_uop
 
 SUMS = frozenset((Ops.ADD, Ops.MUL))
-Sum = tuple[dict[UOp, int], int]  # distinct nodes with integer factors, and a constant
+Sum = tuple[dict[UOp, int], int]  # (distinct nodes with integer factors, a constant)
 Parts = tuple[Sum, Sum, int, int]
-Form = tuple[dict[UOp, int], int, int]  # the same, and the number of terms that it is written with
+Form = tuple[dict[UOp, int], int, int]  # the same, and the number of terms in the written sum
 
 
 def linear_terms(expr: UOp) -> Sum:
-    """`expr` as a sum of distinct nodes with integer factors, and a constant."""
+    """Returns `expr` as a sum of distinct nodes with integer factors, and a constant."""
     terms, constant, _ = linear_form(expr)
     return dict(terms), constant
 
 
 def linear_form(expr: UOp) -> Form:
-    """`linear_terms`, and the number of terms that the sum is written with. The result is cached: do not change it."""
+    """Returns `linear_terms`, and the number of terms in the written sum. The result is cached: do not change it."""
     pending = []
     while expr.op is Ops.ADD and expr._linear is None:
         pending.append(expr)
@@ -39,7 +39,7 @@ def linear_form(expr: UOp) -> Form:
 
 
 def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> Form:
-    """The form of a sum plus `added`, given the form of the sum."""
+    """Returns the form of a sum plus `added`, given the form of the sum."""
     node, factor = added, 1
     while node.op is Ops.MUL:
         left, right = node.src
@@ -62,7 +62,7 @@ def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> 
 
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
-    """The sum as a UOp: terms in their order, the constant last, without terms of factor 0."""
+    """Returns the sum as a UOp: terms in their order without those of factor 0, the constant last."""
     total: UOp | None = None
     for node, factor in terms.items():
         if factor:
@@ -74,32 +74,32 @@ def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
 
 
 def wrapped_index(value: int) -> UOp:
-    """`value` wrapped to the range of the index dtype."""
+    """Returns `value` wrapped to the range of the index dtype."""
     return index_const(value if -(1 << 62) < value < 1 << 62 else wrap(value, dtypes.index))
 
 
 def quotient(expr: UOp, divisor: int) -> UOp | None:
-    """`expr` // `divisor` with only the necessary division; None if no term can be taken out."""
+    """Returns `expr` // `divisor` with only the necessary division; None if no term can be taken out."""
     return None if _is_indivisible(expr, divisor) else _quotient(_apart(expr, divisor), divisor)
 
 
 def remainder(expr: UOp, divisor: int) -> UOp | None:
-    """`expr` % `divisor` of only the terms that leave a remainder; None if no term can be taken out."""
+    """Returns `expr` % `divisor` of only the terms that leave a remainder; None if no term can be taken out."""
     return None if _is_indivisible(expr, divisor) else _remainder(_apart(expr, divisor), divisor)
 
 
 def _is_indivisible(expr: UOp, divisor: int) -> bool:
-    """True for a single term whose bounds are on both sides of a multiple of `divisor`: a fast path for the most
-    frequent case."""
+    """Whether `expr` is a single term whose bounds are on both sides of a multiple of `divisor`: a fast path for the
+    usual case."""
     low, high = bounds(expr)
     return expr.op not in SUMS and low >= 0 and low // divisor != high // divisor
 
 
 def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
-    """(quotient, remainder) of an index, exact for every nonnegative value of `expr`.
+    """Returns quotient and remainder of an index, exact for every nonnegative value of `expr`.
 
-    For a negative value only the terms that are taken out are exact. Negative values occur in padded reads that are not
-    valid.
+    For a negative value only the terms that are taken out are exact. Negative values occur in padded reads that are
+    masked.
     """
     if divisor == 1:
         return expr, index_const(0)
@@ -110,12 +110,11 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
 
 
 def _apart(expr: UOp, divisor: int) -> Parts | None:
-    """(whole, rest, common, left over): `expr` is whole * divisor + rest * common + left over, with left over below
-    `common`.
+    """Splits `expr` into (whole, rest, common, left over) with expr = whole * divisor + rest * common + left over.
 
-    `common` divides the divisor and every term of the original rest; it is 0 if the rest (times 1) is below the
-    divisor. None if the index dtype cannot represent every value of the rest, whose quotient would be wrong after
-    wrapping.
+    Here left over < `common`, and `common` divides the divisor and every term of the original rest. It is 0 if the rest
+    (times 1) is below the divisor. None if the index dtype cannot represent every value of the rest, because its
+    quotient would be wrong after wrapping.
     """
     terms, constant, _ = linear_form(expr)
     whole: dict[UOp, int] = {}
@@ -130,13 +129,13 @@ def _apart(expr: UOp, divisor: int) -> Parts | None:
     shift = low // divisor
     if shift == high // divisor:
         return (whole, whole_constant + shift), (rest, rest_constant - shift * divisor), 0, 0
-    if shift < 0:  # the dividend of IDIV must not be negative: take fewer whole divisors out
+    if shift < 0:  # the dividend of IDIV must not be negative, so take out fewer whole divisors
         whole_constant += shift
         rest_constant -= shift * divisor
     least, greatest = limits(dtypes.index)
     if low < least or high - min(shift, 0) * divisor > greatest:
         return None
-    # a common factor of the divisor and of every remaining term: divide both by it
+    # the divisor and every remaining term have a common factor: divide both by it
     common = gcd(divisor, *rest.values())
     if common > 1:
         rest = {node: factor // common for node, factor in rest.items()}
@@ -144,7 +143,7 @@ def _apart(expr: UOp, divisor: int) -> Parts | None:
 
 
 def _interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
-    """The least and the greatest value of a sum, before wrapping."""
+    """Returns the least and the greatest value of a sum, before wrapping."""
     low = high = constant
     for node, factor in terms.items():
         least, greatest = bounds(node)
@@ -154,7 +153,7 @@ def _interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
 
 
 def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
-    """The bounds of `from_terms(terms, constant)`, without building it."""
+    """Returns the bounds of `from_terms(terms, constant)`, without building it."""
     low, high = _interval(terms, constant)
     least, greatest = limits(dtypes.index)
     return (low, high) if least <= low and high <= greatest else (least, greatest)
@@ -201,7 +200,7 @@ def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
 
 
 def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
-    """(high, low, unit): the sum is high * unit + low, unit divides the divisor, and 0 <= low < unit.
+    """Splits a sum into (high, low, unit): high * unit + low, where unit divides the divisor and 0 <= low < unit.
 
     Then only high is divided: the row of (row * 48 + column) // 96 is row // 2. None if there are no such parts, or
     high may be negative.
@@ -224,5 +223,5 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
 
 
 def _or(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
-    """`simpler`, or the operation itself if `simpler` is None."""
+    """Returns `simpler`, or the operation itself if `simpler` is None."""
     return expr.alu(op, index_const(divisor)) if simpler is None else simpler

@@ -1,8 +1,7 @@
-"""DOUBLE: writes exp, log, sin, ... of float64 as arithmetic, as `transcendental.py` does for float32.
+"""DOUBLE: expands exp, log, sin, ... of float64 to arithmetic, as `transcendental.py` does for float32.
 
-Errors are in ulp of float64 and hold whether MULACC is rounded once or twice. erf and powers use the device's
-functions. So do sine and cosine of huge angles, in a branch. The polynomials are derived by
-`docs/numerics/derive_coefficients.py`.
+Errors are in ulp of float64 and hold whether MULACC rounds once or twice. erf and powers use the device's functions. So
+do sine and cosine of huge angles, in a branch. The polynomials are derived by `docs/numerics/derive_coefficients.py`.
 """
 
 from __future__ import annotations
@@ -98,21 +97,21 @@ COS64 = (
 LN2_PARTS = (
     0.6931471803691238,
     1.9082149292705877e-10,
-)  # 32 bits, so that whole multiples below 2**20 are exact, and the 53 after them
+)  # π/2 as 32 bits, whose whole multiples below 2**20 are exact, and the 53 bits after them
 HALF_PI_PARTS = (
     1.570796325802803,
     9.920935791635221e-10,
     5.17018297889025e-19,
     2.9038559739793605e-28,
-)  # 30 bits each, and the 53 after them
+)  # 30 bits each, and the 53 bits after them
 TWO_OVER_PI = 0.6366197723675814
 LOG2E = 1.4426950408889634
 LOG2E_MINUS_ONE = 0.4426950408889634
 FAR = 2.0**23  # beyond, quarter turns times the first of HALF_PI_PARTS are not exact
 
-VANISHED = -6000.0  # where exp is 0, so far down that SCALE takes no slow path (`tinyexplore.uop.transcendental`)
-ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52: added and taken away, it leaves a number below 2**51 rounded
-ROUND_TO_EIGHTHS = 844424930131968.0  # 1.5 * 2**49: added, it leaves the eighths in the three lowest bits
+VANISHED = -6000.0  # here exp is 0, and SCALE takes no slow path (`tinyexplore.uop.transcendental`)
+ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds a number below 2**51
+ROUND_TO_EIGHTHS = 844424930131968.0  # 1.5 * 2**49: after its addition, the three lowest bits hold eighths
 EIGHTHS = tuple([2.0 ** (k / 8) for k in range(8)])
 SIGN_BIT = -(1 << 63)
 MAGNITUDE = (1 << 63) - 1
@@ -132,24 +131,26 @@ def _float(bits: UOp) -> UOp:
 
 
 def _power_of_two(n_bits: UOp) -> UOp:
-    """2**n, where the low bits of `n_bits` are n."""
+    """Returns 2**n for n in the low bits of `n_bits`."""
     return _float((n_bits << 52) + ONE_BITS)
 
 
 def _scaled(value: UOp, n: UOp) -> UOp:
-    """value * 2**n, rounded once, for n in the low bits of `n` and value about 1. Two factors are used, because 2**n
-    alone may leave the range of float64 although the result does not."""
+    """Returns value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
+
+    It multiplies by two factors, because 2**n alone may leave the range of float64 although the result does not.
+    """
     scale = _power_of_two(n >> 1)
     return value * scale * _float(_bits(scale) + ((n & 1) << 52))
 
 
 def _eighths(shifted: UOp) -> tuple[UOp, UOp]:
-    """n, which `shifted` holds rounded to eighths, and 2 to the power of its fraction."""
+    """Returns n and 2 to the power of its fraction, where `shifted` holds n rounded to eighths."""
     return shifted + -ROUND_TO_EIGHTHS, table(_bits(shifted), EIGHTHS)
 
 
 def _exp_rest(x: UOp) -> tuple[UOp, UOp]:
-    """r and bits whose low end is n, with x = n ln 2 + r and |r| ≤ ln 2 / 2."""
+    """Returns r and bits whose low end is n, with x = n ln 2 + r and |r| ≤ ln 2 / 2."""
     shifted = mulacc(x, LOG2E, ROUND_TO_WHOLE)
     n = shifted + -ROUND_TO_WHOLE
     for part in LN2_PARTS:
@@ -158,14 +159,14 @@ def _exp_rest(x: UOp) -> tuple[UOp, UOp]:
 
 
 def _log_parts(x: UOp) -> tuple[UOp, UOp, UOp]:
-    """e, f and t with x = 2**e (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), and log(1 + f) = f + t; for x > 0.
+    """Returns e, f and t with x = 2**e (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), and log(1 + f) = f + t; for x > 0.
 
     With s = f / (2 + f), log(1 + f) = 2 s + s³ P(s²), and 2 s = f - s f: t = s (f²/2 + s² P(s²)) - f²/2.
     """
     small = x < 2.0**-1022
     above = _bits(small.where(x * 2.0**54, x)) + -SQRT_HALF_BITS
     f = _float((above & ((1 << 52) - 1)) + SQRT_HALF_BITS) + -1.0
-    whole = (above >> 52).cast(like(x, dtypes.int32)).cast(x.dtype)  # vectors convert int32 more cheaply
+    whole = (above >> 52).cast(like(x, dtypes.int32)).cast(x.dtype)  # vectors convert int32 faster
     e = whole + small.where(UOp.const(x.dtype, -54.0), 0.0)
     s = f / (f + 2.0)
     z = s * s
@@ -174,16 +175,18 @@ def _log_parts(x: UOp) -> tuple[UOp, UOp, UOp]:
 
 
 def _log_special(x: UOp, value: UOp) -> UOp:
-    """`value` for 0 < x < inf; log(inf) = inf, log(0) = -inf, NaN below and for NaN."""
+    """Returns `value` for 0 < x < inf, inf for inf, -inf for 0, and NaN for negative x and NaN."""
     value = (x < math.inf).where(value, x)
     value = (x < 0.0).where(math.nan, value)
     return x.eq(0.0).where(-math.inf, value)
 
 
 def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
-    """The sine of |x| with its own sign (op SIN), or the cosine (op COS): n quarter turns are subtracted part by part
-    (Cody and Waite's reduction), then a polynomial gives sine or cosine. The few angles from FAR on use the device's
-    function."""
+    """Returns the sine of |x| with its own sign (op SIN), or the cosine (op COS).
+
+    Subtracts n quarter turns part by part (Cody and Waite's reduction), then a polynomial gives sine or cosine. Angles
+    from FAR on, which are few, use the device's function.
+    """
     magnitude = _float(_bits(x) & MAGNITUDE)
     shifted = mulacc(magnitude, TWO_OVER_PI, ROUND_TO_WHOLE)
     n, r = shifted + -ROUND_TO_WHOLE, magnitude
@@ -197,7 +200,8 @@ def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
     if op is Ops.SIN:
         result = result ^ (_bits(x) & SIGN_BIT)
     far = UOp(op, x.dtype, (x,), FAR)
-    return rarely(opposite(magnitude < FAR), far, _float(result))  # NaN is far
+    # the comparison is false for NaN, which then takes the far branch
+    return rarely(opposite(magnitude < FAR), far, _float(result))
 
 
 # *** the functions ***
@@ -208,8 +212,8 @@ def exp_float64(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
-    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -1418.0)  # 2**-2046 is scaled by zeros; NaN stays
-    x = x.minimum(710.0)  # beyond, the result is infinite as it is there
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -1418.0)  # 2**-2046 scales by zeros; NaN stays
+    x = x.minimum(710.0)  # beyond, the result is infinite, too
     if scales(ctx, x.dtype):
         n, result = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
         high, low = LN2_PARTS

@@ -1,6 +1,6 @@
 """FOLDING: laws by which the result of an operation is one of its operands, or a constant, without computation.
 
-Laws that also hold in kernels are taken from SIMPLIFY. Laws of floats hold bit for bit, as there: x + 0.0 is not x,
+Laws that also hold in kernels are taken from SIMPLIFY. As there, laws of floats hold bit for bit: x + 0.0 is not x,
 because -0.0 + 0.0 is 0.0.
 """
 
@@ -46,7 +46,7 @@ not_not = law("not_not", b.eq(False).eq(False), b)
 
 @rule(f + cvar("c"))
 def add_minus_zero(f: UOp, c: UOp) -> UOp | None:
-    """x + -0.0 is x for every float; x + 0.0 is not: -0.0 would become 0.0."""
+    """x + -0.0 is x for every float. (x + 0.0 is not: -0.0 would become 0.0.)"""
     return f if c.arg == 0 and math.copysign(1.0, c.arg) < 0 else None
 
 
@@ -56,13 +56,13 @@ def _all_ones(dtype: DType) -> int:
 
 @rule((n & cvar("c")).named("node"))
 def and_ones(node: UOp, n: UOp, c: UOp) -> UOp | None:
-    """x & c is x where every bit of c is set."""
+    """x & c is x if every bit of c is set."""
     return n if c.arg == _all_ones(c.dtype) else None
 
 
 @rule((n | cvar("c")).named("node"))
 def or_ones(node: UOp, n: UOp, c: UOp) -> UOp | None:
-    """x | c is c where every bit of c is set."""
+    """x | c is c if every bit of c is set."""
     return c if c.arg == _all_ones(c.dtype) else None
 
 
@@ -74,7 +74,7 @@ def xor_constants(n: UOp, c: UOp, d: UOp) -> UOp | None:
 
 @rule((n + cvar("c")) + cvar("d"))
 def add_opposites(n: UOp, c: UOp, d: UOp) -> UOp | None:
-    """(x + c) + d is x where c + d is 0, wrapping."""
+    """(x + c) + d is x if c + d is 0, wrapping."""
     return n if wrap(c.arg + d.arg, c.dtype.scalar) == 0 else None
 
 
@@ -138,15 +138,17 @@ FOLDING = (
     + TENSOR_LAWS
 )
 
-Outcome = tuple[str, int | None, Any]  # the law's name, the operand's number (None: a constant), the constant
+Outcome = tuple[str, int | None, Any]  # (name of the law, number of the operand or None for a constant, the constant)
 
 
 @lru_cache(4096)
 def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
-    """The known result of `op` on `sources`, by one law of the table; None if it must be computed.
+    """Returns the known result of `op` on `sources`, by one law of the table; None if it must be computed.
 
-    A source is (dtype, number) for an operand without known properties, (dtype, None, text of the value, value) for a
-    constant (0.0 and -0.0 are equal in Python: the text distinguishes them), or (dtype, op, sources) for an operation.
+    A source is one of:
+    (dtype, number): an operand without known properties.
+    (dtype, None, text of the value, value): a constant. The text distinguishes 0.0 and -0.0, which are equal in Python.
+    (dtype, op, sources): an operation.
     """
     node = UOp(op, dtype, tuple([_expression(source) for source in sources]))
     rewritten = FOLDING.rewrite(node)
@@ -171,7 +173,7 @@ def _expression(source: tuple[Any, ...]) -> UOp:
 
 
 def reduced_constant(op: Ops, dtype: DType, value: ConstType, count: int) -> ConstType:
-    """`op` (ADD, MUL, MAX or MIN) over `count` (at least 1) copies of `value`, rounded once."""
+    """Reduces `count` (at least 1) copies of `value` by `op` (ADD, MUL, MAX or MIN), and rounds once."""
     if op in (Ops.MAX, Ops.MIN) or count == 1 or dtype is dtypes.bool:
         return value
     if not isinstance(value, float):

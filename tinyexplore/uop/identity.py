@@ -1,4 +1,4 @@
-"""The start value of a reduction."""
+"""The identity of a reduction: its start value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tinyexplore.uop.uop import UOp
 
 
 def reduce_identity(op: Ops, dtype: DType) -> UOp:
-    """The identity of `op` (ADD, MUL, MAX, MIN): the constant that leaves every other operand unchanged."""
+    """Returns the identity of `op` (ADD, MUL, MAX, MIN): the constant that leaves every other operand unchanged."""
     match op:
         case Ops.ADD:
             return UOp.const(dtype, 0)

@@ -1,4 +1,4 @@
-"""The operations of the IR node, and the groups that they form."""
+"""Ops: the operations of the IR node, and groups of them."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ class Ops(PickledByName):
     def __lt__(self, other: Ops) -> bool:
         return self.value < other.value
 
-    # members are singletons: identity is equality, and the default Enum hash would hash the name each time
+    # members are singletons: identity is equality, and the default hash of Enum would hash the name each time
     __hash__ = object.__hash__
 
 
 class OpGroups:
-    """Sets of Ops that passes test for membership."""
+    """Sets of Ops that passes test membership in."""
 
     UNARY = frozenset(
         {
@@ -172,7 +172,7 @@ class OpGroups:
     )
 
 
-# `arg` of a WHERE whose condition rarely holds and whose first branch is expensive; of a MOD in such a branch
+# `arg` of a WHERE whose condition rarely holds and whose first branch is expensive, and of a MOD in such a branch
 RARELY = "rarely"
 
 
@@ -180,25 +180,25 @@ RARELY = "rarely"
 class AxisKind(PickledByName):
     """How a kernel iterates over one axis of its iteration space."""
 
-    GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
+    GLOBAL = "global"  # an output loop on a CPU, a grid dimension on a GPU
     THREAD = "thread"  # an output loop; each call computes the part start ≤ i < stop
-    WARP = "warp"  # the lanes of a warp, which hold the operands of a tensor core together (a GPU only)
+    WARP = "warp"  # the lanes of a warp, which together hold the operands of a tensor core (only on a GPU)
     LOCAL = "local"  # a loop over a block of the output on a CPU, a work-group dimension on a GPU
     REDUCE = "reduce"  # a loop that accumulates
     GROUP = "group"  # a reduce axis in blocks on a CPU, shared by the work-items of a group on a GPU
-    UNROLL = "unroll"  # a reduce axis written out: one accumulator each
-    UPCAST = "upcast"  # an output axis written out: a register tile
+    UNROLL = "unroll"  # an unrolled reduce axis: one accumulator per step
+    UPCAST = "upcast"  # an unrolled output axis: a register tile
     VECTOR = "vector"  # an axis whose steps are the lanes of vector instructions
-    SCAN = "scan"  # an output loop whose steps run in order, each from the state of the step before
+    SCAN = "scan"  # an output loop whose steps run in order, each using the state after the previous step
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
     ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
-    TILE = "tile"  # the rows of a matrix that a tile register of a CPU holds
-    RARE = "rare"  # a body that runs once or not at all: only if some lane needs it
+    TILE = "tile"  # the rows of a matrix in a tile register of a CPU
+    RARE = "rare"  # a body that runs once if some lane needs it, else not at all
 
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
 
-    __hash__ = object.__hash__  # as for Ops
+    __hash__ = object.__hash__  # as in Ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Axis:
     """The identity of one axis of a kernel.
 
     id: unique in the kernel; loops are nested by increasing id, outermost first.
-    kind: what the axis is used for: a loop, an upcast, a reduction, a thread, a work-item.
+    kind: the use of the axis: a loop, an upcast, a reduction, a thread, a work-item.
     ahead: prefetch distance in steps of the loop (0: no prefetch).
     """
 
@@ -240,5 +240,5 @@ _DIVISIONS = frozenset({Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT})
 
 
 def multiplications_in(op: Ops) -> int:
-    """About how many vector multiplications take as long as `op`."""
+    """Returns how many vector multiplications take about as long as `op`."""
     return 8 if op in OpGroups.TRANSCENDENTAL else 3 if op in _DIVISIONS else 1

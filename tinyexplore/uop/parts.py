@@ -16,12 +16,12 @@ def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
 
 
 def scales(ctx: Any, dtype: DType) -> bool:
-    """Whether SCALE and TABLE are one instruction each: for vectors, on a target that has these instructions."""
+    """Whether SCALE and TABLE are one instruction each. That holds for vectors, on a target with these instructions."""
     return getattr(ctx, "scales", False) and 1 < dtype.count <= ctx.lanes(dtype)
 
 
 def like(x: UOp, scalar: DType) -> DType:
-    """`scalar`, broadcast to the number of lanes of `x`."""
+    """Returns the dtype `scalar` with as many lanes as `x`."""
     return scalar.vec(x.dtype.count)
 
 
@@ -39,24 +39,26 @@ def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
 
 
 def table(bits: UOp, values: tuple[float, ...]) -> UOp:
-    """The entry of a table of 2**k values that the low k bits select."""
+    """Returns the entry of a table of 2**k values that the low k bits select."""
     scalar = dtypes.float64 if bits.dtype.itemsize == 8 else dtypes.float32
     return UOp(Ops.TABLE, like(bits, scalar), (bits,), values)
 
 
 def as_bits(x: UOp) -> UOp:
-    """A float32 as the int32 of the same bits."""
+    """Reinterprets a float32 as int32."""
     return x.bitcast(like(x, dtypes.int32))
 
 
 def as_float(bits: UOp) -> UOp:
-    """The float32 with these bits."""
+    """Reinterprets an int32 as float32."""
     return bits.bitcast(like(bits, dtypes.float32))
 
 
 def rarely(condition: UOp, then: UOp, otherwise: UOp) -> UOp:
-    """`then` where `condition` holds, else `otherwise`. The condition is so rare that a branch skips `then` if no lane
-    needs it."""
+    """Returns `then` where `condition` holds, else `otherwise`.
+
+    The condition holds so rarely that a branch skips `then` if no lane needs it.
+    """
     return UOp(Ops.WHERE, otherwise.dtype, (condition, then, otherwise), RARELY)
 
 

@@ -1,8 +1,8 @@
 """Patterns over UOps, and rules: values with a name, a law, a docstring and a location in the source.
 
-A pattern is data. It is matched by a Python function that is generated on first use, printed as the law that the
-explorer shows, and built if it is the right side of a `law`. A rule sees only the nodes that its pattern names, and
-returns a node or None.
+A pattern is data. A Python function, generated on first use, matches it. It is printed as the law that the explorer
+shows. The right side of a `law` is also a pattern, from which the new node is built. A rule sees only the nodes that
+its pattern names, and returns a node or None.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class UPat:
     name: the name of the node in the rule; two nodes of one name must be identical.
     dtypes: the scalar dtypes allowed.
     more_src: whether further sources may follow.
-    every: the operations allowed for each of the sources, however many they are.
-    in_order: whether the sources must be in this order, though the operation is commutative.
+    every: the operations allowed for all sources, whose number is free.
+    in_order: whether the sources must be in this order although the operation is commutative.
     """
 
     ops: frozenset[Ops] | None = None
@@ -59,7 +59,7 @@ class UPat:
         every: Ops | None = None,
         in_order: bool = False,
     ) -> UPat:
-        """A pattern for nodes with these operations. Without `src`, any sources match."""
+        """Returns a pattern for nodes with these operations. Without `src`, any sources match."""
         allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
         sources = tuple(_pattern(item) for item in src) if src or more_src else None
         below = None if every is None else frozenset((every,))
@@ -145,12 +145,12 @@ def _pattern(value: PatternLike) -> UPat:
 
 
 def var(name: str, dtypes: Iterable[DType] | None = None) -> UPat:
-    """Any node (of these scalar dtypes)."""
+    """Returns a pattern that matches any node (of these scalar dtypes)."""
     return UPat(name=name, dtypes=tuple(dtypes) if dtypes is not None else None)
 
 
 def cvar(name: str, dtypes: Iterable[DType] | None = None) -> UPat:
-    """Any constant."""
+    """Returns a pattern that matches any constant (of these scalar dtypes)."""
     return UPat(frozenset((Ops.CONST,)), (), name=name, dtypes=tuple(dtypes) if dtypes is not None else None)
 
 
@@ -195,14 +195,14 @@ class Rule:
     """A named rewrite rule.
 
     name: unique in its table.
-    pattern: what the node must look like.
-    function: returns the new node, given the nodes that `pattern` names; with a `result`, it returns whether the rule
-      applies.
-    law: the text of the equation that the rule states.
+    pattern: the pattern that the node must match.
+    function: returns the new node, given the nodes that `pattern` names; with a `result`, returns whether the rule
+    applies.
+    law: the equation of the rule, as text.
     doc: the docstring of `function`.
     file: the file that defines the rule.
     line: the line of its definition, from 1.
-    result: the pattern of the new node, where the rule is an equation.
+    result: the pattern of the new node, if the rule is an equation.
     matchers: compiled matching functions, by the operation of the node.
     """
 
@@ -217,7 +217,7 @@ class Rule:
     matchers: dict[Ops | None, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, node: UOp, ctx: Any = None) -> UOp | None:
-        """Returns the replacement of `node` by the rule, or None if the rule does not apply."""
+        """Applies the rule to `node`. Returns its replacement, or None if the rule does not apply."""
         match = self.matchers.get(None)
         if match is None:
             match = self.matchers[None] = _compile(self)
@@ -225,7 +225,8 @@ class Rule:
 
 
 def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
-    """Makes a documented function a rule. Its parameters name parts of `pattern`; `ctx` is the context of the pass."""
+    """Turns a documented function into a rule. Its parameters name parts of `pattern`; `ctx` is the context of the
+    pass."""
 
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
@@ -238,7 +239,7 @@ def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
 
 
 def _first_sentence(doc: str) -> str:
-    """The first sentence of a docstring, on one line and without its full stop."""
+    """Returns the first sentence of a docstring, on one line and without its full stop."""
     paragraph = " ".join(doc.split("\n\n")[0].split())
     return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0]
 
@@ -255,9 +256,10 @@ def law(
     doc: str = "",
     when: Callable[..., bool] | None = None,
 ) -> Rule:
-    """A rule whose two sides are patterns: `law("mul_one", x * 1, x)`. A number on the right has the dtype of the left.
+    """Returns a rule whose two sides are patterns: `law("mul_one", x * 1, x)`. A number on the right has the dtype of
+    the left.
 
-    `when`, a condition over names of the left side, restricts the law.
+    when: a condition on names of the left side; the law holds only if it returns True.
     """
     result = _pattern(right)
     if unknown := _names(result) - _names(left):
@@ -304,7 +306,7 @@ class _MatcherWriter:
         self.lines.append("  " * depth + text)
 
     def conditions(self, pattern: UPat, node: str, op_known: bool, type_known: bool) -> list[str]:
-        """The conditions of `pattern` on a node, apart from its sources, as Python expressions."""
+        """Returns the conditions of `pattern` on a node, apart from its sources, as Python expressions."""
         conditions = []
         if pattern.ops is not None and not op_known:
             if len(pattern.ops) == 1:
@@ -325,8 +327,11 @@ class _MatcherWriter:
         return conditions
 
     def match(self, pending: list[tuple[UPat, str, bool, bool]], depth: int, final: Callable[[int], None]) -> None:
-        """Writes the match of each of `pending`: a pattern, the node that it must match, and whether the node's
-        operation and dtype are already known to be allowed."""
+        """Writes the match of each of `pending`, then `final`.
+
+        pending: (a pattern, the node that it must match, whether the node's operation and its dtype are known to be
+        allowed).
+        """
         if not pending:
             final(depth)
             return
@@ -357,7 +362,7 @@ class _MatcherWriter:
             del self.bound[pattern.name]
 
     def built(self, pattern: UPat, like: str, depth: int) -> str:
-        """An expression that builds `pattern`, the right side of a law. A number has the dtype of `like`."""
+        """Returns an expression that builds `pattern`, the right side of a law. A number has the dtype of `like`."""
         if pattern.name is not None and pattern.name in self.bound:
             return self.bound[pattern.name]
         assert pattern.ops is not None and len(pattern.ops) == 1, f"cannot build {pattern}"
@@ -373,7 +378,7 @@ class _MatcherWriter:
         return f"{first}.alu({', '.join([self.value(op), *others])})"
 
     def stored(self, expression: str, depth: int) -> str:
-        """A name for the value of `expression`."""
+        """Returns a variable name for the value of `expression`."""
         if expression.isidentifier():
             return expression
         name = self.fresh("n")
@@ -382,7 +387,8 @@ class _MatcherWriter:
 
 
 def _same_shape(a: UPat, b: UPat) -> bool:
-    """Whether both are free variables of the same dtypes: the other order would only swap their names."""
+    """Whether both patterns are free variables of the same dtypes, so that the other order would only swap their
+    names."""
     return a.ops is None and b.ops is None and a.dtypes == b.dtypes and a.name != b.name
 
 
@@ -393,7 +399,7 @@ def _compile(rule: Rule, *, is_candidate: bool = False) -> Callable[[UOp, Any, A
 
 
 def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]]:
-    """The matching function of `rule` as Python source, and its globals.
+    """Returns the matching function of `rule` as Python source, and its globals.
 
     is_candidate: whether the function is called only for nodes for which `PatternMatcher.candidates` has the rule.
     """
@@ -420,8 +426,7 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
 
 @cache
 def _compiled(text: str) -> CodeType:
-    """Compiles the matching function `text`. Patterns of the same form have the same text and differ in their
-    globals."""
+    """Compiles the matching function `text`. Patterns of the same form share this text; only their globals differ."""
     space: dict[str, Any] = {}
     exec(f"def match(root, function, ctx):\n{text}", space)
     code: CodeType = space["match"].__code__
@@ -429,17 +434,17 @@ def _compiled(text: str) -> CodeType:
 
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]
-MANY_RULES = 3  # from here on, candidates are filtered by the operations of the node's sources first
-MOST_FORMS = 1 << 11  # forms of nodes for which a table caches its candidate rules
+MANY_RULES = 3  # number of candidates from which they are first filtered by the operations of the node's sources
+MOST_FORMS = 1 << 11  # number of node forms for which a table caches its candidate rules
 
 
 class PatternMatcher:
-    """An ordered table of rules, found by the operation and the type of a node; the first that applies wins.
+    """An ordered table of rules, found by the operation and the type of a node. The first rule that applies wins.
 
-    `only`: no rule applies to a graph that has none of these scalar dtypes.
-    `within`: nor to one that has none of these bits in its `UOp.mask`.
-    `remembers`: a graph in which no rule fires is marked as such, and not examined again. For tables that see the same
-    graphs several times, and whose rules look at nothing but the nodes.
+    only: scalar dtypes; no rule applies to a graph without any of them.
+    within: bits of `UOp.mask`; no rule applies to a graph without any of them.
+    remembers: whether a graph in which no rule fires is marked, and not examined again. For tables that see the same
+    graphs several times, and whose rules depend on the nodes only.
     """
 
     def __init__(
@@ -453,8 +458,8 @@ class PatternMatcher:
         self.rules = tuple(rules)
         self.kinds = within if only is None else dtypes_mask(only)
         self.remembers = remembers
-        self.mask = 0  # of operations: where a graph has none of them, no rule applies to any of its nodes
-        self.ops = frozenset[Ops]()  # of the nodes that rules are about
+        self.mask = 0  # operations; no rule applies to a graph without any of them
+        self.ops = frozenset[Ops]()  # the operations of the nodes that rules match
         for rule in self.rules:
             self.mask |= ops_mask(_rarest(rule.pattern))
             self.ops |= frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops
@@ -469,7 +474,7 @@ class PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
     def candidates(self, node: UOp) -> Candidates:
-        """The rules whose pattern allows the operation and the dtype of `node`, with their compiled matchers.
+        """Returns the rules whose pattern allows the operation and the dtype of `node`, with their compiled matchers.
 
         If there are many, they are also filtered by the operations of the sources, and by the value of the second
         source if it is a constant that some rule names.
@@ -491,8 +496,8 @@ class PatternMatcher:
         return self._find(*form) if entry is None else entry
 
     def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
-        """`candidates` for the form of a node."""
-        if len(self._found) > MOST_FORMS:  # each size of a buffer is a type of its own
+        """Returns `candidates` for the form of a node."""
+        if len(self._found) > MOST_FORMS:  # each size of a buffer is a separate type
             self._found.clear()
             self._allowed.clear()
         rules = self._allowed.get((op, dtype))
@@ -521,7 +526,7 @@ class PatternMatcher:
         return tuple(pairs)
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
-        """The first rule that applies to `node`, and its replacement; None if no rule applies."""
+        """Returns the first rule that applies to `node`, and its replacement; None if no rule applies."""
         for rule, match, function in self.candidates(node):
             after = match(node, function, ctx)
             if after is not None:
@@ -534,7 +539,7 @@ _ONE_DTYPE = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.MAX, 
 
 
 def _rarest(pattern: UPat) -> frozenset[Ops]:
-    """Operations of which every graph that `pattern` matches contains one; the rarest such set."""
+    """Returns the rarest set of operations such that every graph that `pattern` matches contains one of them."""
     rarest = frozenset(Ops) if pattern.ops is None else pattern.ops
     for src in pattern.src or ():
         if src.ops is not None:
@@ -543,7 +548,7 @@ def _rarest(pattern: UPat) -> frozenset[Ops]:
 
 
 def _literals(pattern: UPat) -> Iterator[Any]:
-    """The values of the constants in `pattern`."""
+    """Yields the values of the constants in `pattern`."""
     if pattern.ops == _CONST_ONLY and pattern.arg is not _ANY_ARG:
         yield pattern.arg
     for src in pattern.src or ():
@@ -551,8 +556,11 @@ def _literals(pattern: UPat) -> Iterator[Any]:
 
 
 def _allows_sources(pattern: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
-    """False if a node whose sources have these operations cannot match. `value`: the value of the second of two
-    sources, if it is a constant that some pattern names; None for another constant."""
+    """Whether a node whose sources have these operations may match.
+
+    value: the value of the second of two sources, if it is a constant that some pattern names; None for another
+    constant.
+    """
     if pattern.every is not None and any(op not in pattern.every for op in source_ops):
         return False
     patterns = pattern.src
@@ -567,7 +575,7 @@ def _allows_sources(pattern: UPat, source_ops: tuple[Ops, ...], value: Any) -> b
 
 
 def _allows_pair(left: UPat, right: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
-    """`_allows_sources` for two sources."""
+    """Returns `_allows_sources` for two sources."""
     if right.ops == _CONST_ONLY and right.arg is not _ANY_ARG and right.arg != value:
         return False
     return all(src.ops is None or op in src.ops for src, op in zip((left, right), source_ops))
@@ -578,7 +586,7 @@ def _allows_op(pattern: UPat, op: Ops) -> bool:
 
 
 def _allows_dtype(pattern: UPat, dtype: Any) -> bool:
-    """False if a node of this dtype, whose operation the pattern allows, cannot match with any sources."""
+    """Whether a node of this dtype, whose operation the pattern allows, may match with some sources."""
     scalar = getattr(dtype, "scalar", None)
     if pattern.dtypes is not None and scalar not in pattern.dtypes:
         return False

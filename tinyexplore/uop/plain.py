@@ -16,10 +16,9 @@ _SCALARS = {**dtypes.fields(), "void": dtypes.void}
 
 
 def to_plain(roots: Sequence[UOp]) -> list[Any]:
-    """The graph of `roots` as plain data, sources first: [[op, dtype, sources, arg], …] for JSON, and the numbers of
-    the roots.
+    """Returns the graph of `roots` as plain data for JSON, and the numbers of the roots.
 
-    TypeError for a type or an arg of an unknown kind.
+    The data is [[op, dtype, sources, arg], …], sources first. Raises TypeError for a type or an arg of an unknown kind.
     """
     order: dict[UOp, None] = {}
     for root in roots:
@@ -30,8 +29,10 @@ def to_plain(roots: Sequence[UOp]) -> list[Any]:
 
 
 def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
-    """The roots that `to_plain` converted; in a process that has them, the same objects. ValueError for invalid
-    data."""
+    """Returns the roots that `to_plain` converted. If the process already has equal nodes, these are the same objects.
+
+    Raises ValueError for invalid data.
+    """
     try:
         nodes, roots = data
         rebuilt: list[UOp] = []

@@ -1,7 +1,7 @@
-"""REMAINDER: the exact remainder of float division, written out for quotients up to some millions.
+"""REMAINDER: expands the exact remainder of float division to arithmetic, for quotients up to some millions.
 
-For larger quotients a branch (pass "branches") calls the device's own function lane by lane: a MOD whose `arg` is
-RARELY. Everything written out here is exact, so a MULACC may be rounded once or twice.
+For larger quotients, a branch (pass "branches") calls the device's own function lane by lane: a MOD whose `arg` is
+RARELY. All arithmetic here is exact, so a MULACC may round once or twice.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from tinyexplore.uop.parts import is_native, like, mulacc, opposite, rarely
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
-MOST = 2.0**28  # times a number of 24 bits, exact in float64
-MOST_LONG = 2.0**26  # times a number of 26 or 27 bits, exact
+MOST = 2.0**28  # largest quotient whose product with a number of 24 bits is exact in float64
+MOST_LONG = 2.0**26  # largest quotient whose product with a number of 26 or 27 bits is exact
 HIGH_BITS = -1 << 27  # mask that clears the last 27 bits of a float64
 
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float32,), name="node"))
 def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
-    """x - n y in float64, with n = x / y rounded towards zero. No quotient of two float32 is so close to a whole number
-    that it rounds to one."""
+    """x % y of float32 is x - n y in float64, with n = x / y rounded towards zero.
+
+    No quotient of two float32 is so close to a whole number that it rounds to one.
+    """
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
     long = like(x, dtypes.float64)
@@ -34,8 +36,10 @@ def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float64,), name="node"))
 def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
-    """x - n y, with n = x / y rounded towards zero and y in two halves, whose products with n are exact. If the
-    quotient was rounded up to a whole number, y is added back."""
+    """x % y of float64 is x - n y, with n = x / y rounded towards zero and y in two halves.
+
+    The products of the halves with n are exact. If the quotient was rounded up to a whole number, y is added back.
+    """
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
     quotient = x / y
@@ -48,20 +52,22 @@ def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
 
 
 def _whole(quotient: UOp) -> UOp:
-    """`quotient` rounded towards zero, for magnitudes below 2**31."""
+    """Returns `quotient` rounded towards zero, for magnitudes below 2**31."""
     return quotient.cast(like(quotient, dtypes.int32)).cast(quotient.dtype)
 
 
 def _signed(value: UOp, x: UOp) -> UOp:
-    """`value` with the sign of `x`: a remainder of 0 also has the sign."""
+    """Returns `value` with the sign of `x`. A remainder of 0 also has this sign."""
     bits = like(x, dtypes.int64 if x.dtype.scalar is dtypes.float64 else dtypes.int32)
     sign = dtypes.min(bits)
     return ((value.bitcast(bits) & (-1 - sign)) | (x.bitcast(bits) & sign)).bitcast(x.dtype)
 
 
 def _with_the_rare(x: UOp, y: UOp, quotient: UOp, most: float, rest: UOp) -> UOp:
-    """`rest`, or `x` where it is less than `y` (which may be infinite). For quotients of `most` and more, infinities
-    and NaN, the device's result."""
+    """Returns `rest`, or `x` where it is less than `y` (which may be infinite).
+
+    For quotients of `most` and more, infinities and NaN, returns the device's result.
+    """
     usual = (_magnitude(x) < _magnitude(y)).where(x, rest)
     is_far = opposite((quotient < most) & (quotient > -most))
     return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual)

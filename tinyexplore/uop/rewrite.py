@@ -1,4 +1,4 @@
-"""graph_rewrite: rules applied bottom-up until none fires, every node once."""
+"""graph_rewrite: applies rules bottom-up, to every node once, until none fires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyexplore.uop.pattern import PatternMatcher, Rule
 from tinyexplore.uop.uop import UOp, make_uop
 
 MAX_FIRINGS_ON_ONE_NODE = 256
-MAX_DEPTH = 3  # usual depth of a rule's replacement
+MAX_DEPTH = 3  # greatest usual depth of a rule's replacement
 _NEVER = object()
 
 
@@ -40,7 +40,7 @@ def graph_rewrite(
 
 
 def _first_firing(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
-    """The first rule that fires on `node`, and the node that it makes."""
+    """Returns the first rule that fires on `node`, and the node that it makes; None if no rule fires."""
     rule: Rule | None = None
     try:
         for rule, match, function in matcher.candidates(node):
@@ -74,7 +74,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 path.append((node, sources, before))
                 node, sources, before = source, iter(source.src), ()
                 break
-            done[source] = source  # no rule can fire in it, or an earlier rewrite is complete
+            done[source] = source  # no rule can fire in this graph, or an earlier rewrite of it is complete
         else:
             current, result = node, None
             src = tuple(map(at, node.src))
@@ -117,14 +117,15 @@ def _is_final(node: UOp, matcher: PatternMatcher, settles: object) -> bool:
 
 
 def _add_note(error: Exception, rule: Rule | None, node: UOp) -> None:
-    """Name the rule that raised, and the node, in a note of the exception (written so that Python 3.10 has it too)."""
+    """Adds the name of the rule that raised, and the node, to the exception as a note (Python 3.10 lacks
+    `add_note`)."""
     if rule is not None:
         note = f"in rule {rule.name} ({rule.file}:{rule.line}) on {node!r}"
         error.__dict__.setdefault("__notes__", []).append(note)
 
 
 def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
-    """The error for rules that have fired on one node again and again."""
+    """Returns the error for rules that repeatedly fire on one node."""
     return RewriteError(
         f"{1 + len(before) // 2} firings on one node without an end; the last rule was {rule.name} "
         f"({rule.file}:{rule.line}) on {node!r}"
@@ -132,9 +133,10 @@ def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
 
 
 def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
-    """`graph_rewrite` by a table that remembers, without recording it: fast for new nodes on rewritten sources.
+    """Rewrites `node` like `graph_rewrite`, by a table that remembers. Records nothing. Fast for new nodes on rewritten
+    sources.
 
-    `depth`: how many nodes on top of each other are examined before a full walk is started.
+    depth: how many nested nodes are examined before a full walk starts.
     """
     mask = matcher.mask
     for _ in range(MAX_FIRINGS_ON_ONE_NODE):

@@ -1,4 +1,4 @@
-"""The exact meaning of each arithmetic operation, on Python values: the definition that every device is tested against.
+"""The exact meaning of each arithmetic operation, on Python values. Every device is tested against this definition.
 
 Floats are Python floats already rounded to their dtype, integers are ints in range, bools are bools.
 """
@@ -21,7 +21,7 @@ _UINT32 = struct.Struct("<I")
 
 
 def float32(x: float) -> float:
-    """`x` rounded to the nearest float32 (ties to even); too large becomes infinite."""
+    """Rounds `x` to the nearest float32 (ties to even). Too large values become infinite."""
     try:
         return _FLOAT32.unpack(_FLOAT32.pack(x))[0]
     except OverflowError:
@@ -29,7 +29,7 @@ def float32(x: float) -> float:
 
 
 def float16(x: float) -> float:
-    """`x` rounded to the nearest float16 (ties to even); too large becomes infinite."""
+    """Rounds `x` to the nearest float16 (ties to even). Too large values become infinite."""
     try:
         return _FLOAT16.unpack(_FLOAT16.pack(x))[0]
     except OverflowError:
@@ -37,7 +37,7 @@ def float16(x: float) -> float:
 
 
 def bfloat16_bits(x: float) -> int:
-    """The 16 bits of the bfloat16 nearest to float32(`x`) (ties to even); a NaN stays a NaN."""
+    """Returns the 16 bits of the bfloat16 nearest to float32(`x`) (ties to even). NaN stays NaN."""
     if x != x:
         return 0x7FC0
     bits = _UINT32.unpack(_FLOAT32.pack(float32(x)))[0]
@@ -49,7 +49,7 @@ def bfloat16_from_bits(bits: int) -> float:
 
 
 def bfloat16(x: float) -> float:
-    """`x` rounded to float32 and then to the nearest bfloat16."""
+    """Rounds `x` to float32 and then to the nearest bfloat16."""
     return bfloat16_from_bits(bfloat16_bits(x))
 
 
@@ -67,9 +67,9 @@ class Fp8:
 
     mantissa: int
     bias: int
-    greatest: int  # the largest number
-    overflow: int  # the code of what rounds to more: infinity, or the largest number in a format without it
-    infinite: int  # the code of infinity: NaN in a format without it
+    greatest: int  # the greatest finite number
+    overflow: int  # the code of larger numbers: infinity, or the greatest number in a format without it
+    infinite: int  # the code of infinity; NaN in a format without it
     nan: int = 0x7F
 
 
@@ -77,9 +77,9 @@ FP8 = {dtypes.fp8e4m3: Fp8(3, 7, 0x7E, 0x7E, 0x7F), dtypes.fp8e5m2: Fp8(2, 15, 0
 
 
 def fp8_bits(x: float, dtype: DType) -> int:
-    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even); a NaN stays a NaN.
+    """Returns the byte of the value of `dtype` nearest to float32(`x`) (ties to even). NaN stays NaN.
 
-    Larger values become infinite, or the largest value in a format without infinity.
+    Larger values become infinite, or the greatest value in a format without infinity.
     """
     kind, x = FP8[dtype], float32(x)
     sign = 0x80 if math.copysign(1.0, x) < 0 else 0
@@ -93,7 +93,7 @@ def fp8_bits(x: float, dtype: DType) -> int:
 
 
 def fp8_from_bits(bits: int, dtype: DType) -> float:
-    """The value of a byte of an 8-bit float."""
+    """Returns the value of a byte of an 8-bit float."""
     kind, code = FP8[dtype], bits & 0x7F
     sign = -1.0 if bits & 0x80 else 1.0
     if code > kind.greatest:
@@ -105,14 +105,14 @@ def fp8_from_bits(bits: int, dtype: DType) -> float:
 
 
 def wrap(value: int, dtype: DType) -> int:
-    """The integer of `dtype` that is congruent to `value`."""
+    """Returns the integer of `dtype` that is congruent to `value`."""
     least, count = _ring(dtype)
     return (value - least) % count + least
 
 
 @cache
 def _ring(dtype: DType) -> tuple[int, int]:
-    """The least integer of `dtype`, and the number of its integers."""
+    """Returns the least integer of `dtype`, and the number of its integers."""
     count = 1 << dtype.bits
     return 0 if dtypes.is_unsigned(dtype) else -count // 2, count
 
@@ -128,7 +128,8 @@ _ROUND: dict[DType, Callable[[float], float]] = {
 
 
 def to_dtype_range(value: Any, dtype: DType) -> Any:
-    """An exact (or more precise) result as a value of `dtype`: rounded, wrapped, or a truth value."""
+    """Converts an exact (or more precise) result to a value of `dtype`: rounds a float, wraps an int, tests for a
+    bool."""
     dtype = dtype.scalar
     if dtype is dtypes.float64:
         return float(value)
@@ -147,7 +148,7 @@ def _float_of(value: int) -> float:
     return float(-magnitude if value < 0 else magnitude)
 
 
-# *** one function per operation: takes exact values, returns a value that is not rounded yet ***
+# *** one function per operation: takes exact values, returns an exact value that the caller rounds ***
 
 
 def _fdiv(x: float, y: float) -> float:
@@ -296,8 +297,11 @@ MEANING: dict[Ops, Callable[..., Any]] = {
 
 
 def cast(value: Any, dtype: DType, source: DType) -> Any:
-    """The C conversion of a value of `source`. What does not fit an integer type is as on x86 everywhere: small ints
-    wrap from int32, uint32 from int64, uint64 from int64 or 2⁶³ more; what is beyond these is the least of them."""
+    """Converts a value of dtype `source` to `dtype` as C does.
+
+    A float beyond the range of an integer type gives the result of x86: small ints wrap from int32, uint32 wraps from
+    int64, and uint64 from int64 or 2⁶³ more. A value beyond these gives the least of them.
+    """
     dtype = dtype.scalar
     if dtype is dtypes.bool:
         return value != 0
@@ -317,7 +321,7 @@ def cast(value: Any, dtype: DType, source: DType) -> Any:
 
 
 def to_bits(value: Any, dtype: DType) -> int:
-    """The bytes of a scalar as an unsigned integer."""
+    """Returns the bytes of a scalar as an unsigned integer."""
     dtype = dtype.scalar
     if dtype is dtypes.bfloat16:
         return bfloat16_bits(value)
@@ -328,7 +332,7 @@ def to_bits(value: Any, dtype: DType) -> int:
 
 
 def from_bits(bits: int, dtype: DType) -> Any:
-    """The scalar of `dtype` with these bits."""
+    """Returns the scalar of `dtype` with these bits."""
     dtype = dtype.scalar
     if dtype is dtypes.bfloat16:
         return bfloat16_from_bits(bits)
@@ -340,7 +344,7 @@ def from_bits(bits: int, dtype: DType) -> Any:
 
 @cache
 def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Callable[..., Any]:
-    """`op` as a function of scalars of `src_dtypes`, giving a scalar of `dtype`."""
+    """Returns `op` as a function of scalars of `src_dtypes` that returns a scalar of `dtype`."""
     dtype = dtype.scalar
     if op is Ops.CAST:
         return lambda value: cast(value, dtype, src_dtypes[0])
@@ -360,12 +364,12 @@ def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Cal
 
 
 def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] | None = None) -> Any:
-    """The result of `op` on the scalars `values`, as a value of `dtype`.
+    """Returns the result of `op` on the scalars `values`, as a value of `dtype`.
 
-    src_dtypes: the dtypes of `values`; needed for CAST and BITCAST, otherwise taken to be `dtype`.
-    A float that its dtype does not have (0.1) counts as the nearest that it has, as in a kernel.
-    Results are those of IEEE 754 and of C on wrapping integers: overflow gives inf, a domain error NaN or inf,
-    MAX and MIN give NaN if either side is NaN, integer division by zero (which no kernel reaches) gives 0.
+    src_dtypes: the dtypes of `values`; needed for CAST and BITCAST, otherwise `dtype` is assumed.
+    A float that its dtype cannot represent (0.1) is first rounded to it, as in a kernel.
+    Results follow IEEE 754 and C on wrapping integers. Overflow gives inf, a domain error NaN or inf. MAX and MIN give
+    NaN if either side is NaN. Integer division by zero (which no kernel reaches) gives 0.
     """
     kinds = src_dtypes or (dtype,) * len(values)
     if type(values[-1]) is float:

@@ -1,17 +1,17 @@
 """The specs of UOp graphs after each pass, and a verifier that reports the invalid node and the reason.
 
-Between two passes a kernel has one of these forms. Each names what the passes so far have lowered:
+Between two passes a kernel has one of these forms, named after the lowering so far:
 
     AST        the scheduled kernel, with or without opts: loops of every kind, scalars (and operands of tensor cores).
-    LOADED     a CPU's tiles are loaded out of scratch memory, and stored there
+    LOADED     a CPU's tiles are loaded from scratch memory, and stored there
     TILES      VECTOR axes that only walk memory are vectors
     LOOPS      no UPCAST axes: tiles are unrolled
-    UNROLLED   no UNROLL axes either: reductions are
+    UNROLLED   no UNROLL axes: reductions are unrolled
     LANES      accesses along a VECTOR axis are vectors, the arithmetic between them is still that of one lane
-    VECTORS    no VECTOR axes: all is scalars and vectors
+    VECTORS    no VECTOR axes: all values are scalars and vectors
     FUSED      some reductions are registers that loops change
-    REGISTERS  no REDUCE and no SCAN: all are
-    LINEAR     a list, in order
+    REGISTERS  no REDUCE and no SCAN: all are registers
+    LINEAR     an ordered list
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Spec:
 
 
 class SpecError(AssertionError):
-    """A UOp that its stage does not allow."""
+    """Raised for a UOp that the spec of its stage does not allow."""
 
 
 def _alu(node: UOp) -> bool:
@@ -116,21 +116,23 @@ def _table(node: UOp) -> bool:
 
 
 def _wmma(node: UOp) -> bool:
-    """The registers of A, B and C in each lane of a warp, for the core that `arg` names; the result has the dtype of
-    C."""
+    """Whether the sources are the registers of A, B and C in each lane of a warp, for the core that `arg` names.
+
+    The result has the dtype of C.
+    """
     a, b, c = node.src
     return isinstance(node.arg, str) and a.dtype.scalar is b.dtype.scalar and c.dtype is node.dtype
 
 
 def _tile(node: UOp) -> bool:
-    """A word for each row and column of a matrix, whose rows and columns are loops."""
+    """Whether `node` is a word for each row and column of a matrix, whose rows and columns are loops."""
     value, rows, columns = node.src
     kinds = [loop.op is Ops.RANGE and loop.arg.kind for loop in (rows, columns)]
     return kinds == [AxisKind.TILE, AxisKind.VECTOR] and node.dtype is value.dtype.vec(rows.size * columns.size)
 
 
 def _element(node: UOp) -> bool:
-    """A lane by its number; or an element of a tile, by its row and its column."""
+    """Whether `node` is a lane, by its number, or an element of a tile, by its row and its column."""
     if len(node.src) == 1:
         return _gep(node)
     tile, *position = node.src
@@ -164,7 +166,7 @@ _COMMON: dict[Ops, Check] = {
 
 
 def _range_but(*kinds: AxisKind) -> Check:
-    """A check for a RANGE of none of these kinds."""
+    """Returns a check for a RANGE that is of none of these kinds."""
     return lambda node: _range(node) and node.arg.kind not in kinds
 
 
@@ -177,7 +179,8 @@ def _sink(node: UOp) -> bool:
 
 
 def _lane(node: UOp) -> bool:
-    """A lane by its number, or the one that an UPCAST axis names (once that is unrolled: a constant)."""
+    """Whether `node` is a lane by its number, or the lane that an UPCAST axis names (once that is unrolled: a
+    constant)."""
     if len(node.src) == 1:
         return _gep(node)
     vector, lane = node.src
@@ -185,7 +188,7 @@ def _lane(node: UOp) -> bool:
 
 
 def _of_one_lane(node: UOp) -> bool:
-    """Arithmetic on sources of one lane or of all lanes: some of them may be vectors already."""
+    """Whether `node` is arithmetic on sources of one lane or of all lanes: some may already be vectors."""
     if len({src.dtype.count for src in node.src if src.dtype.count > 1}) > 1:
         return False
     kinds = [src.dtype.scalar for src in node.src]
@@ -199,7 +202,7 @@ def _of_one_lane(node: UOp) -> bool:
 
 
 def _reduction_of_one_lane(node: UOp) -> bool:
-    """REDUCE, SCAN, or HREDUCE over a VECTOR axis, of values that may be vectors already."""
+    """Whether `node` is a REDUCE, SCAN or HREDUCE over a VECTOR axis, of values that may already be vectors."""
     count = 1 if node.op is Ops.HREDUCE else node.value_count
     values, loops = node.src[:count], node.src[count:]
     if node.op is Ops.HREDUCE and [loop.op is Ops.RANGE and loop.arg.kind for loop in loops] != [AxisKind.VECTOR]:
@@ -209,7 +212,7 @@ def _reduction_of_one_lane(node: UOp) -> bool:
 
 
 def _store_of_lanes(node: UOp) -> bool:
-    """A store of `arg` lanes, of one lane, or to an address in each lane."""
+    """Whether `node` is a store of `arg` lanes, of one lane, or to an address in each lane."""
     index, value, *after = node.src
     if not _comes_after(tuple(after)) or index.op not in (Ops.INDEX, Ops.VECTORIZE):
         return False
@@ -218,12 +221,12 @@ def _store_of_lanes(node: UOp) -> bool:
 
 
 def _vector_or_places(node: UOp) -> bool:
-    """A vector of scalars; or, for a store, an address in each lane."""
+    """Whether `node` is a vector of scalars, or, for a store, of an address in each lane."""
     return _vectorize(node) or (node.dtype is dtypes.void and all(src.op is Ops.INDEX for src in node.src))
 
 
 def _scan_of_vectors(node: UOp) -> bool:
-    """A SCAN whose last loop, if it is along the lanes, is the vector of their indices."""
+    """Whether `node` is a SCAN whose last loop, if it is along the lanes, is the vector of their indices."""
     values, loops = node.src[: node.value_count], node.src[node.value_count :]
     numbers = dtypes.index.vec(node.dtype.count)
     in_order = 1 <= len(loops) <= 2 and all(loop.op is Ops.RANGE or loop.dtype is numbers for loop in loops)
@@ -231,7 +234,7 @@ def _scan_of_vectors(node: UOp) -> bool:
 
 
 def _hreduce(node: UOp) -> bool:
-    """The lanes of one vector combined to a scalar, or of several vectors, to one lane each."""
+    """Whether `node` combines the lanes of one vector to a scalar, or the lanes of several vectors to one lane each."""
     kind = node.src[0].dtype
     return node.dtype is kind.scalar.vec(len(node.src)) and all(src.dtype is kind for src in node.src)
 
@@ -250,7 +253,7 @@ _VECTORS: dict[Ops, Check] = {
     Ops.HREDUCE: _hreduce,
 }
 
-# in an ast: the registers of a tensor core's operands, and a CPU's tiles before these are loaded and stored
+# in an ast: the registers of a tensor core's operands, and a CPU's tiles before they are loaded and stored
 _HELD = {Ops.VECTORIZE: _vectorize, Ops.GEP: _gep}
 _OF_TILES = {Ops.GEP: _element, Ops.TILE: _tile}
 AST_SPEC = Spec("ast", {**_COMMON, **_HELD, **_OF_TILES, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})

@@ -1,9 +1,9 @@
-"""Sizes that change from call to call: Variables, arithmetic with them in one normal form, and their values.
+"""Sizes that change from call to call: Variables, arithmetic on them in one normal form, and their values.
 
 A size is an int or a UOp of index dtype (`sint`). A Variable occurs in a shape unbound (DEFINE_VAR) or with its value
-in this call (BIND). Comparisons of sizes are decided for all values that the Variables may have, so the result serves
-every call. A comparison may depend on the value (`if v.bind(4) > 0`). Then the value of this call decides, and inside
-`guarded` the answer becomes a guard, a condition on the values of other calls.
+in this call (BIND). Comparisons of sizes are decided for all values that the Variables may have, so the result holds in
+every call. If a comparison depends on the value (`if v.bind(4) > 0`), the value of this call decides. Inside `guarded`
+the answer then becomes a guard: a condition on the values of other calls.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Polynomial = dict[Monomial, int]
 
 
 class SymbolicError(ValueError):
-    """Raised if a comparison of symbolic sizes depends on the values of their Variables, or if a value is not known."""
+    """Raised if a comparison of sizes depends on the values of unbound Variables, or if a value is not known."""
 
 
 class Bound:
-    """Counts bindings in this process. While the count is 0, no graph contains a binding and none is searched."""
+    """Counts bindings in this process. While the count is 0, no graph contains a binding, so none is searched."""
 
     count = 0
 
@@ -44,7 +44,7 @@ class _IsVariable(type):
 
 
 class Variable(metaclass=_IsVariable):
-    """`Variable(name, least, greatest)`: a size or a position that is given again in every call, `v.bind(value)`."""
+    """A size or a position with a new value in every call: `Variable(name, least, greatest)`, then `v.bind(value)`."""
 
     def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
         if not 0 <= min_val <= max_val:
@@ -62,12 +62,14 @@ def _fits(number: int) -> bool:
     return dtypes.min(dtypes.index) <= number <= _MOST
 
 
-# *** one form ***
+# *** normal form ***
 
 
 def simplified(size: Any) -> Any:
-    """The normal form: a sum of products with the constant last; an int if no Variable remains. Equal polynomials in
-    the Variables become the same object."""
+    """Returns the normal form: a sum of products with the constant last; an int if no Variable remains.
+
+    Equal polynomials in the Variables become the same object.
+    """
     if isinstance(size, int):
         return size
     return size.arg if size.op is Ops.CONST else _simplified(size)
@@ -79,7 +81,7 @@ def _simplified(node: UOp) -> sint:
 
 
 def _without_overflow(size: sint) -> sint:
-    """Returns `size`. OverflowError if it, or a part of it, exceeds 64 bits for some values of its Variables."""
+    """Returns `size`. Raises OverflowError if it, or a part of it, exceeds 64 bits for some values of its Variables."""
     parts = as_size(size).toposort()
     if all([_fits(part.arg) if part.op is Ops.CONST else is_exact(part) for part in parts]):
         return size
@@ -88,7 +90,7 @@ def _without_overflow(size: sint) -> sint:
 
 
 def product(sizes: Iterable[sint]) -> Any:
-    """The product of all sizes."""
+    """Returns the product of all sizes."""
     total: sint = 1
     for size in sizes:
         total = total * size
@@ -157,7 +159,8 @@ def _from_polynomial(terms: Polynomial) -> sint:
 
 
 def _inseparable(op: Ops, a: sint, b: sint) -> sint:
-    """Division, remainder and extremes of sizes in normal form, simplified by their bounds or a common factor."""
+    """Returns a division, remainder or extreme of sizes in normal form, simplified by their bounds or a common
+    factor."""
     if op in (Ops.MAX, Ops.MIN):
         low, high = limits(a - b)
         if low >= 0 or high <= 0:
@@ -179,7 +182,7 @@ def _inseparable(op: Ops, a: sint, b: sint) -> sint:
 
 
 def _exactly_divided(a: sint, b: UOp) -> sint | None:
-    """a / b, if b is a product of Variables that occurs in every term of a."""
+    """Returns a / b if b is a product of Variables that occurs in every term of a; else None."""
     divisor = _polynomial(b)
     if len(divisor) != 1:
         return None
@@ -198,14 +201,14 @@ def _exactly_divided(a: sint, b: UOp) -> sint | None:
 
 
 def as_size(size: sint) -> UOp:
-    """The size as a UOp."""
+    """Returns the size as a UOp."""
     return size if isinstance(size, UOp) else index_const(size)
 
 
 def floor_divided(size: sint, by: sint) -> UOp:
-    """`size // by` as Python defines it: rounded down (IDIV rounds towards 0, which differs below 0).
+    """Returns `size // by` as Python defines it: rounded down. (IDIV rounds towards 0, which differs below 0.)
 
-    ZeroDivisionError where `by` is 0 for some values of its Variables.
+    Raises ZeroDivisionError if `by` is 0 for some values of its Variables.
     """
     size, by = _positive_divisor(size, by, "//")
     if (lift := _lift(size, by)) is not None:
@@ -213,11 +216,12 @@ def floor_divided(size: sint, by: sint) -> UOp:
         return quotient - lift if lift else quotient
     quotient = size.alu(Ops.IDIV, by)
     rest = size - quotient * by
-    return quotient + rest.minimum(0).maximum(-1)  # one less where the remainder is negative
+    return quotient + rest.minimum(0).maximum(-1)  # one less if the remainder is negative
 
 
 def floor_remainder(size: sint, by: sint) -> UOp:
-    """`size % by` as Python defines it: with the sign of `by`. ZeroDivisionError as for `floor_divided`."""
+    """Returns `size % by` as Python defines it: with the sign of `by`. Raises ZeroDivisionError like
+    `floor_divided`."""
     if limits(by)[1] < 0:
         return -floor_remainder(-as_size(size), -as_size(by))
     size, by = _positive_divisor(size, by, "%")
@@ -228,7 +232,8 @@ def floor_remainder(size: sint, by: sint) -> UOp:
 
 
 def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
-    """Returns dividend and divisor, both negated if the divisor is negative. ZeroDivisionError if it may be 0."""
+    """Returns dividend and divisor, both negated if the divisor is negative. Raises ZeroDivisionError if it may be
+    0."""
     low, high = limits(by)
     if low <= 0 <= high:
         divisor = f"({text(by)})" if " " in text(by) else text(by)
@@ -243,8 +248,10 @@ def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
 
 
 def _lift(size: UOp, by: UOp) -> int | None:
-    """How often `by` must be added to `size` to make it nonnegative; None if there is no such number, or the index
-    dtype cannot represent it."""
+    """Returns how often `by` must be added to `size` to make it nonnegative.
+
+    None if there is no such number, or the index dtype cannot represent it.
+    """
     low, high = bounds(size)
     if low >= 0:
         return 0
@@ -255,7 +262,7 @@ def _lift(size: UOp, by: UOp) -> int | None:
 
 
 def as_number(condition: UOp) -> UOp:
-    """A comparison of sizes, or several joined by &, | and ^, as the size 1 where it holds and 0 where it does not."""
+    """Converts a comparison of sizes, or several joined by &, | and ^, to a size: 1 if it holds, else 0."""
     first, second = condition.src
     if condition.op in (Ops.AND, Ops.OR, Ops.XOR):
         a, b = as_number(first), as_number(second)
@@ -269,11 +276,11 @@ def as_number(condition: UOp) -> UOp:
     return differs if condition.op is Ops.CMPNE else 1 - differs
 
 
-# *** asking ***
+# *** decisions ***
 
 
 def limits(size: sint) -> tuple[int, int]:
-    """The least and the greatest value."""
+    """Returns the least and the greatest value."""
     size = simplified(size)
     return (size, size) if isinstance(size, int) else bounds(size)
 
@@ -283,8 +290,11 @@ def greatest(size: sint) -> int:
 
 
 def truth(node: UOp) -> bool:
-    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for the values bound now. Inside
-    `guarded` the latter is a guard. SymbolicError if it depends on a Variable without a value."""
+    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for the bound values.
+
+    Inside `guarded`, an answer for the bound values becomes a guard. Raises SymbolicError if it depends on an unbound
+    Variable.
+    """
     answer = _decided(node)
     if answer is not None:
         return answer
@@ -303,8 +313,11 @@ _guards: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_guards", default
 
 
 def guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
-    """Returns `work()`. Comparisons of bound Variables that the program makes meanwhile are added to `conditions` as
-    guards that hold for the present values. For other values that meet all guards, the program does the same."""
+    """Calls `work` and returns its result. Adds guards to `conditions` for the comparisons of bound Variables inside
+    `work`.
+
+    The guards hold for the current values. For other values that satisfy all guards, `work` does the same.
+    """
     before = _guards.get()
     try:
         _guards.set(conditions)
@@ -319,7 +332,7 @@ def _guard(condition: UOp) -> None:
 
 
 def _claim(question: UOp, answer: bool) -> UOp:
-    """The comparison (or `size != 0`) as a condition that holds: negated if the answer is no."""
+    """Returns the comparison (or `size != 0`) as a condition that holds: negated if the answer is no."""
     if question.op not in OpGroups.COMPARE:
         return question.ne(0) if answer else question.eq(0)
     a, b = question.src
@@ -328,8 +341,11 @@ def _claim(question: UOp, answer: bool) -> UOp:
 
 
 def read_value(size: UOp) -> int:
-    """`value_of` for `size.val`. Inside `guarded`, the value becomes a guard. If the program immediately compares it
-    with a number (`size.val == 0`), only the outcome of the comparison becomes the guard."""
+    """Returns `value_of` for `size.val`. Inside `guarded`, the value becomes a guard.
+
+    If the program immediately compares the value with a number (`size.val == 0`), only the outcome of the comparison
+    becomes the guard.
+    """
     value = value_of(size)
     if _guards.get() is not None:
         frame = sys._getframe(2)
@@ -343,11 +359,12 @@ def read_value(size: UOp) -> int:
 
 @lru_cache(1 << 10)
 def _comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
-    """`== 0` if `code` reads an attribute at `offset` and only compares it with the number 0."""
+    """Returns ("==", 0), for example, if `code` reads an attribute at `offset` and only compares it with a number;
+    else None."""
     every = list(dis.get_instructions(code))
     first = (
         sum([instruction.offset <= offset for instruction in every]) - 1
-    )  # caches lie behind an instruction, and `place` in them
+    )  # inline caches follow an instruction; `place` may point into them
     window = every[first : first + 3]
     if [instruction.opname for instruction in window] not in _COMPARED or type(window[1].argval) is not int:
         return None
@@ -382,15 +399,15 @@ def _decided(node: UOp) -> bool | None:
 
 
 def is_undecided(condition: UOp) -> bool:
-    """Whether the condition holds for some values of its Variables only."""
+    """Whether the condition holds for some values of its Variables, but not for all."""
     return _decided(condition) is None
 
 
 def holds(condition: bool | UOp) -> bool:
-    """Whether the condition holds for all values; if that depends on the values, for those bound now (with none bound:
-    perhaps).
+    """Whether the condition holds for all values of its Variables, else for the bound values.
 
-    Callers that rely on the answer check it again when the values change (`LazyBuffer.requirements`).
+    If no value is bound, it counts as holding. Callers that rely on the answer check it again when the values change
+    (`LazyBuffer.requirements`).
     """
     if type(condition) is not UOp:
         return bool(condition)
@@ -401,12 +418,12 @@ def holds(condition: bool | UOp) -> bool:
 
 
 def free_variables(size: sint) -> set[UOp]:
-    """The Variables in a size that are not bound there."""
+    """Returns the unbound Variables in a size."""
     return variables(size) - set(bindings(size))
 
 
 def variables(*values: Any) -> set[UOp]:
-    """The Variables (unbound) in `values`, which may be nested tuples."""
+    """Returns the (unbound) Variables in `values`, which may be nested tuples."""
     names: set[UOp] = set()
     for value in values:
         if type(value) is UOp:
@@ -417,7 +434,7 @@ def variables(*values: Any) -> set[UOp]:
 
 
 def bindings(*values: Any) -> dict[UOp, int]:
-    """The values that the Variables in `values` are bound to. Raises SymbolicError if one has two values."""
+    """Returns the values that the Variables in `values` are bound to. Raises SymbolicError if one has two values."""
     values_of: dict[UOp, int] = {}
     for value in values:
         if type(value) is UOp:
@@ -443,7 +460,7 @@ def bind_together(bound: dict[UOp, int], variable: UOp, value: int) -> None:
 
 
 def unbound(value: Any) -> Any:
-    """`value` (a size, or nested tuples) with each bound Variable as the Variable itself."""
+    """Replaces each bound Variable in `value` (a size, or nested tuples) by the Variable itself."""
     if type(value) is tuple:
         return tuple([unbound(part) for part in value])
     if type(value) is not UOp:
@@ -454,7 +471,7 @@ def unbound(value: Any) -> Any:
 
 
 def rebound(value: Any, values: Mapping[UOp, int]) -> Any:
-    """`value` (a size, or nested tuples) with the Variables bound to `values`."""
+    """Binds the Variables in `value` (a size, or nested tuples) to `values`."""
     if type(value) is tuple:
         return tuple([rebound(part, values) for part in value])
     if type(value) is not UOp:
@@ -466,7 +483,7 @@ def rebound(value: Any, values: Mapping[UOp, int]) -> Any:
 
 
 def bound(variable: UOp, value: int) -> UOp:
-    """The Variable with its value of this call. ValueError outside its bounds."""
+    """Returns the Variable bound to its value of this call. Raises ValueError if the value is outside its bounds."""
     if variable.op is not Ops.DEFINE_VAR:
         raise ValueError(f"bind {text(variable)} to {value}: only a Variable that has no value yet can be bound")
     name, low, high = variable.arg
@@ -479,8 +496,10 @@ def bound(variable: UOp, value: int) -> UOp:
 
 
 def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
-    """The size for the Variables' values in `values`, else for their bound values. SymbolicError for a Variable without
-    a value."""
+    """Returns the size for the Variables' values in `values`, else for their bound values.
+
+    Raises SymbolicError for a Variable without a value.
+    """
     if isinstance(size, int):
         return size
     bound_values: Mapping[UOp, int] = {} if values is None else values
@@ -497,7 +516,8 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
 
 @lru_cache(1 << 12)
 def _function(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None]]]:
-    """The size as a Python function of its Variables, bound or not; and the Variables, with their bound values."""
+    """Returns the size as a Python function of its Variables, and the Variables with their bound values (None:
+    unbound)."""
     names: dict[UOp, str] = {}
     leaves: list[tuple[UOp, int | None]] = []
     texts: dict[UOp, str] = {}
@@ -542,7 +562,8 @@ _PYTHON = {
 
 
 def concrete(value: Any) -> Any:
-    """`value` (a size, or nested tuples) as ints: bound Variables at their value, others at their greatest value."""
+    """Returns `value` (a size, or nested tuples) as ints: bound Variables at their value, others at their greatest
+    value."""
     if type(value) is tuple:
         return tuple([concrete(part) for part in value])
     if type(value) is not UOp:
@@ -555,19 +576,19 @@ def concrete(value: Any) -> Any:
 
 
 def is_size(node: UOp) -> bool:
-    """True for arithmetic with nothing but constants and Variables."""
+    """Whether `node` is arithmetic on constants and Variables only."""
     return not node.mask & NO_SIZE
 
 
 def written_out(node: UOp) -> sint:
-    """A size, or both sides of a comparison, in the normal form."""
+    """Returns a size, or both sides of a comparison, in the normal form."""
     if node.op in OpGroups.COMPARE:
         return node.replace(src=tuple([as_size(simplified(side)) for side in node.src]))
     return simplified(node)
 
 
 def text(size: sint) -> str:
-    """The size as source text: `v`, `4*v + 1`; a bound Variable by its name."""
+    """Returns the size as source text: `v`, `4*v + 1`. A bound Variable appears by its name."""
     if isinstance(size, int):
         return str(size)
     op, src = size.op, size.src
@@ -596,7 +617,7 @@ def text(size: sint) -> str:
 
 
 def valued_text(size: UOp) -> str:
-    """`text`, with the value if all Variables are bound: `4*v=12`."""
+    """Returns `text`, and the value if all Variables are bound: `4*v=12`."""
     return text(size) if free_variables(size) else f"{text(size)}={value_of(size)}"
 
 

@@ -1,8 +1,8 @@
-"""TRANSCENDENTAL: writes exp, log, sin, ... of float32 as arithmetic, for devices that do not have them.
+"""TRANSCENDENTAL: expands exp, log, sin, ... of float32 to arithmetic, for devices that lack these functions.
 
 There are hardly any branches: all lanes take the same path and WHERE selects, so the same formulas serve scalars and
 vectors. A WHERE whose `arg` is RARELY may become a branch (pass "branches"). Exponents are split and combined as
-integers. A MULACC may be rounded once or twice: the stated errors hold for both. They are in ulp, the distance between
+integers. The stated errors hold whether a MULACC rounds once or twice. They are in ulp, the distance between
 neighboring float32 numbers; the nearest float32 is off by at most 0.5. The polynomials are derived by
 `docs/numerics/derive_coefficients.py`.
 """
@@ -136,23 +136,25 @@ EXP2_LONG = (
     1.530915615876497e-05,
     1.3178934927441282e-06,
 )
-LN2_HIGH = 0.693145751953125  # 15 bits: times a whole number below 512 it is exact
+# ln 2 in two parts: the first has 15 bits, so its product with a whole number below 512 is exact
+LN2_HIGH = 0.693145751953125
 LN2_LOW = 1.428606765330187e-06
 LOG2E = 1.4426950216293335
 LOG2E_MINUS_ONE = 0.44269505143165588
-# the binary digits of 2/π after 25 zeros, 32 a word
+# the binary digits of 2/π after 25 zeros, 32 per word
 TWO_OVER_PI = (0x00000051, 0x7CC1B727, 0x220A94FE, 0x13ABE8FA, 0x9A6EE06D, 0xB14ACC9E, 0x21C820FF)
 TWO_OVER_PI_NEAR = 0.6366197466850281
-HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)  # float32s, their sum is π/2 to 2**-74
-HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float64: 33 bits, and the 53 after them
+# float32s whose sum is π/2 up to 2**-74
+HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
+HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float64: 33 bits, and the 53 bits after them
 
-ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
-ROUND_TO_SIXTEENTHS = 786432.0  # 1.5 * 2**19: added, it leaves the sixteenths in the four lowest bits
+ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: adding and subtracting it rounds a float32 below 2**22
+ROUND_TO_SIXTEENTHS = 786432.0  # 1.5 * 2**19: after its addition, the four lowest bits hold sixteenths
 SIXTEENTHS = tuple([2.0 ** (k / 16) for k in range(16)])
-# Where exp is 0, and far enough down: Intel's CPUs take a slow path of some 150 cycles where a result underflows, but
-# not where a factor is 0 or SCALE's exponent is this small.
+# Arguments from which exp is 0. They are so low because Intel's CPUs take some 150 cycles if a result underflows, but
+# not if a factor is 0 or SCALE's exponent is this small.
 VANISHED = -600.0
-ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
+ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52: the same for float64
 SIGN_BIT = -(1 << 31)
 MAGNITUDE = (1 << 31) - 1
 ONE_BITS = 0x3F800000
@@ -172,40 +174,40 @@ def _sign_bit(x: UOp) -> UOp:
 
 
 def _power_of_two(n_bits: UOp) -> UOp:
-    """2**n, for n in the low bits of `n_bits`: the biased exponent n + 127 in the exponent field."""
+    """Returns 2**n for n in the low bits of `n_bits`: puts n + 127 into the exponent field."""
     return as_float((n_bits << 23) + ONE_BITS)
 
 
 def _scaled(value: UOp, n: UOp) -> UOp:
-    """value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
+    """Returns value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
 
-    2**n alone may leave the range of float32 although the result does not. Two factors do not: 2**h twice for n = 2h,
-    and one of them doubled for n = 2h + 1. Both are 0 for n = -254.
+    2**n alone may leave the range of float32 although the result does not. So it multiplies by two factors: 2**h twice
+    for n = 2h, and one of them doubled for n = 2h + 1. Both are 0 for n = -254.
     """
     scale = _power_of_two(n >> 1)
     return value * scale * as_float(as_bits(scale) + ((n & 1) << 23))
 
 
 def exp_parts(x: UOp, factor: float = 1.0, bias: int = 0) -> tuple[UOp, UOp]:
-    """exp(factor r) and bits whose low end is n + bias: factor x = n ln 2 + factor r, |factor r| ≤ ln 2 / 2, |n| < 512.
+    """Returns exp(factor r) and bits whose low end is n + bias, with factor x = n ln 2 + factor r.
 
-    The product with `factor` is never made: it is in the constants.
+    |factor r| ≤ ln 2 / 2 and |n| < 512. The product with `factor` is never computed: the constants contain the factor.
     """
     whole = ROUND_TO_WHOLE + bias
     shifted = mulacc(x, factor * LOG2E, whole)
     n = shifted + -whole
-    high = leading_bits(math.log(2.0) / factor, 15)  # times a whole number below 512 it is exact
+    high = leading_bits(math.log(2.0) / factor, 15)  # its product with a whole number below 512 is exact
     r = mulacc(n, -(math.log(2.0) / factor - high), mulacc(n, -high, x))
     tail = [coefficient * factor**power for power, coefficient in enumerate(EXP, 2)]
     return mulacc(mulacc(polynomial(r, tail), r, factor), r, 1.0), as_bits(shifted)
 
 
 def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
-    """exp(factor x) times 1 or 1/2, rounded once where it leaves the normal float32s, for |factor x| < 180.
+    """Returns exp(factor x) times 1 or 1/2, for |factor x| < 180. Rounds once where it leaves the normal float32s.
 
     factor x = n ln 2 + factor r, where 16 n is a whole number and |factor r| ≤ ln 2 / 32. A table gives 2 to the power
-    of the fraction of n; SCALE applies the whole part. Wherever there is SCALE, MULACC is rounded once, so the first
-    part of ln 2 may have all digits.
+    of the fraction of n; SCALE applies the whole part. Targets with SCALE round MULACC once, so the first part of ln 2
+    may have all digits.
     """
     shifted = mulacc(x, factor * LOG2E, ROUND_TO_SIXTEENTHS)
     n = shifted + -ROUND_TO_SIXTEENTHS
@@ -217,7 +219,7 @@ def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
 
 
 def exp2_by_table(x: UOp, times: float = 1.0) -> UOp:
-    """2**x times 1 or 1/2, rounded once where it leaves the normal float32s, for |x| < 2**18: as `exp_by_table`."""
+    """Returns 2**x times 1 or 1/2, for |x| < 2**18, computed like `exp_by_table`."""
     shifted = x + ROUND_TO_SIXTEENTHS
     n = shifted + -ROUND_TO_SIXTEENTHS
     f = x - n
@@ -226,13 +228,13 @@ def exp2_by_table(x: UOp, times: float = 1.0) -> UOp:
 
 
 def leading_bits(number: float, count: int) -> float:
-    """The first `count` binary digits of `number`."""
+    """Returns the first `count` binary digits of `number`."""
     mantissa, exponent = math.frexp(number)
     return math.ldexp(math.trunc(math.ldexp(mantissa, count)), exponent - count)
 
 
 def _log_parts(x: UOp) -> tuple[UOp, UOp]:
-    """e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, subnormals included."""
+    """Returns e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, including subnormals."""
     small = x < 2.0**-126
     above = as_bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
     f = as_float((above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
@@ -240,7 +242,7 @@ def _log_parts(x: UOp) -> tuple[UOp, UOp]:
 
 
 def _log_special(x: UOp, value: UOp) -> UOp:
-    """`value` for 0 < x < inf; log(inf) = inf, log(0) = -inf, NaN below and for NaN."""
+    """Returns `value` for 0 < x < inf, inf for inf, -inf for 0, and NaN for negative x and NaN."""
     value = (x < math.inf).where(value, x)
     value = (x < 0.0).where(math.nan, value)
     return x.eq(0.0).where(-math.inf, value)
@@ -254,8 +256,8 @@ def exp_float32(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
-    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -176.0)  # 2**-254 is scaled by zeros; NaN stays
-    x = x.minimum(89.0)  # beyond, the result is infinite as it is there
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -176.0)  # 2**-254 scales by zeros; NaN stays
+    x = x.minimum(89.0)  # beyond, the result is infinite, too
     return exp_by_table(x) if scales(ctx, x.dtype) else _scaled(*exp_parts(x))
 
 
@@ -296,12 +298,13 @@ def log2_float32(x: UOp, ctx: Any) -> UOp | None:
 
 
 def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
-    """q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r up to whole turns; r is NaN for inf and NaN.
+    """Returns q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r up to whole turns; r is NaN for inf and
+    NaN.
 
-    Below 2**17, n quarter turns are subtracted part by part (Cody and Waite's reduction). If MULACC is rounded once,
-    the first part leaves an exact remainder, and so does the second if the remainder is small. Otherwise float64 is
-    used: n times the first 33 bits of π/2 is exact. Any n near magnitude / (π/2) will do. Larger magnitudes take the
-    slow path.
+    Below 2**17, n quarter turns are subtracted part by part (Cody and Waite's reduction). If MULACC rounds once, the
+    first part leaves an exact remainder, and so does the second if the remainder is small. Otherwise float64 is used: n
+    times the first 33 bits of π/2 is exact. Any n near magnitude / (π/2) is suitable. Larger magnitudes take the slow
+    path.
     """
     shifted = mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
     n, rest = shifted + -ROUND_TO_WHOLE, magnitude
@@ -312,16 +315,16 @@ def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     for part in HALF_PI if fuses else HALF_PI_LONG:
         rest = mulacc(n, -part, rest)
     far_q, far_r = _quarter_turns_of_large(magnitude)
-    is_far = opposite(magnitude < 2.0**17)  # NaN is
+    is_far = opposite(magnitude < 2.0**17)  # the comparison is false for NaN, which takes the slow path
     return rarely(is_far, far_q, as_bits(shifted)), rarely(is_far, far_r, rest.cast(magnitude.dtype))
 
 
 def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
-    """`_quarter_turns` for magnitudes of 1 and more (Payne and Hanek's reduction).
+    """Computes `_quarter_turns` for magnitudes of 1 and more (Payne and Hanek's reduction).
 
     The float is a whole number m < 2**24 times 2**(s - 23). Only the binary digits of 2/π from position s on matter:
     earlier digits give whole turns. So m times 96 digits from there gives the quarter turns: two bits before the binary
-    point, and enough after it for the float32 that is closest to a multiple of π/2.
+    point, and enough bits after it for the float32 that is closest to a multiple of π/2.
     """
     bits = as_bits(magnitude)
     long = like(magnitude, dtypes.uint64)
@@ -341,7 +344,7 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
 
 
 def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
-    """sin(q π/2 + r) without the sign that q & 2 gives: sin(r) for even q, cos(r) for odd q."""
+    """Returns sin(q π/2 + r) without the sign that q & 2 gives: sin(r) for even q, cos(r) for odd q."""
     z = r * r
     sine = mulacc(polynomial(z, SIN) * z, r, r)
     cosine = mulacc(mulacc(polynomial(z, COS), z, -0.5), z, 1.0)
@@ -401,11 +404,11 @@ def erf_float32(x: UOp, ctx: Any) -> UOp | None:
 
 @rule(UPat.of(Ops.POW, var("x"), var("y"), dtypes=FLOAT32))
 def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
-    """x**y within 0.51 ulp, exact where the result is a float32: 2**(y log2 |x|) in float64, rounded once at the end.
+    """x**y within 0.51 ulp, exact if the result is a float32: 2**(y log2 |x|) in float64, rounded once at the end.
 
-    The product grows to 150, and its error by the same factor; float64 has enough digits for that. Signs, zeros,
-    infinities and NaN are as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative
-    result for an odd y.
+    The product can reach 150, which multiplies its error; float64 has enough digits for that. Signs, zeros, infinities
+    and NaN are as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative result for an
+    odd y.
     """
     if is_native(ctx, x.dtype, Ops.POW):
         return None
@@ -423,11 +426,12 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
 
 
 def _log2_long(magnitude: UOp) -> UOp:
-    """log2 of a float32 ≥ 0 as a float64: 2**e times a number m near 1, and log2(m) by s = (m - 1) / (m + 1)."""
+    """Returns log2 of a float32 ≥ 0 as a float64: for 2**e times m near 1, computes e + log2(m) by s = (m - 1) / (m
+    + 1)."""
     long, whole = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
     above = magnitude.cast(long).bitcast(whole) + -SQRT_HALF_BITS_LONG
     m = ((above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
-    e = (above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 more cheaply
+    e = (above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 faster
     s = (m + -1.0) / (m + 1.0)
     value = mulacc(polynomial(s * s, LOG2_OF_RATIO), s, e)
     value = (magnitude < math.inf).where(value, magnitude.cast(long))  # infinity and NaN stay
@@ -435,8 +439,9 @@ def _log2_long(magnitude: UOp) -> UOp:
 
 
 def _exp2_long(x: UOp) -> UOp:
-    """2**x in float64 for |x| ≤ 200. Beyond, no result is a float32: 0, or the value at the bound."""
-    x = x.maximum(-1023.0).minimum(200.0)  # the scale of -1023 is 0
+    """Returns 2**x in float64 for |x| ≤ 200. Beyond, no result is a float32, so it returns 0 or the value at the
+    bound."""
+    x = x.maximum(-1023.0).minimum(200.0)  # the scale for -1023 is 0
     shifted = x + ROUND_TO_WHOLE_LONG
     f = mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)
     value = mulacc(polynomial(f, EXP2_LONG), f, 1.0)

@@ -1,4 +1,5 @@
-"""UOp: one small immutable node for kernels, index arithmetic and programs. Equal content is the same object."""
+"""UOp: a small immutable node for kernels, index arithmetic and programs. Nodes with equal content are the same
+object."""
 
 from __future__ import annotations
 
@@ -32,19 +33,19 @@ _NO_RANGES: frozenset[Any] = frozenset()
 
 
 class _Table:
-    """All nodes by their content, held weakly. Nodes without references are released by the thousand, not one by one.
+    """Interns all nodes by their content, with weak references. Nodes without references are released by the thousand.
 
-    A key holds the sources of its node. These therefore stay, without other references, until the table has grown by
-    half and is swept. Analyses of a node are cached for that time.
+    A key holds the sources of its node. So these stay, without other references, until the table has grown by half and
+    is swept. Cached analyses of a node live as long.
     """
 
-    least = 1 << 16  # entries before the first sweep: more than a training step of a small net makes; 25 MB
+    least = 1 << 16  # entries before the first sweep: 25 MB, more than a training step of a small net creates
     limit = least
     lock = RLock()
 
 
 _interned: dict[Any, ref[UOp]] = {}
-# one object for each mask, so that a walk over thousands of nodes finds it in the CPU's cache
+# one object per mask, so that a walk over thousands of nodes finds it in the CPU's cache
 _masks: dict[int, int] = {}
 _MOST_MASKS = 1 << 14
 new_in_children(_Table, "lock")
@@ -66,9 +67,10 @@ def _sweep() -> None:
     with _Table.lock:
         if len(_interned) < _Table.limit:
             return
-        _Table.limit = 1 << 62  # a finalizer may make new nodes
+        _Table.limit = 1 << 62  # a finalizer may create nodes
         try:
-            entries = list(_interned.copy().items())  # copied in one step: other threads may enter nodes meanwhile
+            # copied in one step, because other threads may enter nodes meanwhile
+            entries = list(_interned.copy().items())
             while entries:
                 key, reference = entries.pop()
                 if reference() is None and _interned.get(key) is reference:
@@ -80,36 +82,36 @@ def _sweep() -> None:
 
 
 def forget_unheld() -> None:
-    """Releases the nodes without references now, instead of when there are many."""
+    """Releases the nodes without references immediately, instead of when there are many."""
     with _Table.lock:
         _Table.limit = 0
         _sweep()
 
 
 def ops_mask(ops: Iterable[Ops]) -> int:
-    """A set of operations as an int, to compare with `UOp.mask`."""
+    """Returns a set of operations as an int, to compare with `UOp.mask`."""
     return sum(_BIT[op] for op in set(ops))
 
 
 _CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT, Ops.TILE))
 _OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
 _VARIABLE = ops_mask((Ops.DEFINE_VAR,))
-# operations that occur in no size: sizes are arithmetic with constants and Variables
+# operations that occur in no size: sizes are arithmetic on constants and Variables
 NO_SIZE = ops_mask(set(Ops) - {Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NEG, *OpGroups.BINARY})
 
 
 def axes_mask(kinds: Iterable[AxisKind]) -> int:
-    """A set of kinds of axes as an int, to compare with `UOp.mask`."""
+    """Returns a set of kinds of axes as an int, to compare with `UOp.mask`."""
     return sum(_KIND_BIT[kind] for kind in set(kinds))
 
 
 def dtypes_mask(dtypes_in_use: Iterable[DType]) -> int:
-    """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
+    """Returns a set of scalar dtypes as an int, to compare with `UOp.mask`."""
     return sum({dtype.bit for dtype in dtypes_in_use})
 
 
 def _are_sizes(first: UOp, second: Any) -> bool:
-    """Whether both are sizes and one contains a Variable: then `//` and `%` have Python's meaning."""
+    """Whether both operands are sizes and one contains a Variable. `//` and `%` then have Python's meaning."""
     mask = first.mask | second.mask if type(second) is UOp else first.mask
     return bool(mask & _VARIABLE and not mask & NO_SIZE)
 
@@ -130,7 +132,7 @@ def _rest(node: UOp) -> str:
 
 
 def argument_text(arg: Any) -> str:
-    """The argument of a node as Python source."""
+    """Returns the argument of a node as Python source."""
     if isinstance(arg, float) and not math.isfinite(arg):
         return f'float("{arg}")'
     if isinstance(arg, UOp):
@@ -141,7 +143,7 @@ def argument_text(arg: Any) -> str:
 
 
 class Queries:
-    """Queries on a UOp that are implemented in modules built on UOps; each module registers its functions here."""
+    """Queries on a UOp that modules built on UOps implement. Each module registers its functions here."""
 
     bounds: ClassVar[Callable[[UOp], tuple[int, int]]]
     as_number: ClassVar[Callable[[UOp], UOp]]
@@ -159,7 +161,7 @@ class Queries:
 class UOp:
     """An operation `op` of type `dtype` on `src`, with a hashable `arg`.
 
-    Make one by calling the class: the same content gives the same object, so `is` compares whole graphs.
+    Call the class to create a node. The same content gives the same object, so `is` compares whole graphs.
     """
 
     __slots__ = (
@@ -176,14 +178,14 @@ class UOp:
         "__weakref__",
     )
     op: Ops
-    dtype: Any  # a DType; a PtrDType for an address
+    dtype: Any  # a DType, or a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
-    mask: int  # one bit for each operation (`ops_mask`), scalar dtype and kind of axis in this graph; LANES_BIT
-    settled: object  # a table of rules none of which fires in this graph, if known
+    mask: int  # one bit for each operation (`ops_mask`), scalar dtype and kind of axis in this graph, and LANES_BIT
+    settled: object  # a table of rules of which none fires in this graph, if known
     ranges: frozenset[UOp]  # the loop variables that this value depends on, without those of its reductions
     _bounds: tuple[int, int] | None
-    _linear: tuple[dict[UOp, int], int, int] | None  # of a sum (`tinyexplore.uop.divmod.linear_form`)
+    _linear: tuple[dict[UOp, int], int, int] | None  # the form of a sum (`tinyexplore.uop.divmod.linear_form`)
     _digest: str | None
 
     def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
@@ -200,33 +202,34 @@ class UOp:
         return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
 
     def __str__(self) -> str:
-        """The whole graph as an expression that rebuilds it; a size with Variables as its arithmetic, `4*v + 1`."""
+        """Returns the whole graph as an expression that rebuilds it, or a size with Variables as arithmetic: `4*v +
+        1`."""
         return repr(self) if self.mask & _VARIABLE and not self.mask & NO_SIZE else self.tree()
 
     def tree(self, name: str = "x") -> str:
-        """The graph under this node as text: `eval` of the text gives this node.
+        """Returns the graph of this node as text that `eval` turns back into this node.
 
-        It needs `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp`. Nodes that
-        several nodes use are called `x0`, `x1`, … at their first occurrence (`name`: another letter).
+        The text needs `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp`. A
+        node that several nodes use gets a name, `x0`, `x1`, …, at its first occurrence. name: another letter.
         """
         return tree_text(self, _sources, _head, _rest, name)
 
-    # *** making ***
+    # *** creation ***
 
     @staticmethod
     def const(dtype: AnyDType, value: ConstType) -> UOp:
-        """A constant; with a vector dtype, the same value in every lane."""
+        """Returns a constant. With a vector dtype, every lane has this value."""
         if dtype is _INDEX and type(value) is int:
             return index_const(value)
         assert isinstance(dtype, DType)
         value = dtypes.as_const(value, dtype)
         if isinstance(value, float) and math.isnan(value):
-            value = math.nan  # the one NaN: NaN is not equal to itself, and interning asks identity first
+            value = math.nan  # the only NaN object: NaN is not equal to itself, and interning compares identity first
         return UOp(Ops.CONST, dtype, (), value)
 
     @staticmethod
     def range(size: int | UOp, axis: Axis) -> UOp:
-        """A loop variable 0 ≤ i < size."""
+        """Returns a loop variable 0 ≤ i < size."""
         end = size if isinstance(size, UOp) else index_const(size)
         return UOp(Ops.RANGE, dtypes.index, (end,), axis)
 
@@ -235,7 +238,7 @@ class UOp:
         return UOp(Ops.SINK, dtypes.void, src)
 
     def replace(self, *, op: Any = _SAME, dtype: Any = _SAME, src: Any = _SAME, arg: Any = _SAME) -> UOp:
-        """A copy with the given fields replaced."""
+        """Returns a copy with the given fields replaced."""
         return UOp(
             self.op if op is _SAME else op,
             self.dtype if dtype is _SAME else dtype,
@@ -244,7 +247,7 @@ class UOp:
         )
 
     def alu(self, op: Ops, *others: UOp) -> UOp:
-        """`op` on self and others; comparisons give bool lanes, WHERE the dtype of its second source."""
+        """Returns `op` on self and `others`. Comparisons have bool lanes; WHERE has the dtype of its second source."""
         dtype = self.dtype
         if op is Ops.WHERE:
             dtype = others[0].dtype
@@ -259,11 +262,11 @@ class UOp:
         return self if self.dtype is dtype else UOp(Ops.BITCAST, dtype, (self,))
 
     def index(self, idx: UOp, valid: UOp | None = None) -> UOp:
-        """The address of element `idx` of this buffer, meaningful only where `valid`."""
+        """Returns the address of element `idx` of this buffer. It is meaningful only where `valid` holds."""
         return UOp(Ops.INDEX, self.dtype, (self, idx) if valid is None else (self, idx, valid))
 
     def broadcast(self, count: int) -> UOp:
-        """A scalar in `count` lanes."""
+        """Returns this scalar in `count` lanes."""
         if count == 1 or self.dtype.count == count:
             return self
         assert isinstance(self.dtype, DType)
@@ -283,7 +286,7 @@ class UOp:
         return UOp.const(self.dtype, other)
 
     def _with(self, op: Ops, other: Any) -> UOp:
-        """`self op other`; NotImplemented if `other` has precedence, as a Tensor does."""
+        """Returns `self op other`; NotImplemented if `other` takes precedence, as a Tensor does."""
         if not isinstance(other, UOp):
             if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
                 return NotImplemented
@@ -294,13 +297,14 @@ class UOp:
         return self.alu(op, other)
 
     def _number(self) -> UOp:
-        """A comparison of sizes as 1 or 0, for arithmetic; any other node unchanged."""
+        """Converts a comparison of sizes to 1 or 0, for arithmetic. Returns any other node unchanged."""
         if self.dtype is not _BOOL or not _are_sizes(self, self):
             return self
         return Queries.as_number(self)
 
     def __add__(self, other: Any) -> UOp:
-        if type(other) is UOp and self.dtype is other.dtype is not _BOOL:  # most are: half of what `_with` takes
+        # the usual case, in half the time that `_with` takes
+        if type(other) is UOp and self.dtype is other.dtype is not _BOOL:
             return make_uop(Ops.ADD, self.dtype, (self, other))
         return self._with(Ops.ADD, other)
 
@@ -310,7 +314,7 @@ class UOp:
 
     def __sub__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
-            return self._with(Ops.ADD, other)  # a Tensor's, or an error
+            return self._with(Ops.ADD, other)  # the result of the other operand (a Tensor's), or an error
         number = self._number()
         other = number._operand(other)._number()
         if dtypes.is_float(other.dtype):
@@ -390,12 +394,12 @@ class UOp:
 
     def __gt__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
-            return self._with(Ops.CMPLT, other)  # a Tensor's, or an error
+            return self._with(Ops.CMPLT, other)  # the result of the other operand (a Tensor's), or an error
         return self._operand(other).alu(Ops.CMPLT, self)
 
     def __ge__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
-            return self._with(Ops.CMPLE, other)  # a Tensor's, or an error
+            return self._with(Ops.CMPLE, other)  # the result of the other operand (a Tensor's), or an error
         return self._operand(other).alu(Ops.CMPLE, self)
 
     def eq(self, other: Any) -> UOp:
@@ -411,36 +415,41 @@ class UOp:
         return self.alu(Ops.MIN, self._operand(other))
 
     def where(self, yes: Any, no: Any) -> UOp:
-        """Lane by lane `yes` where self, else `no`; at least one of the two must be a UOp."""
+        """Returns `yes` where self holds, else `no`, lane by lane. At least one of the two must be a UOp."""
         if not isinstance(yes, UOp):
             yes = UOp.const(no.dtype, yes)
         return self.alu(Ops.WHERE, yes, yes._operand(no))
 
-    # *** as a size (`tinyexplore.uop.symbolic`) ***
+    # *** sizes (`tinyexplore.uop.symbolic`) ***
 
     def __bool__(self) -> bool:
         """Whether a size is not 0, or a comparison of sizes holds: for all values of its Variables, else for their
-        bound values (TinyJit keeps that as a condition of its replays). SymbolicError for a Variable without a value.
+        bound values.
+
+        TinyJit keeps an answer for bound values as a condition of its replays. Raises SymbolicError for a Variable
+        without a value.
         """
         if self.dtype is not dtypes.index and self.dtype is not dtypes.bool:
             return True
         return Queries.truth(self)
 
     def bind(self, value: int) -> UOp:
-        """This Variable with its value in this call."""
+        """Returns this Variable with its value in this call."""
         return Queries.bound(self, value)
 
     def unbind(self) -> tuple[UOp, int]:
-        """The Variable and its bound value."""
+        """Returns the Variable and its bound value."""
         if self.op is not Ops.BIND:
             raise ValueError(f"unbind {self!r}: it is not a bound Variable")
         return self.src[0], self.val
 
     @property
     def val(self) -> int:
-        """The present value of this bound Variable, or of arithmetic with bound Variables. A call that TinyJit captures
-        is then valid for this value alone. If the value is only compared with a number (`v.val == 0`), the call is
-        valid for all values with the same answer."""
+        """The current value of this bound Variable, or of arithmetic on bound Variables.
+
+        A call that TinyJit captures is then valid for this value only. If the value is only compared with a number
+        (`v.val == 0`), the call is valid for all values with the same answer.
+        """
         return Queries.read_value(self)
 
     @property
@@ -452,14 +461,16 @@ class UOp:
         return str(variable.arg[0])
 
     def render(self) -> str:
-        """This size, or comparison of sizes, as source text: `2*v + 1`."""
+        """Returns this size, or comparison of sizes, as source text: `2*v + 1`."""
         return Queries.text(Queries.written_out(self)) if Queries.is_size(self) else repr(self)
 
-    # *** asking ***
+    # *** queries ***
 
     def toposort(self, within: int = -1) -> list[UOp]:
-        """This node and every UOp below it, sources first. With `within`, only nodes with an operation of `within`
-        below them."""
+        """Returns this node and every UOp below it, sources first.
+
+        within: a mask; only nodes with such an operation below them are visited.
+        """
         everything = within == -1
         if not (everything or self.mask & within):
             return []
@@ -481,7 +492,7 @@ class UOp:
                 node, sources = path.pop()
 
     def find(self, *ops: Ops) -> list[UOp]:
-        """The nodes of this graph with one of these operations, sources first."""
+        """Returns the nodes of this graph with one of these operations, sources first."""
         return [node for node in self.toposort(ops_mask(ops)) if node.op in ops]
 
     @property
@@ -493,7 +504,7 @@ class UOp:
 
     @property
     def digest(self) -> str:
-        """A short hash of the content, equal in every process."""
+        """Returns a short hash of the content, equal in every process."""
         if self._digest is None:
             for node in toposort((self,), lambda node: node.src if node._digest is None else ()):
                 if node._digest is None:
@@ -505,7 +516,7 @@ class UOp:
 
     @property
     def size(self) -> int:
-        """The number of steps of a RANGE; the greatest one if its end is not a constant."""
+        """The number of steps of a RANGE; the greatest number if its end is not a constant."""
         assert self.op is Ops.RANGE
         end = self.src[0]
         if end.op is Ops.CONST:
@@ -530,7 +541,7 @@ class UOp:
         return self.src[0].op is Ops.CONST
 
     def substitute(self, replacements: Mapping[UOp, UOp], how: str | None = None) -> UOp:
-        """This graph with each key replaced by its value; values are not searched again.
+        """Returns this graph with each key replaced by its value. Values are not searched again.
 
         With `how`, each rebuilt node is recorded as derived from its original, with `how` as the reason.
         """
@@ -540,23 +551,26 @@ class UOp:
         return self._substituted(dict(replacements), mask, how, axes, _CLOSES)
 
     def substitute_more(self, done: dict[UOp, UOp], ops: Iterable[Ops], how: str) -> UOp:
-        """`substitute` whose results are kept in `done`, so that calls for many graphs visit each shared node once.
+        """Calls `substitute` and keeps the results in `done`, so that calls for many graphs visit each shared node
+        once.
 
-        `done` starts empty or with replacements. Between calls a replacement may be added if it is of one of `ops` and
-        no earlier call visited it.
+        `done` starts empty or with replacements. Between calls, a replacement of a node may be added if its operation
+        is one of `ops` and no earlier call visited it.
         """
         return self._substituted(done, ops_mask(ops), how, None, 0)
 
     def with_axes(self, index_of: Mapping[UOp, UOp], how: str) -> UOp:
-        """`substitute` for RANGEs that are open here. Nodes that do not depend on them are skipped."""
+        """Calls `substitute` for RANGEs that are open here. Skips nodes that do not depend on them."""
         return self._substituted(dict(index_of), ops_mask(node.op for node in index_of), how, frozenset(index_of), 0)
 
     def _substituted(
         self, done: dict[UOp, UOp], mask: int, how: str | None, axes: frozenset[UOp] | None, closing: int
     ) -> UOp:
-        """`done`: the replacements, to which results are added; `mask`: their operations.
+        """Implements the substitutions.
 
-        `axes`: nodes that depend on none of them are left unchanged, unless an operation of `closing` is below.
+        done: the replacements, to which results are added.
+        mask: the operations of the replaced nodes.
+        axes: nodes that depend on none of them are left unchanged, unless an operation of `closing` is below.
         """
         recorder = active_recorder() if how is not None else None
         at = done.__getitem__
@@ -564,7 +578,7 @@ class UOp:
             return done[self]
         if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):
             return self
-        path = []  # see `toposort`
+        path = []  # as in `toposort`
         node, sources = self, iter(self.src)
         while True:
             for source in sources:
@@ -587,7 +601,8 @@ class UOp:
 
 
 def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
-    """`UOp(op, dtype, src, arg)` for callers that make thousands: calling the class takes half as long again."""
+    """Returns `UOp(op, dtype, src, arg)`, for callers that create thousands: calling the class takes 1.5 times as
+    long."""
     if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, although equal in Python
         key: Any = (dtype, type(arg), arg or repr(arg))
     else:
@@ -628,7 +643,7 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
 
 
 def _open_ranges(node: UOp, ranges: frozenset[UOp]) -> frozenset[UOp]:
-    """The loop variables of a node that opens or closes loops; `ranges`: those of its sources."""
+    """Returns the loop variables of a node that opens or closes loops. `ranges`: those of its sources."""
     if node.op is Ops.RANGE:
         return ranges | {node}
     closed = node.src[2:] if node.op is Ops.RESULT else node.src[1:]
@@ -637,7 +652,7 @@ def _open_ranges(node: UOp, ranges: frozenset[UOp]) -> frozenset[UOp]:
 
 @lru_cache(1 << 12, typed=True)
 def index_const(value: int) -> UOp:
-    """An integer of index arithmetic."""
+    """Returns a constant of the index dtype."""
     return UOp(Ops.CONST, dtypes.index, (), value)
 
 

@@ -1,1 +1,1 @@
-"""Tables of rewrite rules, one module for each table or a few related ones; `codegen/pipeline.py` has their order."""
+"""Tables of rewrite rules, one module per table or group of related tables; `codegen/pipeline.py` has their order."""

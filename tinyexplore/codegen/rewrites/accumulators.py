@@ -1,4 +1,4 @@
-"""Pass "accumulators": a reduction or scan becomes a register that a loop changes."""
+"""Pass "accumulators": turns a reduction or scan into a register that a loop changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tinyexplore.uop.identity import reduce_identity
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """A reduction becomes a register: set before the loops, updated in them, read after them."""
+    """A reduction becomes a register: initialized before the loops, updated in them, read after them."""
     loops = reduce.src[1:]
     register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
     step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
@@ -21,7 +21,7 @@ def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
 
 @rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
 def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """A scan is a register too: set before its loop, changed in every step, read in the same step."""
+    """A scan becomes a register: initialized before its loop, updated in every step, read in the same step."""
     if scan.src[-1].op is not Ops.RANGE:
         return scan_lanes(scan, value, ctx)
     *factor, loop = scan.src[1:]
@@ -33,9 +33,9 @@ def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
 
 
 def scan_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """Prefix scan of one vector of n lanes, then carry-in from the previous step.
+    """A scan along lanes becomes a prefix scan of one vector of n lanes, then a carry-in from the previous step.
 
-    The scan takes log2(n) rounds (Sklansky, "Conditional-sum addition logic", 1960). In round k, of each two
+    The prefix scan takes log2(n) rounds (Sklansky, "Conditional-sum addition logic", 1960). In round k, of each two
     neighboring blocks of 2^k lanes, each lane of the second is combined with the last lane of the first. The rounds do
     not depend on the previous step.
     """

@@ -1,7 +1,7 @@
-"""Pass "divisions": some divisions by a constant are products with its reciprocal, bit for bit.
+"""Pass "divisions": turns some divisions by a constant into products with its reciprocal, with equal bits.
 
-The constant is a power of two, whose reciprocal is exact, or the dividend is a byte, and the reciprocal is in two
-parts.
+It applies if the constant is a power of two, whose reciprocal is exact, or if the dividend is a byte: then the
+reciprocal has two parts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.bounds import bounds
 
 BYTES = (dtypes.int8, dtypes.uint8)
-LARGEST_EXPONENT = {dtypes.float32: 126, dtypes.float64: 1022}  # n for which 2**n and 2**-n are normal numbers
-HIGH_BITS = 16  # of the first part: its product with a byte is exact in float32
+LARGEST_EXPONENT = {dtypes.float32: 126, dtypes.float64: 1022}  # the n for which 2**n and 2**-n are normal numbers
+HIGH_BITS = 16  # bits of the first part: its product with a byte is exact in float32
 
 
 @rule(UPat.of(Ops.FDIV, var("x"), cvar("c"), name="quotient"))
 def divide_by_power_of_two(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
-    """x / 2**n is x * 2**-n, if that is a normal number: both are rounded from the same exact value."""
+    """x / 2**n is x * 2**-n if 2**-n is a normal number: both are rounded from the same exact value."""
     mantissa, exponent = math.frexp(c.arg)
     most = LARGEST_EXPONENT.get(quotient.dtype.scalar)
     if most is None or abs(mantissa) != 0.5 or abs(exponent - 1) > most:
@@ -31,7 +31,8 @@ def divide_by_power_of_two(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.FDIV, UPat.of(Ops.CAST, var("x", BYTES)), cvar("c"), name="quotient"))
 def divide_byte(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
-    """x / c is x * high + x * low, rounded as the division is: a MULACC whose product is exact, however it rounds."""
+    """x / c is x * high + x * low for a byte x, with equal rounding: a MULACC whose product is exact, however it
+    rounds."""
     if quotient.dtype.scalar is not dtypes.float32:
         return None
     parts = reciprocal_in_parts(c.arg, *bounds(x))
@@ -44,10 +45,11 @@ def divide_byte(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
 
 @lru_cache(256)
 def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, float] | None:
-    """high, of 16 bits, and low, with x * high + x * low = x / divisor in float32 for each whole x from least to most.
+    """Returns high, of 16 bits, and low, with x * high + x * low = x / divisor in float32 for each whole x in least …
+    most.
 
-    None if they do not give that for all: each x is tried. float64 represents x * high + x * low exactly, and a
-    quotient rounded to 53 bits, then to 24, is the quotient rounded to 24.
+    None if they do not give that for all x: it tries each one. float64 represents x * high + x * low exactly, and a
+    quotient rounded to 53 bits, then to 24, equals the quotient rounded to 24.
     """
     if not 2.0**-64 < abs(divisor) < 2.0**64:
         return None

@@ -1,4 +1,4 @@
-"""Passes "signed dot products" and "dot products": products of words, in the form of the target's instructions."""
+"""Passes "signed dot products" and "dot products": adapt products of words to the target's instructions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def has_instruction(dot: UOp, target: Target) -> bool:
 
 @rule(UPat.of((Ops.DOT_BF16, Ops.DOT_I8), var("x"), var("y"), var("z"), name="dot"))
 def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | None:
-    """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, if the target has no instruction for it."""
+    """A dot product of two words is z + x₀ · y₀ + x₁ · y₁ + … of their parts, if the target has no instruction for
+    it."""
     if has_instruction(dot, ctx.target):
         return None
     for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
@@ -41,7 +42,7 @@ def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | No
 
 
 def parts_of_word(op: Ops, word: UOp) -> list[UOp]:
-    """The numbers in a word, lowest first, in the dtype in which they are multiplied."""
+    """Returns the numbers in a word, lowest first, in the dtype in which they are multiplied."""
     if op is Ops.DOT_BF16:
         high = word & UOp.const(word.dtype, 0xFFFF0000)
         low = word.alu(Ops.SHL, UOp.const(word.dtype, 16))

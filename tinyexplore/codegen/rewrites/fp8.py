@@ -1,4 +1,5 @@
-"""Passes "fp8 conversions" and "fp8 as bytes": floats of 8 bits are bytes to every device, converted by arithmetic."""
+"""Passes "fp8 conversions" and "fp8 as bytes": turn floats of 8 bits into bytes, converted by arithmetic, on every
+device."""
 
 from __future__ import annotations
 
@@ -9,17 +10,17 @@ from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.semantics import FP8, to_bits
 
 FLOAT32_MANTISSA, FLOAT32_BIAS, FLOAT32_INFINITY = 23, 127, 0x7F800000
-WHOLE = 1 << FLOAT32_MANTISSA  # the least float32 whose successor is 1 greater
+WHOLE = 1 << FLOAT32_MANTISSA  # the least float32 whose successor is greater by 1
 
 
 def _power_of_two(exponent: int) -> int:
-    """The bits of the float32 2 ** exponent."""
+    """Returns the bits of the float32 2 ** exponent."""
     return exponent + FLOAT32_BIAS << FLOAT32_MANTISSA
 
 
 @rule(UPat.of(Ops.CAST, var("x", dtypes.fp8s), name="cast"))
 def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
-    """The bits of exponent and mantissa are moved to their positions in float32; exact."""
+    """A cast of fp8 to float32 moves the bits of exponent and mantissa to their positions in float32. It is exact."""
     if cast.dtype.scalar is not dtypes.float32:
         return None
     kind, count = FP8[x.dtype.scalar], x.dtype.count
@@ -36,8 +37,10 @@ def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, var("x", (dtypes.float32,)), name="cast"))
 def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
-    """The nearest fp8, ties to even. Larger values become infinite, or the largest value without infinity; NaN stays a
-    NaN."""
+    """A cast to fp8 gives the nearest fp8, ties to even. NaN stays NaN.
+
+    Larger values become infinite, or the largest value in a format without infinity.
+    """
     kind = FP8.get(cast.dtype.scalar)
     if kind is None:
         return None
@@ -47,7 +50,7 @@ def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
     lost = FLOAT32_MANTISSA - kind.mantissa
     rounded = size + ((size >> lost & 1) + ((1 << lost - 1) - 1)) >> lost
     normal = rounded + -(FLOAT32_BIAS - kind.bias << kind.mantissa) % (1 << 32)
-    # below the normal numbers: whole steps of the least one; adding 2 ** 23 rounds to a whole number
+    # below the normal numbers: multiples of the least one; adding 2 ** 23 rounds to a whole number
     steps = size.bitcast(x.dtype) * 2.0 ** (kind.bias - 1 + kind.mantissa) + float(WHOLE)
     tiny = steps.bitcast(u32) + -_power_of_two(FLOAT32_MANTISSA) % (1 << 32)
     code = (size < _power_of_two(1 - kind.bias)).where(tiny, normal)
@@ -65,7 +68,7 @@ def fp8_constant(const: UOp) -> UOp:
 
 @rule(UPat.of(Ops.BITCAST, var("x"), name="cast"))
 def same_bits(cast: UOp, x: UOp) -> UOp | None:
-    """A bitcast from or to fp8 is one from or to a byte, which represents the fp8 here."""
+    """A bitcast from or to fp8 is one from or to the byte that represents the fp8."""
     if x.dtype is cast.dtype:
         return x
     return x.bitcast(_stored(cast.dtype)) if cast.dtype.scalar in dtypes.fp8s else None
@@ -76,7 +79,7 @@ MOVED = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.INDEX, Ops.LOAD, Ops.WHERE, Op
 
 @rule(UPat.of(MOVED, name="node"))
 def fp8_moves_as_byte(node: UOp) -> UOp | None:
-    """Memory of fp8, and operations that only move fp8 values, have bytes instead."""
+    """Memory of fp8, and operations that only move fp8 values, use bytes instead."""
     dtype = _stored(node.dtype)
     return None if dtype == node.dtype else node.replace(dtype=dtype)
 
@@ -88,7 +91,8 @@ def _stored(dtype: DType | PtrDType) -> DType | PtrDType:
 
 
 def as_bytes(pointer: UOp) -> UOp:
-    """Returns a kernel argument of an fp8 type as a pointer to bytes, as programs declare it; others unchanged."""
+    """Returns a kernel argument of an fp8 type as a pointer to bytes, as programs declare it. Returns others
+    unchanged."""
     return fp8_moves_as_byte.function(pointer) or pointer
 
 

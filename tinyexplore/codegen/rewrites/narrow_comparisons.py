@@ -1,4 +1,4 @@
-"""Pass "narrow comparisons": masks compare indices as int32 if int32 can represent them."""
+"""Pass "narrow comparisons": compares indices as int32 in masks, if int32 can represent them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.uop.bounds import bounds
 
 @rule(UPat.of(OpGroups.COMPARE, var("x", (dtypes.index,)), var("y", (dtypes.index,)), name="node"))
 def compare_in_int32(node: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Indices in lanes that are in the range of int32 are compared as int32: a vector has twice as many of them."""
+    """Vectors of indices in the range of int32 are compared as int32: a register holds twice as many of them."""
     if x.dtype.count == 1 or not (_fits_int32(x) and _fits_int32(y)):
         return None
     first, second = in_int32(x), in_int32(y)
@@ -22,7 +22,8 @@ def _fits_int32(value: UOp) -> bool:
 
 
 def in_int32(value: UOp) -> UOp | None:
-    """A vector of indices as sums and products of int32, which wrap as the int64 ones do; None for other vectors."""
+    """Returns a vector of indices as sums and products of int32, which wrap like the int64 ones; None for other
+    vectors."""
     lanes = dtypes.int32.vec(value.dtype.count)
     match value.op:
         case Ops.CONST:

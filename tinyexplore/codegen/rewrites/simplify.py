@@ -9,7 +9,7 @@ from tinyexplore.uop.rewrite import settled_by
 
 @rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
 def valid_always(pointer: UOp, idx: UOp) -> UOp:
-    """An access whose mask always holds is not masked."""
+    """An access whose mask always holds has no mask."""
     return pointer.index(idx)
 
 
@@ -27,7 +27,7 @@ def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.GEP, var("vector"), cvar("number"), name="lane"))
 def lane_by_number(lane: UOp, vector: UOp, number: UOp) -> UOp:
-    """The lane that an axis names, in one of the steps of that axis."""
+    """The lane that an axis selects is, in one step of that axis, the lane with that number."""
     return UOp(Ops.GEP, lane.dtype, (vector,), number.arg)
 
 

@@ -1,4 +1,4 @@
-"""Pass "widen small floats": floats of 8 and 16 bits that the target only stores are computed in float32."""
+"""Pass "widen small floats": computes floats of 8 and 16 bits that the target only stores in float32."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 @rule(UPat.of((OpGroups.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
-    """An operation on small floats that the target only stores: computed in float32, then rounded to the small float.
+    """An operation on small floats that the target only stores is computed in float32, then rounded to the small float.
 
-    A small float has p bits, float32 at least 2 p + 2: a sum, product, quotient or square root is rounded as if once.
-    A MULACC of float16 is rounded once. float32 need not hold its x y + z, float64 does: it is computed there. A target
-    that lacks float64 rounds it twice. The definition of bfloat16 and the fp8s rounds every result to float32 first:
-    a MULACC in float32 is what it gives.
+    A small float has p bits, float32 at least 2 p + 2. So a sum, product, quotient or square root gives the same result
+    as if rounded once. A MULACC of float16 is rounded once: it is computed in float64, which can hold its x y + z. A
+    target that lacks float64 rounds it twice. The definition of bfloat16 and the fp8s rounds every result to float32
+    first, so a MULACC in float32 is correct.
     A function such as EXP is rounded twice: its error may be 0.5 + 2**-13 ulp. A reduction is rounded once, at its end.
     """
     values = node.src[: node.value_count]
@@ -43,7 +43,7 @@ def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, var("x"), name="cast"))
 def cast_through_float32(cast: UOp, x: UOp, ctx: Lowering) -> UOp | None:
-    """bfloat16 and the fp8s are converted from and to float32 only; conversions with other types go through float32."""
+    """bfloat16 and the fp8s are converted only from and to float32; conversions with other types go through float32."""
     source, target = x.dtype.scalar, cast.dtype.scalar
     over = (dtypes.bfloat16, *dtypes.fp8s)
     if (source in over and target is not dtypes.float32) or (target in over and source is not dtypes.float32):

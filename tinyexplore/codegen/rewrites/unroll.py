@@ -1,4 +1,4 @@
-"""Passes "unroll tiles" and "unroll reductions": UPCAST and UNROLL axes become copies, one for each step."""
+"""Passes "unroll tiles" and "unroll reductions": copy the nodes of UPCAST and UNROLL axes, once for each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyexplore.util import toposort
 
 
 def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> list[UOp]:
-    """`node` for every step of `axes`, the last axis fastest.
+    """Returns `node` for every step of `axes`, the last axis fastest.
 
     A part that depends on only some of the axes is copied once for each step of these. The copies of a node use the
     matching copies of its sources. Nothing is simplified: a later pass does that, law by law.
@@ -28,7 +28,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
 
     @cache
     def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
-        """For each step of `own`, the number of the step of `inner`, which are some of the same axes."""
+        """Returns for each step of `own` the number of the step of `inner`, a subset of the same axes."""
         number_of = {step: number for number, step in enumerate(steps_of(inner))}
         positions = [own.index(axis) for axis in inner]
         return [number_of[tuple([step[position] for position in positions])] for step in steps_of(own)]
@@ -72,7 +72,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
 
 
 def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
-    """The index `first` plus each of these numbers, with one constant at the end."""
+    """Returns the index `first` plus each of these numbers, with one constant at the end."""
     constant = 0
     if first.op is Ops.CONST:
         return [wrapped_index(first.arg + offset) for offset in offsets]
@@ -83,22 +83,28 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
-    """The axes of that kind, the axis that was split off first last. Its steps are then adjacent in the program, so
-    that a value which they share is loaded, used and dead before the next one."""
+    """Returns the axes of that kind, the axis that was split off first last.
+
+    The steps of that axis are then adjacent in the program, so a value that they share is loaded, used and dead before
+    the next one.
+    """
     return sorted((axis for axis in node.ranges if axis.arg.kind is kind), key=lambda axis: -axis.arg.id)
 
 
 @rule(UPat.of(Ops.STORE, name="store"))
 def store_each(store: UOp) -> UOp | None:
-    """A store in an upcast axis becomes one store for each step; equal parts of the copies are the same node."""
+    """A store in an upcast axis becomes one store for each step. Equal parts of the copies are the same node."""
     axes = written_out(store, AxisKind.UPCAST)
     return UOp.sink(*copies(store, axes)) if axes else None
 
 
 @rule(UPat.of(Ops.SINK, name="sink"))
 def flatten_sink(sink: UOp) -> UOp | None:
-    """A sink of sinks is one sink. If a tile has several results, the stores of each step are adjacent: otherwise
-    registers would hold the operands of the second result until the first is stored in every step."""
+    """A sink of sinks is one sink.
+
+    If a tile has several results, the stores of each step are adjacent. Otherwise registers would hold the operands of
+    the second result until the first is stored in every step.
+    """
     if all(src.op is not Ops.SINK for src in sink.src):
         return None
     parts = [src.src if src.op is Ops.SINK else (src,) for src in sink.src]
@@ -109,7 +115,7 @@ def flatten_sink(sink: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
 def flatten_barrier(barrier: UOp) -> UOp | None:
-    """A barrier for several stores names them all; an unrolled axis is no loop."""
+    """A barrier for several stores names all of them; an unrolled axis is no loop."""
     if all(src.op is not Ops.SINK for src in barrier.src):
         return None
     flat: list[UOp] = []
@@ -144,7 +150,7 @@ def chained(parts: list[UOp]) -> UOp:
 
 
 def combined(op: Ops, parts: list[UOp]) -> UOp:
-    """`op` over all parts, as a balanced tree."""
+    """Combines all parts by `op`, as a balanced tree."""
     while len(parts) > 1:
         paired = [a.alu(op, b) for a, b in zip(parts[::2], parts[1::2])]
         parts = paired + parts[len(paired) * 2 :]

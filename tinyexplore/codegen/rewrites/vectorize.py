@@ -1,7 +1,7 @@
-"""Passes "vectorize memory" and "vectorize values": a VECTOR axis becomes vector types.
+"""Passes "vectorize memory" and "vectorize values": turn a VECTOR axis into vector types.
 
 First, while addresses can still be read as sums of products, accesses with stride 1 along the vector axis become vector
-loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and everything computed from it is widened.
+loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and all values computed from it are widened.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tinyexplore.uop.uop import axes_mask, ops_mask
 
 
 def vector_axis(node: UOp) -> UOp | None:
-    """The VECTOR axis that `node` depends on; there is at most one."""
+    """Returns the VECTOR axis that `node` depends on, or None. There is at most one."""
     for axis in node.ranges:
         if axis.arg.kind is AxisKind.VECTOR:
             return axis
@@ -23,7 +23,7 @@ def vector_axis(node: UOp) -> UOp | None:
 
 
 def stride_along(idx: UOp, axis: UOp) -> int | None:
-    """The stride of `idx` along `axis`; None if it is not the same everywhere."""
+    """Returns the stride of `idx` along `axis`; None if it varies."""
     terms, _, _ = linear_form(idx)
     if any([axis in term.ranges for term in terms if term is not axis]):
         return None
@@ -31,17 +31,17 @@ def stride_along(idx: UOp, axis: UOp) -> int | None:
 
 
 def first_lane(idx: UOp, axis: UOp) -> UOp:
-    """An index in the first lane."""
+    """Returns an index in the first lane."""
     return simplified(idx.with_axes({axis: index_const(0)}, how="one lane"))
 
 
 def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
-    """`node` in each lane."""
+    """Returns `node` in each lane."""
     return copies(node, [axis], how="one lane")
 
 
 def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
-    """The address in each lane."""
+    """Returns the address in each lane."""
     if stride is None:
         return lanes_of(index, axis)
     pointer, idx, *valid = index.src
@@ -52,9 +52,9 @@ def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="index"), name="load", more_src=True))
 def vector_load(load: UOp, index: UOp) -> UOp | None:
-    """Neighboring elements in neighboring lanes are one vector load; others are loaded one by one.
+    """A load of neighboring elements in neighboring lanes is one vector load; other lanes are loaded one by one.
 
-    A masked load is tested here for whether it is ever valid: one that never is needs no loop.
+    A masked load is also tested: if its mask never holds, it needs no loop.
     """
     if load.dtype.count > 1 or (axis := vector_axis(index)) is None:
         return None
@@ -71,9 +71,9 @@ def vector_load(load: UOp, index: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="index"), var("value"), name="store", more_src=True))
 def vector_store(store: UOp, index: UOp, value: UOp) -> UOp | None:
-    """Neighboring elements from neighboring lanes are one vector store; others are scattered one by one."""
+    """A store of neighboring lanes to neighboring elements is one vector store; other lanes are stored one by one."""
     axis = vector_axis(index)
-    if axis is None or store.arg is not None:  # vectorized already: only its condition has lanes
+    if axis is None or store.arg is not None:  # already vectorized: only its condition has lanes
         return None
     stride = stride_along(index.src[1], axis)
     if stride == 1:
@@ -86,7 +86,7 @@ def vector_store(store: UOp, index: UOp, value: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def vector_reduce(reduce: UOp, value: UOp) -> UOp | None:
-    """A reduction over the lanes: an accumulator in each lane, combined once at the end."""
+    """A reduction over the lanes gets an accumulator in each lane; the lanes are combined once at the end."""
     axis = next((axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.VECTOR), None)
     if axis is None:
         return None
@@ -104,8 +104,8 @@ def vector_reduce(reduce: UOp, value: UOp) -> UOp | None:
     )
 )
 def combine_vectors_first(node: UOp, first: UOp, second: UOp, x: UOp, y: UOp) -> UOp | None:
-    """Two vectors whose lanes are combined by the same operation are combined with each other first, then their lanes
-    once."""
+    """Two vectors whose lanes are combined by the same operation are first combined with each other, then their
+    lanes once."""
     if not first.arg is second.arg is node.op:
         return None
     return first.replace(src=(x.alu(node.op, y), *first.src[1:]))
@@ -121,7 +121,7 @@ def lane_numbers(axis: UOp) -> UOp | None:
 
 @rule(UPat.of(OpGroups.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
 def widen(node: UOp) -> UOp | None:
-    """What is computed from vectors is a vector; scalars among the sources are broadcast."""
+    """A value computed from vectors is a vector; scalars among its sources are broadcast."""
     lanes = node.dtype.count
     if all([src.dtype.count == lanes for src in node.src]):
         return None
@@ -137,7 +137,7 @@ def widen(node: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.HREDUCE, var("value"), var("lanes"), name="node"))
 def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
-    """The lanes of a vector combined; a value that is the same in every lane is broadcast first."""
+    """The lanes of a vector are combined; a value that is the same in every lane is broadcast first."""
     return node.replace(src=(value.broadcast(lanes.dtype.count),))
 
 
@@ -160,7 +160,7 @@ def barrier_without_lanes(barrier: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.STORE, var("index"), var("value"), name="store", more_src=True))
 def store_lanes(store: UOp, index: UOp, value: UOp) -> UOp | None:
-    """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
+    """A store has one lane for each step of its axis; a value that is the same in every lane is broadcast."""
     if store.arg is None or index.op is not Ops.INDEX:
         return None
     return store.replace(src=(index, value.broadcast(store.arg), *store.src[2:]), arg=None)
@@ -168,7 +168,7 @@ def store_lanes(store: UOp, index: UOp, value: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="indices"), var("value"), name="store", more_src=True))
 def scatter(store: UOp, indices: UOp, value: UOp) -> UOp:
-    """A store to scattered places is one store for each lane."""
+    """A store to scattered addresses is one store for each lane."""
     stores = []
     for lane, index in enumerate(indices.src):
         element = value

@@ -1,4 +1,4 @@
-"""Pass "argmax": the index of an extreme is found in the loop that finds the extreme."""
+"""Pass "argmax": finds the index of an extreme in the loop that finds the extreme."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tinyexplore.uop.identity import reduce_identity
 
 
 def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
-    """Fuses the loop that finds an extreme with the one that finds its first index: the last step that went beyond.
+    """Fuses the loop that finds an extreme with the loop that finds its first index: the last step with a better value.
 
         for k: m = max(m, x[k]); for k: p = min(p, k if x[k] == m else none)  →  for k: if x[k] > m: m, p = x[k], k
 
-    The first NaN goes beyond all values, and no value goes beyond it. If extremes are found side by side (in lanes, for
-    example), only the indices of those count that equal the extreme of all.
+    The first NaN is better than all values, and no value is better than NaN. If several extremes are found at the same
+    time (in lanes, for example), only the indices of those count that equal the extreme of all.
     """
     every = list(find_argextremes(sink.find(Ops.REDUCE)))
     if not every:
@@ -34,7 +34,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
-    """The register of an extreme, and the value that a step assigns to it."""
+    """Returns the register of an extreme, and the value that a step assigns to it."""
     value = extreme.src[0]
     best = UOp(Ops.DEFINE_ACC, value.dtype, (reduce_identity(extreme.arg, value.dtype),), next(lowering.numbers))
     return best, goes_beyond(value, best, extreme.arg).where(value, best)
@@ -43,8 +43,7 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
 def index_found(
     sought: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
-    """The index that is kept along with its extreme, or the value for no index if another extreme is the extreme of
-    all."""
+    """Returns the index that is kept along with its extreme, or the value for no index if another extreme is better."""
     _, at_step, none = sought.place.src[0].src
     first = at_step.substitute(dict.fromkeys(sought.loops, index_const(0)))
     at = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
@@ -58,13 +57,13 @@ def index_found(
 
 
 def changed_in(reduce: UOp, register: UOp, changed: UOp) -> UOp:
-    """The value of a register after the loops of `reduce`."""
+    """Returns the value of a register after the loops of `reduce`."""
     assigned = UOp(Ops.ASSIGN, register.dtype, (register, changed))
     return UOp(Ops.RESULT, register.dtype, (register, assigned, *reduce.src[1:]))
 
 
 def goes_beyond(value: UOp, best: UOp, op: Ops) -> UOp:
-    """Whether `value` is greater (less, for MIN) than `best`, or the first NaN."""
+    """Returns whether `value` is greater (less, for MIN) than `best`, or the first NaN."""
     less, more = (best, value) if op is Ops.MAX else (value, best)
     if not dtypes.is_float(value.dtype):
         return less < more

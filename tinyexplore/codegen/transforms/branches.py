@@ -1,4 +1,4 @@
-"""Pass "branches": the rare side of a WHERE is computed only if some lane needs it (if-conversion, undone)."""
+"""Pass "branches": computes the rare side of a WHERE only if some lane needs it (the inverse of if-conversion)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from tinyexplore.uop.ops import RARELY
 
 
 def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes a WHERE with a rare side a register with the usual value, and a loop of no or one step that changes it.
+    """Turns a WHERE with a rare side into a register with the usual value, and a loop of at most one step that changes
+    it.
 
         r = where(c, rare, usual)  →  r = usual; for once in 0..any(c): r = where(c, rare, usual)
 
     WHEREs with the same condition share the loop, which contains the nodes that only they need
-    (`codegen/transforms/linearize.py`). On a GPU both sides are computed: a branch that only some work-items take must
-    contain no barrier.
+    (`codegen/transforms/linearize.py`). On a GPU both sides are computed, because a branch that only some work-items
+    take must contain no barrier.
     """
     chosen = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
     if not chosen or lowering.target.has_local:
@@ -23,7 +24,7 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
     number = 1 + max((loop.arg.id for loop in sink.find(Ops.RANGE)), default=-1)
     done: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
-    for node in chosen:  # sources first: a rare WHERE below another is replaced before it
+    for node in chosen:  # sources first, so that a rare WHERE below another is replaced before it
         condition, rare, usual = (src.substitute_more(done, [Ops.WHERE], "in a branch") for src in node.src)
         loop = loops.get(condition)
         if loop is None:
@@ -35,7 +36,7 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def any_lane(condition: UOp) -> UOp:
-    """1 if the condition holds in any lane, else 0."""
+    """Returns 1 if the condition holds in any lane, else 0."""
     if condition.dtype.count > 1:
         condition = UOp(Ops.HREDUCE, dtypes.bool, (condition,), Ops.MAX)
     return condition.cast(dtypes.index)

@@ -1,4 +1,4 @@
-"""Pass "chained sums": if two sums are added, the second one starts with the result of the first one.
+"""Pass "chained sums": if two sums are added, starts the second one with the result of the first one.
 
     a = 0                               a = 0
     for k in 0..64: a += f(k)           for k in 0..64: a += f(k)
@@ -6,7 +6,7 @@
     for j in 0..64: b += g(j)           for j in 0..64: b += g(j)
     out = a + b                         out = b
 
-A register tile then holds one sum instead of two for each of its results (`x @ w + h @ v`), as its size assumes.
+A register tile then holds one sum instead of two for each of its results (`x @ w + h @ v`). Its size assumes this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
     order = sink.toposort()
     sums = {node for node in order if node.op is Ops.RESULT and _is_sum(node)}
     if len(sums) < 2 or not any([node.op is Ops.ADD and node.src[1] in sums for node in order]):
-        return sink  # the rest examines all nodes repeatedly
+        return sink  # the rest of this function examines all nodes repeatedly
     users = Counter(src for node in order for src in set(node.src))
     earlier = _loops_before(order)
     chains: dict[UOp, UOp] = {}
@@ -41,7 +41,7 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
-    """For each loop of a RESULT, the loops whose results are used inside it: these must come first."""
+    """Returns for each loop of a RESULT the loops whose results are used inside it: these must come first."""
     below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
     before: dict[UOp, set[UOp]] = {}
     for node in order:
@@ -70,7 +70,8 @@ def _may_follow(first: UOp, second: UOp, earlier: dict[UOp, set[UOp]]) -> bool:
 
     They cannot if one is inside the other, or if they share a loop. They cannot if `second` would be computed in more
     loops than before, or if a loop of `first` has to wait for a loop of `second`: for this sum, or for another one that
-    is computed in the same loop."""
+    is computed in the same loop.
+    """
     mine, others = set(first.src[2:]), set(second.src[2:])
     if mine & others or mine & second.ranges or others & first.ranges or not first.ranges <= second.ranges:
         return False

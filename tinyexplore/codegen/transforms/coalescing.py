@@ -1,4 +1,4 @@
-"""Pass "coalesce accesses": scalar loads and stores that are neighbors in memory become vector loads and stores."""
+"""Pass "coalesce accesses": turns scalar loads and stores of neighbors in memory into vector loads and stores."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tinyexplore.uop.divmod import linear_form
 Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
 Place = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
-MOST_STRETCHES = 6  # stretches of memory that make up a vector, each loaded separately
-WORTH_A_VECTOR = 4  # scalars that one vector load must replace
+MOST_STRETCHES = 6  # most stretches of memory that make up a vector, each loaded separately
+WORTH_A_VECTOR = 4  # fewest scalars that one vector load must replace
 
 
 def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
@@ -26,12 +26,12 @@ def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
     A transposition then runs in registers: 16 × 16 gathered scalars become 16 vector loads.
     """
     if lowering.target.has_local:
-        return sink  # each work-item is a lane: vectors are registers of a tensor core
+        return sink  # each work-item is a lane, and the vectors are registers of a tensor core
     return store_neighbors_together(load_neighbors_together(sink))
 
 
 def load_neighbors_together(sink: UOp) -> UOp:
-    """Scalars near each other in memory that form a vector are loaded as vectors, and extracted from their lanes.
+    """Loads the scalars of a vector that are near each other in memory as vectors, and extracts their lanes.
 
     Every second element (a pool's window) comes from two vectors, as does the end of a row with the start of the next.
     Nothing is loaded before the first or after the last element that is needed.
@@ -57,7 +57,7 @@ def load_neighbors_together(sink: UOp) -> UOp:
 
 
 def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
-    """`idx` as a sum. `sums` caches results, because many indices differ only by a constant."""
+    """Returns `idx` as a sum. `sums` caches results, because many indices differ only by a constant."""
     if idx.op is Ops.ADD and idx.src[1].op is Ops.CONST:
         terms, constant = sum_of_index(idx.src[0], sums)
         return terms, constant + idx.src[1].arg
@@ -69,7 +69,8 @@ def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
 
 
 def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
-    """The Place of a plain load of one element: equal for all loads whose addresses differ by a constant."""
+    """Returns the Place and the offset of a plain load of one element. Loads whose addresses differ by a constant
+    share a Place."""
     if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
         return None
     pointer, idx = load.src[0].src
@@ -87,7 +88,7 @@ def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple
 
 
 def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
-    """The vector, combined from one vector per stretch that has its elements in their final lanes."""
+    """Returns the vector, combined from one vector per stretch that has its elements in their final lanes."""
     starts = [offset - lane for lane, offset in enumerate(offsets)]
     joined = vector_at(loads[0], 0, len(loads))
     for start in sorted(set(starts))[1:]:
@@ -98,7 +99,7 @@ def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
 
 
 def vector_at(load: UOp, distance: int, count: int) -> UOp:
-    """`count` neighbors, starting `distance` elements after the address of `load`."""
+    """Returns the load of `count` neighbors, starting `distance` elements after the address of `load`."""
     pointer, idx = load.src[0].src
     assert isinstance(load.dtype, DType)
     index = pointer.index(idx + index_const(distance)) if distance else load.src[0]
@@ -106,8 +107,8 @@ def vector_at(load: UOp, distance: int, count: int) -> UOp:
 
 
 def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
-    """Lanes of vectors of `count` neighbors that replace the loads at these offsets, with as few vectors as
-    possible."""
+    """Returns lanes of vectors of `count` neighbors that replace the loads at these offsets, with the fewest
+    vectors."""
     changes: dict[UOp, UOp] = {}
     offsets = sorted(loads)
     if not offsets or offsets[-1] - offsets[0] < count - 1:
@@ -128,7 +129,7 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 
 
 def store_neighbors_together(sink: UOp) -> UOp:
-    """Lanes that go to neighbors in memory are stored as vectors: interleaved, or repeated, in registers."""
+    """Stores lanes that go to neighbors in memory as vectors: interleaves or repeats them in registers."""
     scattered: dict[tuple[Place, tuple[UOp, ...]], dict[int, UOp]] = {}
     sums: dict[UOp, Sum] = {}
     for store in sink.src:
@@ -149,7 +150,7 @@ def store_neighbors_together(sink: UOp) -> UOp:
 
 
 def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
-    """Runs of neighbors in memory, in order, each as long as a vector or a smaller power of two."""
+    """Returns sequences of neighbors in memory, in order, each as long as a vector or a smaller power of two."""
     runs: list[list[UOp]] = []
     offsets = sorted(stores)
     while offsets:
@@ -160,13 +161,13 @@ def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
 
 
 def neighbors_from(offsets: list[int]) -> int:
-    """The greatest power of two of these offsets, from the first on, that are neighbors in order."""
+    """Returns the greatest power of two of these offsets, from the first on, that are neighbors in order."""
     count = next((n for n, offset in enumerate(offsets) if offset != offsets[0] + n), len(offsets))
     return 1 << count.bit_length() - 1
 
 
 def stored_together(run: list[UOp]) -> UOp:
-    """One store of the values of all these stores, in order. It waits for everything that they wait for."""
+    """Returns one store of the values of all these stores, in order. It waits for everything that they wait for."""
     dtype = run[0].src[1].dtype
     assert isinstance(dtype, DType)
     value = UOp(Ops.VECTORIZE, dtype.vec(len(run)), tuple(store.src[1] for store in run))

@@ -1,4 +1,4 @@
-"""Pass "double buffering": a loop loads the tile of its next step before it computes the current step."""
+"""Pass "double buffering": lets a loop load the tile of its next step before it computes the current step."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
 
 
 def last_barrier(program: Sequence[UOp]) -> int:
-    """The position of the last barrier of a group directly in the loop that `program` starts with."""
+    """Returns the position of the last group barrier directly in the loop that `program` starts with."""
     depth = last = 0
     for number, node in enumerate(program):
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
@@ -69,7 +69,7 @@ def is_from_memory(node: UOp) -> bool:
 
 
 def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
-    """The value of `load` in another step of `loop`, if `condition` holds."""
+    """Returns the value of `load` in another step of `loop`, if `condition` holds."""
     pointer, *rest = load.src[0].src
     index, *valid = [simplified(node.substitute({loop: step})) for node in rest]
     if condition is not None:
@@ -78,7 +78,7 @@ def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UO
 
 
 def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
-    """The program without loads, and addresses of loads, that have no reader left."""
+    """Returns the program without unused loads and the addresses of these."""
     needed: set[UOp] = set()
     used = []
     for node in reversed(program):

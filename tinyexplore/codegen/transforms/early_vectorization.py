@@ -1,7 +1,7 @@
-"""Pass "early vectorization": lanes that only step through memory become vectors before tiles are unrolled.
+"""Pass "early vectorization": turns lanes that only step through memory into vectors before tiles are unrolled.
 
-They are then vectorized once, not once for each copy of a tile. The rest (masks, lanes in arithmetic) is left to the
-passes "vectorize memory" and "vectorize values", which examine each copy separately and therefore see more.
+They are then vectorized once, not once for each copy of a tile. The passes "vectorize memory" and "vectorize values"
+handle the rest (masks, lanes in arithmetic). They examine each copy separately and therefore find more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANES_AXES = axes_mask((AxisKind.VECTOR,))
 
 
 def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes loads and stores with stride 1 along a VECTOR axis vectors, and what is computed from them.
+    """Turns loads and stores with stride 1 along a VECTOR axis, and all values computed from them, into vectors.
 
         for j in vector(8): out[8*i + j] = x[8*i + j] * 2  →  out[8*i : 8*i + 8] = x[8*i : 8*i + 8] * 2
 
@@ -56,7 +56,7 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def in_lanes(node: UOp, axis: UOp) -> UOp:
-    """A LOAD or STORE for all steps of `axis` at once."""
+    """Returns a LOAD or STORE for all steps of `axis` at the same time."""
     index, *rest = node.src
     pointer, idx, *valid = index.src
     if node.op is Ops.LOAD and stride_along(idx, axis) != 1:
@@ -70,7 +70,7 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
 
 
 def columns(load: UOp, axis: UOp) -> UOp:
-    """A vector with one lane from each row: the lane that the axis along the rows selects."""
+    """Returns a vector with one lane from each row: the lane that the axis along the rows selects."""
     index = load.src[0]
     along = next(other for other in index.ranges if has_unit_stride_rows(index, axis, other))
     assert isinstance(load.dtype, DType)
@@ -90,13 +90,14 @@ def has_unit_stride_rows(index: UOp, axis: UOp, other: UOp) -> bool:
 
 
 def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
-    """The VECTOR axes that occur only in addresses, with stride 1 in every access (or across rows that a tile reads).
+    """Returns the VECTOR axes that occur only in addresses, with stride 1 in every access (or across rows that a tile
+    reads).
 
-    Empty if the index of a tile is used in arithmetic: each copy of it has its own simplifications.
+    Empty if the index of a tile is used in arithmetic: each copy of the tile has its own simplifications.
     """
     walks = {node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisKind.VECTOR}
     numbers: set[UOp] = set()  # the axes of tiles, and all nodes computed from them
-    across: dict[UOp, UOp] = {}  # loads that a transposition in registers can stand for, and their axes
+    across: dict[UOp, UOp] = {}  # loads that a transposition in registers can replace, and their axes
     for node in nodes:
         op = node.op
         if op is Ops.RANGE:
@@ -123,7 +124,7 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
 
 
 def sort_access(access: UOp, walks: set[UOp], across: dict[UOp, UOp]) -> None:
-    """Add a LOAD or STORE to `across`, or remove its axis from `walks`, where it has neither unit stride."""
+    """Adds a LOAD or STORE to `across`, or removes its axis from `walks` if it has neither unit stride."""
     axis = vector_axis(access.src[0])
     if axis is None:
         return

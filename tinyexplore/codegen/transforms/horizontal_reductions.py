@@ -1,4 +1,4 @@
-"""Pass "horizontal reductions": the horizontal reductions of neighboring rows are combined."""
+"""Pass "horizontal reductions": combines the horizontal reductions of neighboring rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
 
         out[0] = sum(lanes of v0); out[1] = sum(lanes of v1); …  →  out[0:n] = sums(lanes of v0, v1, …)
 
-    The halves of two vectors that are combined fill one vector again. Therefore eight sums of 16 lanes take 8 additions
+    Half of each of two vectors, combined, fills one vector again. Therefore eight sums of 16 lanes take 8 additions
     instead of 32, and one store. Operations on the sums, constants and neighbors in memory alone are computed for all
     rows together as well.
     """
@@ -52,7 +52,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
-    """One vector of all these scalars, or None. `ends` gives the combined lanes of each row in it."""
+    """Returns one vector of all these scalars, or None. `ends` gives the combined lanes of each row in it."""
     first, count = values[0], len(values)
     if all(value is first for value in values):
         return first.broadcast(count)
@@ -78,7 +78,7 @@ def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UO
 
 
 def _combined_at_once(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
-    """The combined lanes of all rows in one vector; None if they depend on combined lanes themselves."""
+    """Returns the combined lanes of all rows in one vector; None if they depend on combined lanes themselves."""
     vectors = tuple([value.src[0] for value in values])
     kind = vectors[0].dtype
     assert isinstance(kind, DType)

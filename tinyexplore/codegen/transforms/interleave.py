@@ -1,4 +1,4 @@
-"""Pass "interleave": copies of one long computation in a loop's body are interleaved, operation by operation.
+"""Pass "interleave": interleaves the copies of one long computation in a loop's body, operation by operation.
 
 In sequence, the first copy would fill the processor's queues of waiting operations, and the units would idle at the end
 of each dependence chain. (gelu on a Zen 4: 4.2 instead of 4.7 ns for 16 lanes.)
@@ -13,8 +13,8 @@ from tinyexplore.dtype import DType
 from tinyexplore.target import Target
 from tinyexplore.uop import OpGroups, Ops, UOp
 
-LONG = 14  # operations: a processor overlaps shorter chains itself
-MOST = 4  # interleaved copies
+LONG = 14  # fewest operations: a processor itself overlaps shorter chains
+MOST = 4  # most interleaved copies
 MOVED = OpGroups.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
 
 
@@ -43,7 +43,7 @@ def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
 
 
 def _ordered(body: list[UOp], target: Target) -> list[UOp]:
-    """`body` with its copies interleaved; unchanged if it has no copies, or no registers for two of them."""
+    """Returns `body` with its copies interleaved; unchanged if it has no copies, or no registers for two of them."""
     stores = [node for node in body if node.op is Ops.STORE]
     if len(stores) < 2 or len(body) < len(stores) * LONG or not _may_reorder(body, stores):
         return body
@@ -71,7 +71,7 @@ def _may_reorder(body: Sequence[UOp], stores: Sequence[UOp]) -> bool:
 
 
 def _owners(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
-    """For each node the single store that needs it; None if several do."""
+    """Returns for each node the only store that needs it; None if several do."""
     owner: dict[UOp, UOp | None] = {}
     for node in reversed(body):
         own = node if node.op is Ops.STORE else owner.get(node)
@@ -93,7 +93,8 @@ def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
 
 
 def _room(chain: Sequence[UOp], registers: int) -> int:
-    """The number of copies of `chain` whose values fit in registers together, beside the values that they share."""
+    """Returns how many copies of `chain` have values that fit in registers together, beside the values that they
+    share."""
     inside = set(chain)
     shared = {src for node in chain for src in node.src if src not in inside and _is_vector(src)}
     last = {src: node for node in chain for src in node.src}
@@ -112,5 +113,5 @@ def _is_vector(node: UOp) -> bool:
 
 
 def _moves(node: UOp) -> bool:
-    """Indices and constants that move to the front; none of them depends on vectors."""
+    """Whether `node` is an index or a constant that moves to the front. None of these depends on vectors."""
     return node.op is Ops.STORE or (_is_vector(node) and node.op is not Ops.CONST)

@@ -18,7 +18,7 @@ RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
 # nodes that are in a program for their effect, not for their readers
 EFFECTS = frozenset((Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.PREFETCH, Ops.RESULT, Ops.DEFINE_ACC))
-FAR = 8  # an argument of an eighth of the L2 cache or more may be evicted from it by others
+FAR = 8  # an argument of at least 1/FAR of the L2 cache may be evicted from it by others
 WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # their positions determine those of their loops
 
 
@@ -47,7 +47,7 @@ def common_prefix(first: Path, second: Path) -> Path:
 
 
 def kept_rare(own: Path, path: Path) -> Path:
-    """`own`, or as much more of `path` as keeps nodes that only a RARE body needs inside of that body."""
+    """Returns `own`, extended along `path` so that nodes that only a RARE body needs stay inside that body."""
     inside = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
     return path[: max(len(own), inside[-1])] if inside else own
 
@@ -63,7 +63,8 @@ class _Between:
                 self.users.setdefault(src, []).append(node)
 
     def made_of(self, value: UOp, register: UOp) -> set[UOp]:
-        """`value` and the nodes below it that depend on `register`. The cost is proportional to their number."""
+        """Returns `value` and the nodes below it that depend on `register`. The cost is proportional to their
+        number."""
         last, above, todo = self.place[value], {register}, [register]
         while todo:
             for user in self.users.get(todo.pop(), ()):
@@ -80,14 +81,14 @@ class _Between:
 
 
 class _Blocks:
-    """The loops around each node, and the order inside them. A block is identified by its path."""
+    """Computes the loops around each node, and the order inside them. A block is identified by its path."""
 
     def __init__(self, sink: UOp, l2_bytes: int) -> None:
         self.l2_bytes = l2_bytes
         self.recorder = active_recorder()
         self.order = [node for node in sink.toposort() if node.op is not Ops.SINK and node.op is not Ops.RANGE]
         self.path: dict[UOp, Path] = {}
-        self.known: dict[tuple[frozenset[UOp], Path], Path] = {}  # of `outermost`
+        self.known: dict[tuple[frozenset[UOp], Path], Path] = {}  # cached results of `outermost`
         self.has_rare = bool(sink.mask & RARE)
         self.written = {node.src[0].src[0] for node in self.order if node.op is Ops.STORE}
         self.find_paths()
@@ -97,7 +98,7 @@ class _Blocks:
         it."""
         steps: dict[UOp, list[UOp]] = {}  # for each loop, the users of its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
-        reading: set[UOp] = set()  # readers of a register that a loop changes stay inside it
+        reading: set[UOp] = set()  # readers of a register that a loop changes; they stay inside the loop
         shared: dict[UOp, Path] = {}  # for each node, the loops around all of its users so far
         registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
         path, paths = self.path, self.known
@@ -105,7 +106,7 @@ class _Blocks:
         for node in reversed(self.order):
             op = node.op
             if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
-                # a scan's register may be read in several steps, and (acc + x) + 1 reads one too
+                # a scan's register may be read in several steps; also, (acc + x) + 1 reads one
                 between = between or _Between(self.order)
                 reading.update(between.made_of(node.src[1], node.src[0]))
             own = path.get(node)
@@ -115,7 +116,8 @@ class _Blocks:
                         f"{node!r} is read, but nothing says after which loops it is done: no RESULT has it"
                     )
                 uses_register = node.mask & REGISTERS and not registers.isdisjoint(node.src)
-                is_reading = (uses_register and op is not Ops.RESULT) or node in reading  # RESULT: its loops are over
+                # a RESULT reads after its loops
+                is_reading = (uses_register and op is not Ops.RESULT) or node in reading
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     own = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 elif node.ranges:
@@ -159,7 +161,8 @@ class _Blocks:
         own = self.outermost(node, innermost)
         if node.op is Ops.RESULT:
             register, assigned, *loops = node.src
-            is_scan = len(assigned.src) == 3  # read in the loop that changes it, which is the innermost
+            # the node reads the register in the loop that changes it, which is the innermost
+            is_scan = len(assigned.src) == 3
             self.path[register] = own[:-1] if is_scan else own
             self.path[assigned] = own + by_id(loops)
         if node.op is Ops.BARRIER:
@@ -168,13 +171,13 @@ class _Blocks:
         return kept_rare(own, innermost) if self.has_rare and node.op is not Ops.RESULT else own
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
-        """The loops outside of `loop`, at each use of its variable; for a RARE loop, at each use of its result."""
+        """Returns the loops outside `loop` at each use of its variable; for a RARE loop, at each use of its result."""
         if loop.arg.kind is AxisKind.RARE:
             return [self.path[user] for user in users]
         return [path[: path.index(loop)] for user in users if loop in (path := self.path[user])]
 
     def outermost(self, node: UOp, innermost: Path) -> Path:
-        """The shortest prefix of `innermost` that has every loop that `node` depends on."""
+        """Returns the shortest prefix of `innermost` that has every loop that `node` depends on."""
         key = (node.ranges, innermost)
         cached = self.known.get(key)
         if cached is None:
@@ -208,7 +211,7 @@ class _Blocks:
                 block, inside = own, self.plain.setdefault(own, [])
             inside.append(node)
         self.place = {node: number for number, node in enumerate(self.order)}
-        # for each block, the position of its last node, by which loops are ordered
+        # for each block, the position of its last node, which orders loops
         last = {own: self.place[nodes[-1]] for own, nodes in self.plain.items() if nodes}
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
@@ -226,8 +229,11 @@ class _Blocks:
         self.find_needs_across()
 
     def find_needs_across(self) -> None:
-        """Sources in another block: a loop around one of the two nodes then depends on the other node, or on a loop
-        around it."""
+        """Finds dependences between blocks. For a source in another block, a loop around one of the two nodes depends
+        on the other.
+
+        The other is then the other node, or a loop around it.
+        """
         self.across: dict[UOp, set[UOp | Path]] = {}  # the dependences of a node on loops beside it
         for own, nodes in self.plain.items():
             outside = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
@@ -247,7 +253,7 @@ class _Blocks:
                     self.across[node] = {inner[src] for src in node.src if src in inner}
 
     def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
-        """The nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
+        """Returns the nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
         position, key = self.place, self.key
         late = self.not_before(path, loops, plain)
         behind = len(self.order)
@@ -313,9 +319,11 @@ class _Blocks:
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")
 
     def not_before(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
-        """Loads of arguments, and values computed from them, that are used only after the loops of a block. They are
-        placed after the loops, because registers would hold them until then for each result of a tile. Before a sum
-        they are only prefetched."""
+        """Returns loads of arguments, and values computed from them, that are used only after the loops of a block.
+
+        They are placed after the loops, because registers would hold them until then for each result of a tile. Before
+        a sum they are only prefetched.
+        """
         if any(loop.arg.kind is AxisKind.SCAN for loop in path):
             return set()  # its stores are in order
         last = max(self.key[loop] for loop in loops)
@@ -348,14 +356,14 @@ class _Blocks:
         return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
 
     def asked_for(self, load: UOp) -> UOp:
-        """The prefetch of the cache line of `load`."""
+        """Returns the prefetch of the cache line of `load`."""
         prefetch = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:
             self.recorder.record(Derived(load, prefetch, "requested before the loop"))
         return prefetch
 
     def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
-        """The dependences of a unit that have not been emitted. A node's own sources have come up before it."""
+        """Returns the dependences of a unit that have not been emitted. A node's own sources have come up before it."""
         if isinstance(name, tuple):
             return self.needs[name] - emitted
         missing = self.across.get(name, set()) - emitted

@@ -1,9 +1,7 @@
-"""Pass "logistic functions": quotients by 1 + exp(x), and 1 + tanh(x), which is such a quotient, on devices without
-exp.
+"""Pass "logistic functions": computes quotients by 1 + exp(x), and 1 + tanh(x), as one function on devices without exp.
 
-Written out as one function they are shorter than their parts, and 1 + tanh(x) does not cancel if tanh(x) is near -1.
-Sigmoid, silu and gelu use them. The rewrite of a function depends on all its readers, which a pattern of one node does
-not see.
+As one function they are shorter than their parts, and 1 + tanh(x) does not cancel if tanh(x) is near -1. Sigmoid, silu
+and gelu use them. The rewrite of a function depends on all its readers, which a pattern of one node does not see.
 """
 
 from __future__ import annotations
@@ -19,13 +17,14 @@ from tinyexplore.uop.transcendental import exp2_by_table, exp_by_table, exp_part
 from tinyexplore.uop.uop import ops_mask
 
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
-HALF_EXPONENT = 126  # of 1/2, biased
-LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity; 2**n by ln 2 earlier
+HALF_EXPONENT = 126  # the biased exponent of 1/2
+# limits at which half of 2**n has the exponents of 0 and of infinity; for 2**n itself they are lower by ln 2
+LEAST, GREATEST = -87.3, 89.3
 LN2 = log(2.0)
-FAR = 104.0  # exp(x) and its half are 0 from -FAR, infinite from FAR
+FAR = 104.0  # exp(x) and its half are 0 below -FAR, infinite above FAR
 FAR_POWER = 151.0  # the same for 2**x
 MOST = 3e38
-SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # range in which float32 constants keep all their digits
+SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # the range in which float32 constants keep all their digits
 
 Users = dict[UOp, list[UOp]]
 Changes = dict[UOp, UOp]
@@ -37,8 +36,8 @@ def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
         y / (1 + exp(x))  →  (y / 2) / h(x)
         1 + tanh(x)       →  1 / h(-2x)
 
-    1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). y (1 + tanh(x)) is y / h(-2x) where nothing else reads the
-    sum; half of it y / (1 + exp(-2x)). Only where no tanh, and no exp, would have to be computed beside it.
+    1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). If nothing else reads the sum, y (1 + tanh(x)) is y / h(-2x),
+    and half of it is y / (1 + exp(-2x)). The rewrite applies only if no tanh, and no exp, would remain beside it.
     """
     while (fused := one_plus_exp_fused(sink, lowering.function_target)) is not None:
         sink = fused
@@ -46,7 +45,7 @@ def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
-    """One step of the rewrite; None if nothing changes. `ctx`: the target, or an object with its attributes."""
+    """Takes one step of the rewrite; None if nothing changes. `ctx`: the target, or an object with its attributes."""
     if not sink.mask & FUNCTIONS:
         return None
     parts = sink.toposort(FUNCTIONS)
@@ -68,11 +67,12 @@ def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
 
 
 def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: bool = False) -> UOp:
-    """exp(factor x) / 2 (or `whole`: exp(factor x)) within 1.2 ulp; 0 or infinite near the ends of the range.
+    """Returns exp(factor x) / 2 (or `whole`: exp(factor x)) within 1.2 ulp; 0 or infinite near the ends of the range.
 
-    The half reaches further: 2**128 is no float32. If `x` is a product with a constant, the constant is merged into the
-    factor. If the constants in `x` absorb the factor and log2(e) as well, it is a power of two, whose whole part is
-    subtracted by additions alone. `x` has been rounded several times by then, and the constants add no more error.
+    The half has a larger range: 2**128 is no float32. If `x` is a product with a constant, the constant is merged into
+    the factor. If the constants in `x` absorb the factor and log2(e) as well, the result is a power of two, whose whole
+    part is subtracted by additions alone. `x` has been rounded several times by then, and the constants add no more
+    error.
     """
     while (constant := _constant_factor(x)) is not None:
         rest, more = constant
@@ -93,7 +93,7 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
 
 
 def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Changes:
-    """The replacements of all readers of `tanh`; empty if some reader uses it in another way."""
+    """Returns the replacements of all readers of `tanh`; empty if some reader uses it in another way."""
     sums = [user for user in users[tanh] if _is_one_plus(user, tanh)]
     squares = [user for user in users[tanh] if user.op is Ops.MUL and user.src == (tanh, tanh)]
     if len(sums) + len(squares) < len(users[tanh]):
@@ -138,7 +138,7 @@ def _is_one_plus(node: UOp, x: UOp) -> bool:
 
 
 def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
-    """y and c if x is y c."""
+    """Returns y and c if x is y c; else None."""
     if x.op is Ops.NEG:
         return x.src[0], -1.0
     if x.op is Ops.MUL:
@@ -149,7 +149,7 @@ def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
 
 
 def _times(x: UOp, factor: float) -> UOp | None:
-    """x times `factor` without an additional operation, if x is y (a + b z²) with constants a, b of one sign.
+    """Returns x times `factor` without an additional operation, if x is y (a + b z²) with constants a, b of one sign.
 
     A sum that may cancel is excluded: the rounding of its constants would exceed that of the sum.
     """

@@ -1,4 +1,5 @@
-"""Pass "loop barriers": work-items wait for each other at the end of a loop step; redundant barriers are removed."""
+"""Pass "loop barriers": lets work-items wait for each other at the end of a loop step, and removes redundant
+barriers."""
 
 from __future__ import annotations
 
@@ -12,15 +13,14 @@ from tinyexplore.uop import Ops, UOp
 
 
 def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, ...]:
-    """Puts a barrier at the end of each loop that has one in its body, and removes barriers that the next one makes
-    redundant (a GPU only).
+    """Puts a barrier at the end of each loop that has one in its body, and removes redundant barriers (a GPU only).
 
         for i: shared[l] = f(i); barrier; read shared  →  for i: shared[l] = f(i); barrier; read shared; barrier
         a[l] = f; barrier; b[l] = g; barrier; read a, b  →  a[l] = f; b[l] = g; barrier; read a, b
 
-    Without it, a work-item could store for the next step while another one still reads the values of this step. A loop
-    that loads ahead stores the next values elsewhere: its work-items wait after the last step, if they reach the loop
-    again.
+    Without the added barrier, a work-item could store for the next step while another one still reads the values of
+    this step. A loop that loads ahead stores the next values elsewhere. If its work-items reach the loop again, they
+    wait after the last step.
     """
     if not lowering.target.has_local:
         return program
@@ -47,9 +47,11 @@ def fills_again(program: Sequence[UOp], number: int) -> bool:
 
 
 def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The program without redundant barriers. A barrier is redundant if the program up to the next barrier only stores
-    to shared memory that has not been accessed since the barrier before it. Such a wait cannot be observed, and the
-    next barrier waits as well."""
+    """Returns the program without redundant barriers.
+
+    A barrier is redundant if the program up to the next barrier only stores to shared memory that has not been accessed
+    since the barrier before it. Such a wait cannot be observed, and the next barrier waits as well.
+    """
     now: dict[UOp, UOp] = {}
     early: list[UOp] = []  # removed barriers before the next one
     touched: set[UOp] = set()  # memory accessed since the last barrier
@@ -77,8 +79,10 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
 
 
 def stored_until_next(barrier: UOp, rest: Sequence[UOp]) -> set[UOp] | None:
-    """The memory that is stored to between a barrier and the next one of the same loop. None if there is no next one,
-    if a wait for the memory comes before it, or if shared memory is read."""
+    """Returns the memory that is stored to between a barrier and the next one of the same loop.
+
+    None if there is no next one, if a wait for the memory comes before it, or if shared memory is read.
+    """
     stored: set[UOp] = set()
     depth = 0
     for node in rest:

@@ -1,4 +1,4 @@
-"""Pass "loop fission": reductions over one axis get separate loops if they are at different positions of the
+"""Pass "loop fission": gives reductions over one axis separate loops if they are at different positions of the
 program."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def split_shared_loops(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def with_one_loop_split(sink: UOp) -> UOp | None:
-    """The reductions that are split next, and their replacements; None if no loop is shared by two positions."""
+    """Returns the graph with the next shared loop split; None if no loop is shared by two positions."""
     reduces = sink.find(Ops.REDUCE)
     owner: dict[UOp, object] = {}
     for node in reduces:
@@ -42,7 +42,7 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
 
 
 def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
-    """The loops that fill scratch memory again in each step of `loops`: these would be at both positions."""
+    """Returns the loops that refill scratch memory in each step of `loops`: these would be at both positions."""
     barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
     inside = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
     return list(dict.fromkeys(src for barrier in inside for src in barrier.src if src.op is Ops.RANGE))
@@ -51,7 +51,8 @@ def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
 def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
     """Returns the loops of a reduction, the innermost loop around it (-1: none), and loops of reductions around it.
 
-    The remainder of an outer reduction has other loops, inside the same output loops."""
+    The remainder of an outer reduction has other loops, inside the same output loops.
+    """
     around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around
 

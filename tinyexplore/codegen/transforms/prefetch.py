@@ -1,7 +1,7 @@
-"""Pass "prefetch": a loop that looks ahead prefetches the data of its reads some steps earlier.
+"""Pass "prefetch": lets a loop that looks ahead prefetch the data of its reads some steps earlier.
 
-For an address with a constant stride, a PREFETCH asks for the address several steps ahead. It may be past the end,
-since a prefetch never fails. Of several loads from one cache line, only one is prefetched. If the kernel stores to
+For an address with a constant stride, a PREFETCH requests the address several steps ahead. It may be past the end,
+because a prefetch never fails. Of several loads from one cache line, only one is prefetched. If the kernel stores to
 loaded addresses, only those addresses are prefetched.
 """
 
@@ -23,7 +23,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
     In a kernel with a row buffer, only the loop that fills it prefetches: its arithmetic hides the latency.
     """
     if lowering.target.has_local or not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
-        return sink  # a loop on a GPU loads ahead: pass "double buffering"
+        return sink  # on a GPU, the pass "double buffering" loads ahead
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     prefetching = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
     if loads_ahead := places_ahead(sink):
@@ -47,8 +47,11 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def places_ahead(sink: UOp) -> dict[UOp, UOp]:
-    """For each load in the index of a store: the load with a PREFETCH of the address to which a later step stores, at
-    most the last step."""
+    """Returns for each load in the index of a store the load with a PREFETCH of the address to which a later step
+    stores.
+
+    The later step is at most the last one.
+    """
     ahead = {}
     for store in sink.src:
         pointer, idx = store.src[0].src[:2]

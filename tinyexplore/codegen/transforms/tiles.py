@@ -1,4 +1,4 @@
-"""Pass "tiles": tile registers of a CPU are loaded from memory and stored there, or emulated if it has none."""
+"""Pass "tiles": loads and stores the tile registers of a CPU, or emulates them if it has none."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TILES = ops_mask((Ops.TILE,))
 
 
 def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
-    """Replaces TILEs by loads, and reads of a tile's elements by a store, through scratch memory with the shape of the
-    tile.
+    """Replaces TILEs by loads, and reads of a tile's elements by a store and loads, through scratch memory in tile
+    shape.
 
         WMMA(TILE(a[x, y], x, y), TILE(b[x, y], x, y), C)[row, column]
         →  for x: for y: s[x, y] = a[x, y]        C = WMMA(load s, load t, C); u = C; u[row, column]
@@ -68,23 +68,23 @@ def is_native(tile: UOp, nodes: list[UOp], lowering: Lowering) -> bool:
 
 
 def written_out_axes(tile: UOp) -> list[UOp]:
-    """The unrolled axes for which each step has its own tile."""
+    """Returns the unrolled axes for which each step has its own tile."""
     return sorted([axis for axis in tile.ranges if axis.arg.kind in WRITTEN_OUT], key=lambda axis: axis.arg.id)
 
 
 def scratch_for(tile: UOp, numbers: count[int]) -> UOp:
-    """Scratch memory for a tile, and for the tiles of unrolled steps."""
+    """Returns scratch memory for a tile, and for the tiles of unrolled steps."""
     size = prod([axis.size for axis in written_out_axes(tile)]) * tile.dtype.count
     return UOp(Ops.DEFINE_LOCAL, PtrDType(tile.dtype.scalar, size, "local"), (), f"matrix{next(numbers)}")
 
 
 def start_of(tile: UOp) -> UOp:
-    """The offset of this step's tile in that memory."""
+    """Returns the offset of this step's tile in that memory."""
     return row_major(written_out_axes(tile)) * index_const(tile.dtype.count)
 
 
 def loaded(tile: UOp, numbers: count[int]) -> UOp:
-    """A tile of words as one load: from memory that is in tile order, or from scratch memory that is filled first."""
+    """Returns a tile of words as one load: from memory in tile order, or from scratch memory that is filled first."""
     value, rows, columns = tile.src
     if value.op is Ops.LOAD and len(value.src[0].src) == 2:
         index = value.src[0]
@@ -101,7 +101,7 @@ def loaded(tile: UOp, numbers: count[int]) -> UOp:
 
 
 def element(node: UOp, scratch: UOp) -> UOp:
-    """An element of a tile, read from scratch memory to which the tile is stored first."""
+    """Returns an element of a tile, read from scratch memory to which the tile is stored first."""
     tile, row, column = node.src
     start = start_of(tile)
     store = UOp(Ops.STORE, dtypes.void, (scratch.index(start), tile))
@@ -111,12 +111,12 @@ def element(node: UOp, scratch: UOp) -> UOp:
 
 
 def product_of(tile: UOp) -> UOp:
-    """The product whose sum is the tile."""
+    """Returns the product whose sum is the tile."""
     return tile if tile.op is Ops.WMMA else tile.src[0]
 
 
 def summed(node: UOp, free_id: int) -> UOp:
-    """An element of a tile as a sum of dot products of the words that would fill A and B."""
+    """Returns an element of a tile as a sum of dot products of the words that would fill A and B."""
     tile, row, column = node.src
     product = product_of(tile)
     core = TENSOR_CORES[product.arg]

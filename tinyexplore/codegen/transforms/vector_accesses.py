@@ -1,4 +1,4 @@
-"""Pass "vector accesses": a work-item of a GPU loads or stores neighbors in memory as one vector.
+"""Pass "vector accesses": lets a work-item of a GPU load or store neighbors in memory as one vector.
 
 Only the access is wide: lanes are extracted from it or inserted into it, and the computation stays scalar. A vector
 starts at a multiple of its width, which must follow from the index alone: buffers and shared memory start at a multiple
@@ -18,7 +18,8 @@ from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition and order; an index without its constant
+# (memory, condition and order; an index without its constant)
+Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]
 
 
 def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
@@ -31,7 +32,7 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     if not most:
         return sink
     lanes, before = loaded_in_vectors(sink, most), None
-    while sink is not before:  # repeated: the barriers and the address of a vector may contain loads as well
+    while sink is not before:  # repeated, because the barriers and the address of a vector may also contain loads
         before, sink = sink, sink.substitute(lanes, how="loaded with its neighbors")
     filled: dict[UOp, UOp] = {}
     for barrier in sink.find(Ops.BARRIER):  # sources first
@@ -40,7 +41,7 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
-    """For each load of aligned neighbors: its lane of their vector."""
+    """Returns for each load of aligned neighbors its lane of their vector."""
     changes: dict[UOp, UOp] = {}
     for loads in vectors_of(sink.find(Ops.LOAD), most):
         first = loads[0]
@@ -51,7 +52,7 @@ def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
 
 
 def stored_in_vectors(node: UOp, most: int) -> UOp:
-    """A SINK, or a BARRIER, whose stores to aligned neighbors are stores of vectors."""
+    """Returns a SINK or a BARRIER in which stores to aligned neighbors are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
         vector = vector_of([store.src[1] for store in stores])
@@ -73,16 +74,16 @@ def vector_of(lanes: list[UOp]) -> UOp:
 
 
 def element_of(access: UOp) -> DType:
-    """The dtype that a LOAD or a STORE accesses."""
+    """Returns the dtype that a LOAD or a STORE accesses."""
     dtype = access.dtype if access.op is Ops.LOAD else access.src[1].dtype
     assert isinstance(dtype, DType)
     return dtype
 
 
 def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
-    """Groups of aligned neighbors among these accesses, in order, of at most `most` bytes each."""
+    """Yields groups of aligned neighbors among these accesses, in order, of at most `most` bytes each."""
     for (_, index), by_place in walks_of(accesses).items():
-        common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of it plus the constant
+        common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of this plus the constant
         width = most // element_of(next(iter(by_place.values()))).itemsize
         while width > 1:
             for start in list(by_place) if common_factor % width == 0 else ():
@@ -93,7 +94,7 @@ def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
 
 
 def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
-    """Accesses of one element, grouped by their address without its constant, then by the constant."""
+    """Returns accesses of one element, grouped by their address without its constant, then by the constant."""
     walks: dict[Walk, dict[int, UOp]] = {}
     for access in accesses:
         memory, idx, *condition = access.src[0].src

@@ -1,4 +1,4 @@
-"""Pass "wide vectors": makes a row of a product's tile one vector of several registers. LLVM splits it at the end.
+"""Pass "wide vectors": turns a row of a product's tile into one vector of several registers. LLVM splits it at the end.
 
 Later passes then handle one operation instead of four equal ones.
 """
@@ -57,7 +57,7 @@ def mergeable(nodes: list[UOp], max_steps: int) -> dict[UOp, UOp]:
     for node in nodes:
         match node.op:
             case Ops.RANGE if node.arg.ahead:
-                return {}  # each cache line is requested by a load of its own
+                return {}  # a separate load requests each cache line
             case Ops.RANGE:
                 axes.get(node.arg.kind, []).append(node)
                 used_elsewhere |= node.src[0].ranges

@@ -1,4 +1,5 @@
-"""Pass "work items": on a GPU, output loops become a grid, and a group combines its reductions in shared memory."""
+"""Pass "work items": on a GPU, turns output loops into a grid, and lets a group combine its reductions in shared
+memory."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import as_size, product
 
 MOST_DIMENSIONS = 3
-MOST_STEPS = 65535  # of a grid's second and third dimension
+MOST_STEPS = 65535  # greatest size of a grid's second and third dimension
 WRITTEN_OUT = (AxisKind.UPCAST, AxisKind.UNROLL)
 
 
 def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
-    """Makes output loops a grid of work-groups; the work-items of a group combine their results in shared memory (a GPU
+    """Turns output loops into a grid of work-groups. The work-items of a group share reductions and copies (a GPU
     only).
 
         for g: for l (local): out[16*g + l] = f  →  out[16*gidx0 + lidx0] = f
@@ -50,7 +51,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         meetings[barrier] = filled_together(barrier, items, numbers, lowering.target.access_bytes)
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
-        part = reduce.substitute(meetings, how="in shared memory")  # which may read the results of other reductions
+        part = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
         met = group_reduction(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
         record_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
@@ -59,13 +60,15 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
 
 
 def special(name: str, end: UOp) -> UOp:
-    """The index of a work-item, or of its group, along one dimension."""
+    """Returns the index of a work-item, or of its group, along one dimension."""
     return UOp(Ops.SPECIAL, dtypes.index, (end,), name)
 
 
 def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
-    """The index that replaces each axis of the grid. The innermost axis is the first dimension. If there are too many
-    axes, or one is too long, they are the digits of a single dimension."""
+    """Returns the index that replaces each axis of the grid. The innermost axis is the first dimension.
+
+    If there are too many axes, or one is too long, they are the digits of a single dimension.
+    """
     inside_out = list(reversed(axes))
     if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
         return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
@@ -78,8 +81,7 @@ def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
 
 
 def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
-    """The condition to execute `node`: in the first work-item of each dimension of the group that it does not depend
-    on."""
+    """Returns the condition to execute `node`: in the first work-item of each dimension that it does not depend on."""
     condition: UOp | None = None
     for axes, item in zip(dimensions, items):
         if node.ranges.isdisjoint(axes):
@@ -89,7 +91,7 @@ def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None
 
 
 def with_gate(store: UOp, condition: UOp | None) -> UOp:
-    """`store`, executed only if `condition` holds."""
+    """Returns `store`, executed only if `condition` holds."""
     if condition is None:
         return store
     index, *rest = store.src
@@ -98,9 +100,11 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
 
 
 def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
-    """Shared memory filled by all `items` of a group: neighboring work-items copy neighbors, and each element is
-    copied once. Elements that form vectors in memory are copied in vectors, if there is at least one vector for each
-    work-item."""
+    """Fills shared memory by all `items` of a group. Neighboring work-items copy neighbors, and each element is copied
+    once.
+
+    Elements that form vectors in memory are copied in vectors, if there is at least one vector for each work-item.
+    """
     store, *loops = barrier.src
     number, size = index_const(0), 1
     for item in items:
@@ -134,9 +138,12 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
 
 
 def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:
-    """A reduction of the group. Each work-item stores its part in shared memory; after a barrier, each work-item
-    combines all parts for itself. `item`: its index along the reduction; `condition`: which work-items store their
-    part."""
+    """Computes a reduction of the group. Each work-item stores its part in shared memory, then waits, then combines all
+    parts.
+
+    item: its index along the reduction.
+    condition: which work-items store their part.
+    """
     axis = group_axis_of(reduce)
     assert axis is not None
     alone = tuple(loop for loop in reduce.src[1:] if loop is not axis)

@@ -85,7 +85,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
     if rows is None:
         return
     # separate rows are separate streams: few, because streams a power of two apart share one set of the L1 cache;
-    # neighboring rows: as many as a cache line has elements
+    # neighboring rows: one cache line of elements
     is_widest = wide == widest and not rows_are_neighbors
     limit = 6 if is_widest else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
