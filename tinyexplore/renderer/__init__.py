@@ -1,4 +1,4 @@
-"""Writing the linear program as source, every line with the UOps that made it."""
+"""Renderers: write the linear program as source. Each line knows the UOps that it comes from."""
 
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, RenderError
 

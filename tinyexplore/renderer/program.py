@@ -1,4 +1,4 @@
-"""ProgramSpec: a kernel as source, every line with the UOps that made it, and the facts that a runner needs."""
+"""ProgramSpec: a kernel as source, with the UOps of each line, and the facts that a runner needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import value_of
 
-LOCALITY = 2  # locality of a PREFETCH, which fills the L2 cache only: the L1 cache is for present accesses
-STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from the allocator of C
+LOCALITY = 2  # locality of a PREFETCH, which fills the L2 cache only: the L1 cache is for current accesses
+STACK_LIMIT_BYTES = 512 << 10  # larger scratch memory comes from the allocator of C
 
 
 class RenderError(ValueError):
@@ -48,7 +48,7 @@ class CompileOptions:
     """How a program is compiled.
 
     effort: how much optimization the compiler does.
-    branches: whether branches around conditional accesses are simplified also where the effort is not FULL.
+    branches: whether branches around conditional accesses are simplified even if the effort is not FULL.
     """
 
     effort: Effort = Effort.FULL
@@ -65,10 +65,10 @@ class ProgramSpec:
     language: the language of `lines`.
     lines: its source.
     thread_end: the length of the THREAD axis (a UOp over the kernel's Variables), None without one.
-    n_buffers: number of buffers that a call takes.
+    n_buffers: the number of buffers that a call takes.
     writes: positions of the buffers that it stores to.
-    flops: floating-point operations of one run, as far as known.
-    bytes_moved: bytes read and written in one run, as far as known.
+    flops: floating-point operations of one run, if known.
+    bytes_moved: bytes read and written in one run, if known.
     compiler: name and version of the compiler.
     aligned: positions of buffers that must start at a cache line.
     variables: its integer arguments, in order.
@@ -96,7 +96,7 @@ class ProgramSpec:
         return None if self.thread_end is None else bounds(self.thread_end)[1]
 
     def extent(self, values: Sequence[int]) -> int | None:
-        """The length of the THREAD axis for these values of `variables`."""
+        """Returns the length of the THREAD axis for these values of `variables`."""
         end = self.thread_end
         if end is None or end.op is Ops.CONST:
             return None if end is None else end.arg
@@ -120,7 +120,7 @@ class ProgramSpec:
 
 
 class StoredSpec(ProgramSpec):
-    """A program that keeps only the facts that a call needs; `again` rebuilds the rest on demand.
+    """A ProgramSpec that keeps only the facts that a call needs; `again` rebuilds the rest on demand.
 
     made: the whole program, until `forget_text`, and afterwards as long as a reference to it exists.
     """
@@ -133,7 +133,7 @@ class StoredSpec(ProgramSpec):
 
     @staticmethod
     def of(spec: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
-        """`spec`, whose text can be dropped because `again` rebuilds it."""
+        """Returns a StoredSpec of `spec`, whose text can be dropped because `again` rebuilds it."""
         return StoredSpec(
             again,
             spec.key,
@@ -153,7 +153,7 @@ class StoredSpec(ProgramSpec):
         return f"StoredSpec({self.name!r}, {self.language})"
 
     def forget_text(self) -> None:
-        """Drops the text and the UOps, which are most of a kernel; they are rebuilt on demand."""
+        """Drops the text and the UOps, which are most of a kernel. They are rebuilt on demand."""
         spec = vars(self)["_made"]
         if spec is not None:
             vars(self).update(_made=None, _elsewhere=ref(spec))
@@ -183,11 +183,11 @@ class StoredSpec(ProgramSpec):
 
 
 def _nowhere() -> None:
-    """A missing reference to the whole program."""
+    """Stands for a missing reference to the whole program."""
 
 
 def thread_axis(uops: Sequence[UOp]) -> UOp | None:
-    """The RANGE that calls divide among themselves."""
+    """Returns the RANGE that calls divide among themselves; None if there is none."""
     thread_axes = [node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
     if len(thread_axes) > 1:
         raise RenderError(
@@ -197,7 +197,7 @@ def thread_axis(uops: Sequence[UOp]) -> UOp | None:
 
 
 def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
-    """The DEFINE_GLOBALs in the order of their positions, which are 0, 1, 2, …"""
+    """Returns the DEFINE_GLOBALs in the order of their positions, which are 0, 1, 2, …"""
     buffers = sorted((node for node in uops if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
     positions = [node.arg for node in buffers]
     if positions != list(range(len(buffers))):
@@ -206,7 +206,7 @@ def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
 
 
 def variable_arguments(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The DEFINE_VARs, in the order of the arguments."""
+    """Returns the DEFINE_VARs, in the order of the arguments."""
     return tuple(node for node in uops if node.op is Ops.DEFINE_VAR)
 
 
@@ -227,8 +227,8 @@ def is_shared(memory: UOp) -> bool:
 class Launch:
     """The launch configuration of a GPU program, fastest dimension first.
 
-    grid: number of groups by dimension (may contain Variables).
-    group: work-items of a group by dimension; None where the runtime may choose.
+    grid: the number of groups by dimension (may contain Variables).
+    group: the work-items of a group by dimension; None if the runtime may choose.
     variables: the Variables in `grid`.
     """
 
@@ -238,7 +238,8 @@ class Launch:
 
     @staticmethod
     def of(uops: Sequence[UOp]) -> Launch:
-        """The launch of a linear program, from its SPECIALs. A program without any runs in one work-item."""
+        """Returns the launch of a linear program, from its SPECIALs. A program without SPECIALs runs in one
+        work-item."""
         ends = {node.arg: node.src[0] for node in uops if node.op is Ops.SPECIAL}
         chooses = any(name.startswith("idx") for name in ends)
         grid = _dimensions(ends, "idx" if chooses else "gidx")
@@ -246,13 +247,13 @@ class Launch:
         return Launch(grid, group, variable_arguments(uops))
 
     def sizes(self, values: Sequence[int] = ()) -> tuple[int, ...]:
-        """The grid for these values of the Variables."""
+        """Returns the grid for these values of the Variables."""
         bound = dict(zip(self.variables, values))
         return tuple([end.arg if end.op is Ops.CONST else value_of(end, bound) for end in self.grid])
 
 
 def _dimensions(ends: dict[str, UOp], name: str) -> tuple[UOp, ...]:
-    """The ends of name0, name1, …; 1 for one that is not used, and where there are none."""
+    """Returns the ends of name0, name1, …: 1 for an unused one."""
     count = max((int(key[len(name) :]) + 1 for key in ends if key.startswith(name)), default=1)
     return tuple([ends.get(f"{name}{number}", index_const(1)) for number in range(count)])
 
@@ -267,7 +268,7 @@ def spec_of(
     aligned: frozenset[int] = frozenset(),
     options: CompileOptions = CompileOptions(),
 ) -> ProgramSpec:
-    """The `ProgramSpec` of rendered `lines`, completed with facts from the program."""
+    """Returns the `ProgramSpec` of rendered `lines`, completed with facts from the program."""
     axis = thread_axis(uops)
     stores = [node for node in uops if node.op is Ops.STORE]
     buffers = [node.src[0].src[0] for node in stores]

@@ -1,4 +1,4 @@
-"""The shared parts of renderers of structured languages: names, indentation, and inlined expressions."""
+"""Shared parts of the renderers of structured languages: names, indentation, and inlined expressions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import is_exact
 
-INLINE_LIMIT = 40  # longer expressions get a separate line and name
-ATOM, PRODUCT, SUM, LOOSE = 3, 2, 1, 0  # how tightly an expression binds
+INLINE_LIMIT = 40  # a longer expression gets a separate line and name
+ATOM, PRODUCT, SUM, LOOSE = 3, 2, 1, 0  # precedence: how tightly an expression binds
 
 _NEVER_INLINED = frozenset({Ops.IDIV, Ops.MOD, Ops.MULACC, Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.POW})
 
 
 def inlinable(uops: Sequence[UOp]) -> set[UOp]:
-    """Scalar index and condition arithmetic that is used once, in the same loop, and reads no accumulator."""
+    """Returns scalar index and condition arithmetic that is used once, in the same loop, and reads no accumulator."""
     users: dict[UOp, list[UOp]] = {}
     loop_of: dict[UOp, UOp | None] = {}
     open_loops: list[UOp] = []
@@ -46,7 +46,8 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
 
 
 def variable_name(node: UOp) -> str:
-    """The name of a kernel's Variable in its source: neither a keyword nor a name that the writer uses."""
+    """Returns the name of a kernel's Variable in its source. It is neither a keyword nor a name that the writer
+    uses."""
     return "var_" + re.sub(r"\W", "_", node.arg[0], flags=re.ASCII)
 
 
@@ -80,7 +81,7 @@ class TextWriter:
         self.lines.append(SourceLine(self.indent_text * self.depth + text, made_by))
 
     def operand(self, node: UOp, tightness: int = LOOSE) -> str:
-        """The text of a source, in parentheses if its precedence is lower than `tightness`."""
+        """Returns the text of a source, in parentheses if its precedence is lower than `tightness`."""
         if node.op is Ops.CONST:
             self._collected.append(node)
             text = self.constant(node)
@@ -96,7 +97,7 @@ class TextWriter:
         raise NotImplementedError
 
     def name(self, node: UOp, text: str) -> str:
-        """Names `node` `text`, with a number if the name is in use."""
+        """Names `node` `text`, with a number if the name is in use. Returns the name."""
         count, unique_name = 1, text
         while unique_name in self._used_names:
             count += 1
@@ -106,13 +107,14 @@ class TextWriter:
         return unique_name
 
     def variable(self, node: UOp) -> str:
-        """Names `node` v0, v1, …"""
+        """Names `node` v0, v1, … and returns the name."""
         variable_name = self.name(node, f"v{self._variables}")
         self._variables += 1
         return variable_name
 
     def inlined(self, node: UOp, text: str, tightness: int) -> bool:
-        """Whether `text` is written inside the only expression that uses `node`."""
+        """Whether `text` is written inside the only expression that uses `node`. If so, stores it for that
+        expression."""
         if node not in self._inlinable or len(text) > INLINE_LIMIT:
             return False
         self.texts[node] = (text, tightness)
@@ -136,9 +138,9 @@ INFIX: dict[Ops, tuple[str, int]] = {
 
 
 def infix(writer: TextWriter, node: UOp) -> tuple[str, int]:
-    """`left op right` with only the necessary parentheses, and its precedence."""
+    """Returns `left op right` with only the necessary parentheses, and its precedence."""
     symbol, tightness = INFIX[node.op]
-    if tightness == LOOSE:  # the languages differ in their precedence: always in parentheses
+    if tightness == LOOSE:  # always in parentheses, because the languages differ in the precedence of these
         left, right = (writer.operand(src, SUM) for src in node.src)
     else:
         left = writer.operand(node.src[0], tightness)

@@ -1,1 +1,2 @@
-"""The runtimes of devices: they compile and run programs with LLVM, with a C compiler, or with Python itself."""
+"""The runtimes of devices: they compile and run programs with LLVM, a C compiler, GPU drivers, wasmtime, or Python
+itself."""

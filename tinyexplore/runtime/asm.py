@@ -1,4 +1,5 @@
-"""Readable assembly from LLVM and C compilers: each line has the UOps that it came from; directives are removed."""
+"""Reads assembly from LLVM and C compilers: attributes each line to the UOps that it comes from, and removes
+directives."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ _DEBUG = re.compile(r",? !dbg !(\d+)")
 _METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
 _LABEL = re.compile(r"^(\.?[\w.$]+):")
 _LOC = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
-_COMMENTS = {"aarch64": "//", "hip": ";"}  # of ARM's operands, #4 is a number
+_COMMENTS = {"aarch64": "//", "hip": ";"}  # in ARM's operands, #4 is a number
 _BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
 
 
 def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The nodes that represent the whole program, for a line that belongs to no single UOp: its stores and loops.
+    """Returns the stores and loops of a program. They represent the whole program for a line that belongs to no single
+    UOp.
 
-    Cold paths are left out: a program has one for each of its sines, and many of their lines belong to no single UOp.
+    Cold paths are left out: a program has one for each sine, and many of their lines belong to no single UOp.
     """
     return tuple(
         node for node in uops if node.op is Ops.STORE or node.op is Ops.RANGE and node.arg.kind is not AxisKind.RARE
@@ -31,14 +33,16 @@ def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
 
 
 def program_head(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """The nodes for the first line of a GPU kernel: its arguments, work-items, stores and loops."""
+    """Returns the nodes for the first line of a GPU kernel: its arguments, work-items, stores and loops."""
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.STORE, Ops.RANGE, Ops.SPECIAL)
     return tuple(node for node in uops if node.op in kinds)
 
 
 def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
-    """The UOps for line numbers of debug information (index + 1). 0 and numbers outside the program mean the whole
-    program."""
+    """Returns a function from line numbers of debug information (index + 1) to UOps.
+
+    0 and numbers outside the program mean the whole program.
+    """
     roots = program_roots(spec.uops)
 
     def find(line: int) -> tuple[UOp, ...]:
@@ -48,7 +52,7 @@ def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
 
 
 def optimized_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
-    """The kernel's function from printed IR with debug locations, without the metadata."""
+    """Returns the kernel's function from printed IR with debug locations, without the metadata."""
     texts = ir.splitlines()
     line_of = {match[1]: int(match[2]) for text in texts if (match := _LOCATION.match(text))}
     find = uop_of_line(spec)
@@ -74,8 +78,11 @@ def optimized_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
 def assembly_lines(
     spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None, arch: str = ""
 ) -> tuple[SourceLine, ...]:
-    """The kernel's instructions and the labels that they jump to. `find` maps `.loc` lines to UOps. `arch`: the
-    architecture of the instructions, if it is not the kernel's target."""
+    """Returns the kernel's instructions and the labels that they jump to.
+
+    find: maps `.loc` lines to UOps.
+    arch: the architecture of the instructions, if it is not the kernel's target.
+    """
     find = find or uop_of_line(spec)
     comment = rf"\s+{_COMMENTS.get(arch or spec.target.arch, '#')}"
     texts = assembly.splitlines()
@@ -109,15 +116,15 @@ def assembly_lines(
 
 
 def amdgcn_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
-    """The instructions of a kernel for AMD's GPUs, without the tables around them."""
+    """Returns the instructions of a kernel for AMD's GPUs, without the tables around them."""
     find = uop_of_line(spec)
     head, *rest = assembly_lines(spec, text, lambda line: find(line) if line else ())
     return (head._replace(uops=program_head(spec.uops)), *rest)
 
 
 def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
-    """A whole PTX program, as ptxas accepts it. Source locations are attached to the lines, and comments are
-    removed."""
+    """Returns a whole PTX program, as ptxas accepts it, with source locations attached to the lines and without
+    comments."""
     find = uop_of_line(spec)
     head = program_head(spec.uops)
     assembly: list[SourceLine] = []

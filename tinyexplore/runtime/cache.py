@@ -1,10 +1,10 @@
-"""The disk cache: bytes stored under a name, and read back only if this user wrote them under that name.
+"""The disk cache: stores bytes under a name, and reads them back only if this user wrote them under that name.
 
 An entry may be run as machine code. So every entry ends in a hash of its name and content under a key that only this
-user can read (`.key`, made by the first process). A folder that others can write is not used. The name of an entry
+user can read (`.key`, made by the first process). A folder that others can write to is not used. The name of an entry
 includes everything that it depends on. Entries take at most `CACHE_MB` in total; the least recently used ones are
-evicted. `CACHELEVEL=0` turns the cache off. If it cannot work (no home, a full or read-only disk), programs go on
-without it. See docs/decisions/0033.
+evicted. `CACHELEVEL=0` turns the cache off. If it cannot work (no home, a full or read-only disk), programs run without
+it. See docs/decisions/0033.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 KEY_BYTES = HASH_BYTES = 32
-BLOCK_BYTES = 4096  # files are counted as disks store them
+BLOCK_BYTES = 4096  # files are counted in blocks, as disks store them
 LEFTOVER_S = 3600.0  # a write that began longer ago was interrupted
 USED_AGAIN_S = 3600.0  # resolution of the time of last use
 _SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 
 def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
-    """`load` applied to the result of `make` for `name`, made now or in an earlier process.
+    """Returns `load` of the bytes that `make` makes for `name`, either now or in an earlier process.
 
-    A stored result that does not load (another machine may have stored it) is rebuilt.
+    If stored bytes do not load (another machine may have stored them), they are rebuilt.
     """
     entry = find(name)
     if entry is not None:
@@ -63,7 +63,8 @@ def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> 
 
 
 def find(name: str) -> bytes | None:
-    """The data that this user stored under `name` (letters, digits and hyphens), in this process or an earlier one."""
+    """Returns the bytes that this user stored under `name` (letters, digits and hyphens), in any process; None if
+    there are none."""
     store = _opened(name)
     return None if store is None else store.find(name)
 
@@ -111,7 +112,7 @@ class _Store:
                 os.replace(new, f"{self.folder}/{name}")
 
     def has_room_for(self, size: int) -> bool:
-        """Counts `size` bytes more, and makes room for them; False if they would take too large a part of the cache.
+        """Counts `size` more bytes, and makes room for them. False if they would take too large a part of the cache.
 
         The count is the length of the file `.size`, one byte per block, so that processes can add to it concurrently
         without a lock. It may be too high (entries are replaced); `_make_room` corrects it.
@@ -132,8 +133,11 @@ class _Store:
             os.close(handle)
 
     def _make_room(self, counter: int, blocks: int, most: int) -> bool:
-        """Counts the present entries. If these and `blocks` exceed `most`, evicts the least recently used entries until
-        a quarter is free. One process at a time: False for another that comes meanwhile."""
+        """Counts the entries. If these and `blocks` exceed `most`, evicts the least recently used entries until a
+        quarter is free.
+
+        Only one process does this at a time; for others it returns False.
+        """
         if fcntl is not None:
             try:
                 fcntl.flock(counter, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed
@@ -155,7 +159,7 @@ class _Store:
                 with suppress(OSError):
                     os.unlink(path)
                     total -= size
-        os.ftruncate(counter, total + os.fstat(counter).st_size - start)  # others have added to it meanwhile
+        os.ftruncate(counter, total + os.fstat(counter).st_size - start)  # other processes have added to it meanwhile
         return True
 
 
@@ -168,7 +172,7 @@ _has_warned = False
 
 
 def _opened(name: str, may_make: bool = False) -> _Store | None:
-    """The store of this user, which may have changed since the last call; None if there is no usable one."""
+    """Returns the store of this user, which may have changed since the last call; None if there is no usable one."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of an entry: need letters, digits and hyphens")
     if config().CACHELEVEL < 1:
@@ -217,8 +221,8 @@ def _warn_without(folder: str, error: Exception) -> None:
 
 
 def _state(folder: str) -> tuple[int | None, ...] | None:
-    """The properties of a folder that must not change after it was checked and its key was read; None if there is
-    none."""
+    """Returns the properties of a folder that must not change after its check and the reading of its key; None
+    without a folder."""
     try:
         info, key = os.stat(folder), os.stat(f"{folder}/.key")
     except FileNotFoundError:
@@ -227,28 +231,29 @@ def _state(folder: str) -> tuple[int | None, ...] | None:
 
 
 def _key_in(folder: str) -> bytes | None:
-    """The key of `folder`, if no other user can have read or written it."""
+    """Returns the key of `folder` if no other user can have read or written it; else None."""
     key = _read(f"{folder}/.key", stat.S_IRWXG | stat.S_IRWXO)
     return key if key is not None and len(key) == KEY_BYTES else None
 
 
 def _make_key(folder: str) -> None:
-    """Makes the key of `folder`. If processes do so concurrently, all get the first one's key."""
+    """Creates the key of `folder`. If several processes do so, all get the first one's key."""
     path = f"{folder}/.key"
     with _written(folder, os.urandom(KEY_BYTES)) as new:
         try:
             os.link(new, path)
         except FileExistsError:
-            if _key_in(folder) is None:  # damaged, or others may have read it
+            if _key_in(folder) is None:  # the key is damaged, or others may have read it
                 os.replace(new, path)
-        except (OSError, AttributeError):  # this disk has no links: the last key wins
+        except (OSError, AttributeError):  # this disk has no links, so the last key wins
             os.replace(new, path)
 
 
 def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
-    """The content of a file of this user whose mode gives others none of the bits `refused`; neither a link nor a pipe.
+    """Returns the content of a file of this user; None for a link, a pipe, or a file whose mode gives others a bit of
+    `refused`.
 
-    `touch`: updates the time of its last use.
+    touch: whether to update the time of its last use.
     """
     try:
         with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _SAFELY)) as file:
@@ -266,8 +271,8 @@ def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
 
 @contextmanager
 def _written(folder: str, content: bytes) -> Iterator[str]:
-    """The path of a new file in `folder` that only its owner may read. It is deleted afterwards, unless it was
-    moved."""
+    """Yields the path of a new file in `folder` that only its owner may read. It is deleted afterwards, unless it
+    was moved."""
     path = f"{folder}/.new/{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
     try:

@@ -1,4 +1,4 @@
-"""The CLANG device: C source through a C compiler into a shared object, loaded into this process."""
+"""The CLANG device: compiles C source by a C compiler to a shared object, and loads it into this process."""
 
 from __future__ import annotations
 
@@ -36,26 +36,30 @@ T = TypeVar("T")
 
 COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
-SANITIZED = " under sanitizers"  # what a compiler's version ends in, of programs that are compiled so
+SANITIZED = " under sanitizers"  # suffix of a compiler's version for programs that are compiled with sanitizers
 PROBE_BYTES = 256 << 10  # a folder with less room counts as full: programs have 10 to 100 KiB
-LIBRARY_BYTES = 16 << 10  # what the system keeps of a shared object beside its contents
+LIBRARY_BYTES = 16 << 10  # memory that the system uses for a shared object beside its contents
 _MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FEATURES}
 
 
 class WorkFolders:
-    """A private folder for source and object files: in TMPDIR or the system's folder for temporary files, else in the
-    cache folder, /dev/shm or the working directory."""
+    """A private folder for source and object files.
+
+    It is in TMPDIR or the system's folder for temporary files, else in the cache folder, /dev/shm or the working
+    directory.
+    """
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._troubles: dict[str, str] = {}  # places that cannot be used, with the reason
+        self._troubles: dict[str, str] = {}  # why each unusable folder cannot be used
 
     def known(self) -> str:
-        """The path of the folder; an empty string before it exists."""
+        """Returns the path of the folder; "" before it exists."""
         return "" if self._folder is None else self._folder.name
 
     def current(self) -> tempfile.TemporaryDirectory[str]:
-        """The folder, made at the first call. DeviceUnavailable if all places are full or not writable."""
+        """Returns the folder, created at the first call. Raises DeviceUnavailable if all folders are full or not
+        writable."""
         if self._folder is not None:
             return self._folder
         for directory in _places():
@@ -84,9 +88,9 @@ class WorkFolders:
 
 
 def _places() -> list[str]:
-    """Folders for temporary files, the usual one first."""
+    """Returns folders for temporary files, the usual one first."""
     folders = []
-    with suppress(OSError):  # gettempdir raises it where no folder is writable
+    with suppress(OSError):  # gettempdir raises this if no folder is writable
         folders.append(tempfile.gettempdir())
     with suppress(OSError, RuntimeError, ValueError):
         cache = cache_folder()
@@ -114,7 +118,7 @@ def why_unusable(folder: str) -> str:
 
 
 class CCompiler:
-    """C to machine code for the CPU of `choice`, by the program `path`."""
+    """Compiles C to machine code for the CPU of `choice`, by the program `path`."""
 
     def __init__(self, path: str, choice: TargetChoice | None = None) -> None:
         self._folders = WorkFolders()
@@ -134,7 +138,8 @@ class CCompiler:
             raise DeviceUnavailable(
                 f"TARGET={choice.text!r}: the C compiler {path} does not know it: {words}"
             ) from error
-        meant = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()  # by "native", by `path`
+        # the meaning of "native" for `path`
+        meant = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()
         self.version = f"{os.path.basename(path)} {macros.get('__VERSION__', '?')} {' '.join(self.flags)} ({meant})"
         self.features = _features(macros)
         self.refusal = ""
@@ -147,7 +152,7 @@ class CCompiler:
     def _run(self, arguments: list[str], source: str, path: str = "") -> subprocess.CompletedProcess[str]:
         command = [path or self.path, *self.flags, *arguments]
         folder = self._folders.known()
-        environment = environment_with(TMPDIR=folder) if folder else None  # the compiler's own files
+        environment = environment_with(TMPDIR=folder) if folder else None  # for the compiler's own temporary files
         try:
             return subprocess.run(
                 command, input=source, capture_output=True, encoding="utf-8", check=True, env=environment
@@ -163,9 +168,9 @@ class CCompiler:
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
 
     def _with_file(self, name: str, work: Callable[[Path], T]) -> T:
-        """Runs `work` on the path of a new file. If a folder is full or not writable, it tries the next one.
+        """Calls `work` with the path of a new file. If a folder is full or not writable, tries the next one.
 
-        DeviceUnavailable if no folder is left.
+        Raises DeviceUnavailable if no folder is left.
         """
         while True:
             with self._lock:
@@ -194,7 +199,7 @@ class CCompiler:
         return self._with_file(spec.name, compile_to)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
-        """The machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
+        """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
             return self._sanitized(spec)
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
@@ -225,7 +230,8 @@ class CCompiler:
             try:
                 return SharedObject(str(path))
             finally:
-                with suppress(PermissionError):  # Windows keeps a loaded file; elsewhere the library stays loaded
+                # Windows locks a loaded file; on other systems the library stays loaded
+                with suppress(PermissionError):
                     path.unlink()
 
         library = self._with_file(spec.name, load_from)
@@ -248,12 +254,12 @@ class CCompiler:
 
 
 def _features(macros: dict[str, str]) -> str:
-    """The features that `macros` show, as LLVM lists them."""
+    """Returns the CPU features that `macros` show, as LLVM lists them."""
     return ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in macros)
 
 
 def find_compiler() -> str:
-    """The C compiler: the one that the environment variable CC names, else clang, gcc or cc."""
+    """Returns the C compiler in the environment variable CC, else clang, gcc or cc."""
     chosen = getenv("CC", "")
     for name in (chosen,) if chosen else COMPILERS:
         path = shutil.which(name)
@@ -268,7 +274,7 @@ def find_compiler() -> str:
 
 
 class _Renderer(CRenderer):
-    """The C renderer, whose programs record whether they are compiled under sanitizers."""
+    """The C renderer. Its programs record whether they are compiled with sanitizers."""
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         spec = super().render(name, uops)
@@ -276,7 +282,7 @@ class _Renderer(CRenderer):
 
 
 def open_clang(path: str | None = None) -> DeviceInterface:
-    """The CLANG device for the TARGET in force here, compiling with `path` (None: what `find_compiler` finds)."""
+    """Opens the CLANG device for the current TARGET, with the compiler `path` (None: the result of `find_compiler`)."""
     choice = chosen()
     compiler = CCompiler(path or find_compiler(), choice)
     native_ops = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}

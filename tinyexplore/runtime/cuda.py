@@ -1,11 +1,10 @@
-"""The CUDA device: CUDA C++ compiled by NVRTC and run by NVIDIA's driver, through the package cuda-bindings.
+"""The CUDA device: NVRTC compiles CUDA C++, and NVIDIA's driver runs it, through the package cuda-bindings.
 
-Memory is managed memory: one address for the processor and for the GPU, between which the driver moves pages as they
-are used. So a buffer lies where every other device's does, and what is not the allocator's (an array of NumPy's) is
-copied there for a kernel, and back what it wrote.
+Buffers are managed memory: the processor and the GPU use the same address, and the driver moves pages as they are
+accessed. Memory of other owners (a NumPy array) is copied to managed memory for a kernel, and results are copied back.
 
-A kernel is launched into one stream and not waited for. The stream keeps the order, so a kernel may use memory that an
-earlier one still works in; a host waits before it reads or writes there (`Memory.settle`).
+Kernels are launched asynchronously into one stream. The stream keeps the order, so a kernel may use memory that an
+earlier one still uses. The host waits before it reads or writes such memory (`Memory.settle`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments
 
 CHOSEN_ITEMS = 256  # work-items of a group, if the program leaves it to the runtime
-MODULE_BYTES = 64 << 10  # about what a driver keeps of a program besides its code
+MODULE_BYTES = 64 << 10  # approximate memory of a program in the driver, beside its code
 SOURCE_NAME = b"kernel.cu"
 HOW = "pip install 'tinyexplore[cuda]'"
 NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {HOW}"
@@ -41,13 +40,14 @@ NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvi
 
 
 class CUDAError(RuntimeError):
-    """Raised if a call of the driver fails: the call, and the driver's message."""
+    """Raised if a call of the driver fails. The message has the call and the driver's message."""
 
 
 class CUDA(LaunchQueue):
-    """GPU `number`: its context, a queue (a stream) and two events that time a launch, which its `lock` guards, too.
+    """A GPU: its context, a queue (a stream), and two events that time a launch, which `lock` guards, too.
 
-    is_concurrent: the host may use managed memory while a kernel runs; where not, each launch is waited for.
+    number: the number of the GPU.
+    is_concurrent: whether the host may use managed memory while a kernel runs; if not, each launch waits.
     """
 
     def __init__(self, number: int = 0) -> None:
@@ -63,7 +63,7 @@ class CUDA(LaunchQueue):
             count = self.do(driver.cuDeviceGetCount)
         except CUDAError as error:
             raise DeviceUnavailable(f"{NO_DEVICE} ({error})") from error
-        except RuntimeError as error:  # the library itself is not there
+        except RuntimeError as error:  # the driver's library is missing
             raise DeviceUnavailable(f"{NO_DRIVER} ({first_line(error)})") from error
         if number >= count:
             names = ", ".join(device_name(ordinal) for ordinal in range(count))
@@ -84,10 +84,10 @@ class CUDA(LaunchQueue):
         self.allocator = ManagedMemory(self)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function of the driver or of NVRTC. Returns its results without the status: None, a value, or a tuple
-        of values.
+        """Calls a function of the driver or of NVRTC. Returns its results without the status: None, a value, or a
+        tuple.
 
-        MemoryError if there is no memory, else CUDAError.
+        Raises MemoryError if there is no memory, else CUDAError.
         """
         status, *results = function(*arguments)
         if status.value == 0:
@@ -97,14 +97,14 @@ class CUDA(LaunchQueue):
         raise CUDAError(f"{function.__name__}: {status.name}{self.words(status)}")
 
     def words(self, status: Any) -> str:
-        """The driver's message for a status, in brackets."""
+        """Returns the driver's message for a status, in brackets."""
         if not status.name.startswith("CUDA_"):
             return ""
         text = self.driver.cuGetErrorString(status)[1]
         return f" ({text.decode()})" if text else ""
 
     def asked(self, attribute: str) -> int:
-        """A numeric attribute of the GPU from the driver."""
+        """Returns a numeric attribute of the GPU from the driver."""
         name = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
         number: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
         return number
@@ -142,11 +142,11 @@ class CUDA(LaunchQueue):
         return f"{self.version} {b' '.join(self.options).decode()}"
 
     def compile(self, spec: ProgramSpec) -> CUDAProgram:
-        """`spec`, ready to run, compiled now or read from disk. CompileError if NVRTC rejects it."""
+        """Returns `spec` ready to run, compiled now or read from disk. Raises CompileError if NVRTC rejects it."""
         return cached(spec.key, lambda: self.machine_code(spec), lambda code: CUDAProgram(self, spec, code))
 
     def machine_code(self, spec: ProgramSpec) -> bytes:
-        """The CUBIN of a program."""
+        """Returns the CUBIN of a program."""
         nvrtc = self.nvrtc
         program = self.do(nvrtc.nvrtcCreateProgram, spec.source.encode(), SOURCE_NAME, 0, [], [])
         try:
@@ -183,12 +183,13 @@ class CUDAProgram:
         return f"CUDAProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that launches the program on `buffers`. Its `timed` waits, and returns the GPU's seconds."""
+        """Returns a function that launches the program on `buffers`. Its `timed` waits, and returns the GPU's
+        seconds."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         reached = [
             memory.address if is_managed(memory) else 0 for memory in memories
-        ]  # 0: is copied to a place of our own
+        ]  # 0: it will be copied to managed memory
         if is_misaligned(self.spec, reached):
             return self.twin.bind(buffers, values)
         return BoundKernel(self, memories, values)
@@ -200,8 +201,11 @@ class CUDAProgram:
 
 
 class BoundKernel:
-    """A kernel with its arguments. `copied`: memory that the GPU cannot access, with a copy that it can, and whether
-    the kernel writes there; `blocks`: the memory that it uses."""
+    """A kernel with its arguments.
+
+    copied: (memory that the GPU cannot access, its copy that the GPU can access, whether the kernel writes it).
+    blocks: the memory that it uses.
+    """
 
     def __init__(self, program: CUDAProgram, memories: Sequence[Memory], values: Sequence[int]) -> None:
         self.program, self.cuda = program, program.cuda
@@ -223,8 +227,11 @@ class BoundKernel:
         self.sizes = (*grid, *[*group, 1, 1][:3])
 
     def __call__(self, start: int, stop: int) -> None:
-        """Launches the kernel. It waits only if results are copied back, even after an interrupt: the kernel must not
-        write to memory that has been freed or changed meanwhile."""
+        """Launches the kernel. Waits only if results are copied back.
+
+        It then waits even after an interrupt: the kernel must not write to memory that has been freed or changed
+        meanwhile.
+        """
         self.run(self.enqueue)
 
     def timed(self) -> float:
@@ -245,7 +252,7 @@ class BoundKernel:
         return seconds
 
     def run(self, enqueue: Callable[[], None]) -> bool:
-        """Launches it by `enqueue`, between the copies; False if there is nothing to do."""
+        """Launches the kernel by `enqueue`, between the copies. Returns False if there is nothing to do."""
         if 0 in self.sizes:
             return False
         self.bring()
@@ -265,7 +272,7 @@ class BoundKernel:
             _copy(gpu_memory, memory)
 
     def enqueue(self) -> None:
-        """Puts the kernel into the queue, with the present values of its arguments."""
+        """Puts the kernel into the queue, with the current values of its arguments."""
         cuda, driver = self.cuda, self.cuda.driver
         arguments = ctypes.addressof(self.arguments)
         cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
@@ -285,7 +292,7 @@ class _Owner:
 
 
 class _BlockFinalizer(ref[_Owner]):
-    """The address of a block whose owner is gone."""
+    """Weak reference to the owner of a block, with the block's address."""
 
     __slots__ = ("pointer",)
     pointer: Any
@@ -298,7 +305,7 @@ class ManagedMemory(HostAllocator):
         super().__init__()
         self._cuda = cuda
         self._blocks: set[_BlockFinalizer] = set()
-        self._unused: deque[_BlockFinalizer] = deque()  # blocks that are not needed any more
+        self._unused: deque[_BlockFinalizer] = deque()  # blocks whose owners are gone
 
     def empty_cache(self) -> int:
         freed = super().empty_cache()
@@ -319,7 +326,7 @@ class ManagedMemory(HostAllocator):
 
     def _give_back(self) -> None:
         if self._unused:
-            self._cuda.synchronize()  # kernels may still use it
+            self._cuda.synchronize()  # kernels may still use them
         while self._unused:
             gone = self._unused.popleft()
             self._blocks.discard(gone)
@@ -328,13 +335,13 @@ class ManagedMemory(HostAllocator):
 
 
 def is_managed(memory: Memory) -> bool:
-    """Whether memory is a `ManagedMemory`, or a part of one, which every GPU can access."""
+    """Whether `memory` is a `ManagedMemory`, or a part of one, which every GPU can access."""
     block = memory.root.owner
     return isinstance(block, Block) and isinstance(block.owner, _Owner)
 
 
 def device_name(number: int) -> str:
-    """The name of GPU `number` in this package."""
+    """Returns the name of GPU `number` in this package."""
     return f"CUDA:{number}" if number else "CUDA"
 
 

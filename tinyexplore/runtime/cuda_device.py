@@ -1,4 +1,4 @@
-"""Opening the device CUDA."""
+"""Opens the CUDA device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyexplore.target import GPUS, chosen
 
 
 def open_cuda(number: int = 0) -> DeviceInterface:
-    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with a remedy, if something is missing."""
+    """Opens the device CUDA, or CUDA:1, …. Raises DeviceUnavailable, with a remedy, if something is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu.language != "cuda":
         raise DeviceUnavailable(
@@ -49,7 +49,7 @@ def open_cuda(number: int = 0) -> DeviceInterface:
 
 
 def nearest(architecture: str) -> str:
-    """The GPU of the table whose properties apply to this one: itself, else the one before it."""
+    """Returns the GPU of the table whose properties apply to this architecture: itself, else the one before it."""
     numbers = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
     number = int(architecture[3:])
     return f"sm_{max([supported for supported in numbers if supported <= number], default=numbers[0])}"

@@ -1,4 +1,4 @@
-"""CUDA graphs: kernels in their order, made once, and launched by one call of the driver."""
+"""CUDA graphs: kernels in order, built once, and launched by one call of the driver."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 class KernelGraph:
-    """`kernels`, one after the other. Each may be replaced by the same kernel with other arguments or another grid: its
-    node is updated, and the graph stays."""
+    """A graph of `kernels`, one after the other.
+
+    A kernel may be replaced by the same kernel with other arguments or another grid: its node is updated, and the graph
+    stays.
+    """
 
     def __init__(self, kernels: Sequence[BoundKernel]) -> None:
         self.cuda = cuda = kernels[0].cuda
@@ -47,7 +50,8 @@ class KernelGraph:
         if changed:
             cuda.enter()
             for number in changed:
-                self.kernels[number] = None  # until the node is updated: an interrupted call updates it again
+                # until the node is updated, so that a call after an interrupt updates it again
+                self.kernels[number] = None
                 parameters = _parameters(kernels[number])
                 cuda.do(driver.cuGraphExecKernelNodeSetParams, self.executable, self.nodes[number], parameters)
             self._collect(kernels)
@@ -73,7 +77,7 @@ def refusal(kernels: Sequence[BoundKernel]) -> str:
 
 
 def _parameters(kernel: BoundKernel) -> Any:
-    """A kernel with its arguments, in the form that the driver copies."""
+    """Returns a kernel with its arguments, in the form that the driver copies."""
     parameters = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
     parameters.func = kernel.program.function
     parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = kernel.sizes[:3]
@@ -84,13 +88,13 @@ def _parameters(kernel: BoundKernel) -> Any:
 
 
 class _Handles:
-    """Owns a graph of the driver, which is destroyed with this object."""
+    """Owns a graph of the driver, which is destroyed after this object."""
 
     __slots__ = ("__weakref__",)
 
 
 class _GraphFinalizer(ref[_Handles]):
-    """The handles of a graph whose owner is gone."""
+    """Weak reference to the owner of a graph, with the graph's handles."""
 
     __slots__ = ("cuda", "graph", "executable")
     cuda: CUDA
@@ -103,7 +107,7 @@ _unused: deque[_GraphFinalizer] = deque()
 
 
 def _destroy_unused(cuda: CUDA) -> None:
-    """Destroys graphs of this GPU that will not be launched again, once they have ended."""
+    """Destroys the graphs of this GPU that will not be launched again, after their last launch has ended."""
     for _ in range(len(_unused)):
         gone = _unused.popleft()
         if gone.cuda is not cuda:

@@ -1,4 +1,4 @@
-"""The DISK device: a file as memory. `DISK:path` names the file; only the parts that are used are read."""
+"""The DISK device: a file as memory. `DISK:path` names the file. Only the parts that are used are read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tinyexplore.device import Memory, Storage
 
 try:
     import mmap
-except ImportError:  # a Python without it, as in some browsers
+except ImportError:  # this Python has no mmap, as in some browsers
     mmap = None  # type: ignore[assignment]
 
 
 class DiskAllocator:
-    """Memory that is a file. The file is created if it is missing, and extended if it is too short."""
+    """Maps a file as memory. Creates the file if it is missing, and extends it if it is too short."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
 
     def allocate(self, nbytes: int) -> Memory:
-        """The first `nbytes` of the file, mapped; read-only if the file may only be read."""
+        """Maps the first `nbytes` bytes of the file; read-only if the user may not write to it."""
         if not self.path.exists() or (self.path.is_file() and self.path.stat().st_size < nbytes):
             with open(self.path, "ab") as longer:
                 longer.truncate(nbytes)
@@ -39,10 +39,10 @@ class DiskAllocator:
             return open(self.path, "rb")
 
     def empty_cache(self) -> int:
-        """Returns the bytes that were freed: 0, because this allocator has no cache."""
+        """Returns 0, the number of freed bytes, because this allocator has no cache."""
         return 0
 
 
 def open_disk(path: str) -> Storage:
-    """The file `path` as a device."""
+    """Opens the file `path` as a device."""
     return Storage(f"DISK:{path}", DiskAllocator(path))

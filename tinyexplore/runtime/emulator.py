@@ -1,10 +1,10 @@
-"""Work-groups on the PYTHON device: runs a GPU's programs work-item by work-item and detects races.
+"""Emulates work-groups on the PYTHON device: runs a GPU's programs work-item by work-item and detects races.
 
 Every work-item is a Python function, or with barriers a generator that stops at each. The work-items of a group run to
 the next barrier one after the other. Memory is checked element by element. Two work-items race if both access an
-element, one of them stores, and no barrier is between them, even if the result is right here. All work-items of a group
-must reach the same barrier. Barriers order accesses to shared memory; nothing orders accesses of work-items to the
-buffers of a kernel. A tensor core takes operands from all lanes of a warp, which must reach the same one.
+element, one of them stores, and no barrier is between them, even if the result is correct here. All work-items of a
+group must reach the same barrier. Barriers order accesses to shared memory; nothing orders accesses of work-items to
+the buffers of a kernel. A tensor core takes operands from all lanes of a warp, which must reach the same one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tinyexplore.target import TENSOR_CORES
 from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops
 
-SEVERAL = -1  # readers
-Stop = Any  # a barrier, by its line; (line, core, A, B, C) where a tensor core needs the operands of a lane
+SEVERAL = -1  # numbers of the readers
+Stop = Any  # a barrier, by its line; or (line, core, A, B, C) if a tensor core needs the operands of a lane
 WorkItem = Generator[Stop, Any, None]
 
 
 class RaceError(RuntimeError):
-    """Raised if two work-items access one element of memory without synchronization, and one of them stores there."""
+    """Raised if two work-items access one element of memory without synchronization, and one of them stores."""
 
 
 class DivergenceError(RuntimeError):
@@ -36,7 +36,7 @@ class DivergenceError(RuntimeError):
 
 
 class Items:
-    """The work-items of a launch, by number; `now` is the running one."""
+    """The work-items of a launch, by number. `now` is the running one."""
 
     def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
         self.kernel = kernel
@@ -65,7 +65,7 @@ class Watched:
         self.read: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Clears the records at a barrier."""
+        """Clears the records, at a barrier."""
         self.stored.clear()
         self.read.clear()
 
@@ -89,7 +89,7 @@ class Watched:
         self.view[index] = value
 
     def race(self, index: int, action: str, earlier_action: str, by: int) -> RaceError:
-        """Builds the error for an access of the running work-item that conflicts with an access of work-item `by`."""
+        """Returns the error for an access of the running work-item that conflicts with an access of work-item `by`."""
         name = self.items.name
         other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
         place_text = f"{self.name}[{index}]"

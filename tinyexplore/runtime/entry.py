@@ -1,8 +1,8 @@
-"""Calls without Python: a builtin function that runs a batch of kernels where nothing has changed since the last call.
+"""Calls without Python: a builtin function that runs a batch of kernels if nothing has changed since the last call.
 
-The function is machine code (`entry.ll`) that CPython calls as one of its own. It compares pointers, runs the batch and
-makes the result; where anything is not as it was, it calls a Python function with the same arguments instead. It holds
-the GIL while the batch runs, and is meant for batches that take no longer than some tens of microseconds.
+The function is machine code (`entry.ll`) that CPython calls like one of its own functions. It compares pointers, runs
+the batch and builds the result. If something differs, it calls a Python function with the same arguments instead. It
+holds the GIL while the batch runs, and is meant for batches of at most some tens of microseconds.
 
 Gain: 100 000 replays of a small kernel take 23 ms instead of 308 ms (13 times).
 """
@@ -63,7 +63,7 @@ _IMPORTED = (
 
 
 class _Record(ctypes.Structure):
-    """`%NativeEntry` of `entry.ll`, where each field is explained. Pointers to objects are borrowed."""
+    """The C structure `%NativeEntry` of `entry.ll`, which explains each field. Pointers to objects are borrowed."""
 
     _fields_ = (
         ("ready", ctypes.c_int64),
@@ -102,7 +102,7 @@ class _Record(ctypes.Structure):
 
 
 class _Slot(ctypes.Structure):
-    """`%Slot` of `entry.ll`."""
+    """The C structure `%Slot` of `entry.ll`."""
 
     _fields_ = (
         ("shape", ctypes.c_void_p),
@@ -116,7 +116,7 @@ class _Slot(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Argument:
-    """What an argument of a native call must be, and which tables receive its address.
+    """The conditions on an argument of a native call, and the tables that receive its address.
 
     shape: its shape.
     dtype: its dtype.
@@ -133,14 +133,21 @@ class Argument:
 
 
 class NativeEntry:
-    """What such a function looks at. Not ready (all calls go to Python) until `settle` says what must be as it is.
+    """The data of a builtin function. It is not ready (all calls go to Python) until `settle` states the expected
+    values.
 
-    batch: what to run. counters: four numbers, to which its `costs` (kernels, operations, bytes) and the nanoseconds
-    that it took are added. changes: one number. watched: the class of arguments and results and the name of its
-    attribute that is examined. argument_field: where an argument has its value, of class `value_kind`, with fields
-    shape, dtype, device and buffer. arguments: None for one whose value must stay what it is. written: the addresses
-    that the batch writes to, where no argument may lie. variables: those whose content is examined. fields: of each
-    result, the values of its fields. form: None where the one result is returned itself, else tuple or list.
+    batch: the batch to run.
+    counters: four numbers, to which `costs` and the elapsed nanoseconds are added.
+    costs: (kernels, operations, bytes) of the batch.
+    changes: one number, the count of tensor changes.
+    watched: the class of arguments and results, and the name of its attribute that must be unchanged.
+    argument_field: the field of an argument with its value.
+    value_kind: the class of that value, with fields shape, dtype, device and buffer.
+    arguments: the conditions on each argument; None if its value must stay the same object.
+    written: the addresses that the batch writes to, at which no argument may be.
+    variables: context variables whose content must be unchanged.
+    fields: for each result, the values of its fields.
+    form: tuple or list; None if the single result is returned itself.
     """
 
     def __init__(
@@ -173,8 +180,8 @@ class NativeEntry:
         self.held: list[Any] = [None] * len(arguments)
         self._options: tuple[Any, ...] = ()
         self._moves = 0
-        self.has_moved = False  # arguments were exchanged here, unknown to Python
-        self.is_lent = False  # the present arguments are unknown to Python
+        self.has_moved = False  # machine code exchanged arguments, unknown to Python
+        self.is_lent = False  # Python does not know the current arguments
         self._record = record = _Record()
         record.arguments, record.kind, record.field = len(arguments), pointer_to(kind), offsets[argument_field]
         record.held = pointer_to(self.held)
@@ -206,7 +213,7 @@ class NativeEntry:
             record.value = pointer_to(value)
             for number, content in enumerate(contents):
                 self._contents[number] = pointer_to(content)
-        before = list(self.held)  # freed at the end, since that may run any code, including calls of this function
+        before = list(self.held)  # released at the end, because that may run any code, including calls of this function
         self.held[:] = expected
         for number, watched in enumerate(expected):
             self._expected[number] = 0 if watched is None else pointer_to(watched)
@@ -230,8 +237,8 @@ class NativeEntry:
         self.is_lent = self.has_moved = False
 
     def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        """The builtin function, made once. It keeps this object alive, and calls `fallback` for calls that it cannot
-        do."""
+        """Returns the builtin function, built once. It keeps this object alive, and calls `fallback` for calls that
+        it cannot do."""
         self._record.fallback = pointer_to(fallback)
         makers = _makers()
         holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
@@ -239,8 +246,10 @@ class NativeEntry:
 
 
 def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot], list[array[int]]]:
-    """The conditions on each argument in the layout of the machine code, and the tables of its positions, which must
-    live as long."""
+    """Returns the conditions on each argument in the layout of the machine code, and the tables of its positions.
+
+    The tables must live as long as the conditions.
+    """
     tables = [
         array("Q", [_address(table) + 8 * position for table, position in argument.tables] if argument else [0])
         for argument in arguments
@@ -260,7 +269,7 @@ def _address(numbers: array[int]) -> int:
 
 
 class _Makers:
-    """The machine code, and its registration in CPython."""
+    """The compiled machine code of `entry.ll`, and its registration in CPython."""
 
     def __init__(self) -> None:
         from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (start-up: it loads the renderer)
@@ -288,7 +297,8 @@ def _makers() -> _Makers:
 
 @cache
 def has_entries(kind: type, value_kind: type) -> bool:
-    """Whether such functions of objects of `kind` are possible: with LLVM, if their addresses can be found."""
+    """Whether builtin functions on objects of `kind` are possible: LLVM is installed, and their field offsets can be
+    found."""
     if (
         not has_addresses()
         or not hasattr(time, "CLOCK_MONOTONIC")
@@ -297,6 +307,7 @@ def has_entries(kind: type, value_kind: type) -> bool:
         return False
     try:
         _makers()
-    except (DeviceUnavailable, AttributeError, OSError, RuntimeError, TypeError):  # of Windows, which has no CDLL(None)
+    # an error of Windows, which has no CDLL(None)
+    except (DeviceUnavailable, AttributeError, OSError, RuntimeError, TypeError):
         return False
     return True

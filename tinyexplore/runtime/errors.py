@@ -1,4 +1,4 @@
-"""CompileError: the message of a compiler that rejects a program."""
+"""CompileError: raised if a compiler rejects a program."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 
 
 class CompileError(RuntimeError):
-    """Raised if a compiler rejects a program: its message, and the line of the source."""
+    """Raised if a compiler rejects a program. The message has the compiler's message and the line of the source."""
 
 
 def compile_error(compiler: str, words: str, source: str, line_pattern: str) -> CompileError:
-    """The error of a `compiler` with the message `words`, and the first source line that it names.
+    """Returns the error of a `compiler` with the message `words`, and the first source line that it names.
 
     line_pattern: a regular expression whose only group is the number of this line in `words`.
     """

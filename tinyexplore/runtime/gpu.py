@@ -1,4 +1,4 @@
-"""The shared parts of GPU devices: the target, and devices that render programs without running them."""
+"""Shared parts of GPU devices: the target, and devices that render programs without running them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NATIVE_OPS = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
 
 
 def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
-    """The Target of `gpu`, called `name`. `chosen`: the setting TARGET."""
+    """Returns the Target of `gpu`, called `name`. `chosen`: the setting TARGET."""
     return Target(
         name=device,
         arch=gpu.language,
@@ -46,7 +46,8 @@ def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
 
 
 def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
-    """The device `name` if TARGET names a GPU that this machine may not have: it writes programs and runs none."""
+    """Returns the device `name` if TARGET names a GPU that this machine may not have. It writes programs but runs
+    none."""
     gpu = choice.gpu
     assert gpu is not None
     target = gpu_target(name, gpu, choice.cpu, choice.text)
@@ -70,7 +71,7 @@ def is_misaligned(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
 
 
 def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """No further listings beside the source."""
+    """Returns no listings beside the source."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Programs for GPUs as assembly, by LLVM's backends for them: PTX for NVIDIA's, AMDGCN for AMD's. Nothing is run."""
+"""Writes programs for GPUs as assembly, by LLVM's backends: PTX for NVIDIA, AMDGCN for AMD. Runs nothing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ LEVEL = 3
 
 
 class GPUAssembler:
-    """Writes programs as assembly for a GPU with an LLVM backend. A Renderer: each line has the UOp from which it
-    comes."""
+    """Renders programs as assembly for a GPU with an LLVM backend. Each line has the UOp that it comes from."""
 
     def __init__(self, target: Target) -> None:
         try:
@@ -37,7 +36,8 @@ class GPUAssembler:
         llvm.initialize_all_asmprinters()
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`. RenderError if it needs what the backend lacks."""
+        """Returns the `ProgramSpec` of a kernel called `name`. Raises RenderError if it needs a feature that the
+        backend lacks."""
         ir = GPUIRRenderer(self.target, self.compiler).render(name, uops)
         # source locations only, without tables, so that ptxas accepts the PTX as it is
         text = self.assembled(with_debug_info(ir, "DebugDirectivesOnly"))
@@ -45,7 +45,7 @@ class GPUAssembler:
         return replace(ir, language=self.language, lines=lines(ir, text))
 
     def assembled(self, ir: str) -> str:
-        """The assembly that LLVM generates for a module."""
+        """Returns the assembly that LLVM generates for a module."""
         llvm = self.llvm
         options = {"cpu": self.target.cpu, "features": self.backend.features.get(self.target.cpu, "")}
         machine = llvm.Target.from_triple(self.backend.triple).create_target_machine(opt=LEVEL, **options)
@@ -53,7 +53,7 @@ class GPUAssembler:
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         module.verify()
         tuning = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-        tuning.loop_unrolling = False  # opts unroll
+        tuning.loop_unrolling = False  # opts have unrolled loops already
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)
         text: str = machine.emit_assembly(module)
@@ -61,8 +61,10 @@ class GPUAssembler:
 
 
 def assembly_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """A GPU's program as assembly, for display; empty without a backend, or without LLVM. If the backend lacks
-    something the program needs, the text says so."""
+    """Returns a GPU's program as assembly, for display; empty without a backend, or without LLVM.
+
+    If the backend lacks a feature that the program needs, the text says so.
+    """
     if spec.target.arch not in BACKENDS:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The memory that all devices on this CPU share: a buffer of one can be read by any other."""
+"""The memory that all devices on this CPU share: each can read the buffers of the others."""
 
 from tinyexplore.device import HostAllocator
 from tinyexplore.util.locks import new_in_children

@@ -1,4 +1,4 @@
-"""A queue of kernel launches: a device gets them in order, and the host waits only when it reads their memory."""
+"""A queue of kernel launches: a device gets them in order, and the host waits only before it accesses their memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ NAMED = 8  # most pending kernels that a message names
 
 
 class LaunchQueue(ABC):
-    """A device that runs kernels in the order in which it gets them.
+    """Launches kernels on a device that runs them in this order.
 
-    launched: how many it got; done: how many of these are known to have ended; names: of the last of them. lock: of the
-    order of launches.
+    launched: the number of launched kernels.
+    done: the number of kernels that are known to have ended.
+    names: the names of the last kernels.
+    lock: protects the order of launches.
     """
 
     def __init__(self) -> None:
@@ -25,18 +27,18 @@ class LaunchQueue(ABC):
         self.lock = threading.RLock()
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
-        """Launches kernels of these `names` by `enqueue`. They use `blocks`, which the host does not access until they
-        have ended."""
+        """Launches kernels of these `names` by `enqueue`. The host accesses `blocks`, which they use, only after
+        they have ended."""
         for block in blocks:
             other = block.wait
             if isinstance(other, _Wait) and other.queue is not self:
-                other()  # another device has a separate order
+                other()  # another device has its own order
         with self.lock:
             self.launched += len(names)
             self.names.extend(names)
             wait = _Wait(self, self.launched)
             for block in blocks:
-                block.wait = wait  # before the launch: after an interrupt, a later wait is merely unnecessary
+                block.wait = wait  # before the launch: if an interrupt prevents it, a later wait is merely unnecessary
             enqueue()
 
     def synchronize(self) -> None:
@@ -50,12 +52,15 @@ class LaunchQueue(ABC):
 
     @abstractmethod
     def finish(self, names: Sequence[str], pending: int) -> None:
-        """Waits for all kernels of the device. `pending` kernels are not known to have ended; `names` are the last of
-        them."""
+        """Waits for all kernels of the device.
+
+        pending: how many kernels are not known to have ended.
+        names: the names of the last of them.
+        """
 
 
 class _Wait:
-    """Waits for the first `number` kernels that a device got."""
+    """Waits for the first `number` kernels of a queue."""
 
     __slots__ = ("queue", "number")
 

@@ -1,4 +1,4 @@
-"""Links object files into this process, and unloads them once they cannot be called any more."""
+"""Links object files into this process, and unloads them when they cannot be called any more."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
-# Of one linker of LLVM's. Its symbol tables keep some 9 kB of every library that was unloaded, until it goes itself,
-# with the last of its libraries: so it gets no more than these, and the next is made, which takes half a millisecond.
+# Most libraries of one LLVM linker. Its symbol tables keep some 9 kB of every unloaded library until the linker is
+# freed, together with its last library. A new linker takes half a millisecond.
 MOST_LIBRARIES = 32
 LIBRARY_BYTES = 44 << 10  # memory of a library beside its object files: separate pages, and symbol tables
 
 
 class Library:
-    """Machine code at addresses that hold as long as this object lives."""
+    """Linked machine code. Its addresses are valid as long as this object lives."""
 
     __slots__ = ("_tracker", "_let_go")
 
@@ -24,19 +24,20 @@ class Library:
         self._tracker, self._let_go = tracker, let_go
 
     def __getitem__(self, symbol: str) -> int:
-        """The address of an exported symbol."""
+        """Returns the address of an exported symbol."""
         address: int = self._tracker[symbol]
         return address
 
     def __del__(self) -> None:
-        # unloading takes LLVM's lock, but a finalizer may run anywhere: `Linker.link` unloads
+        # unloading takes LLVM's lock, but a finalizer may run anywhere, so `Linker.link` unloads
         self._let_go.append(self._tracker)
 
 
 class Linker:
     """Links with LLVM's `LLJIT`. Any thread may link; forks must wait for that.
 
-    make_jit: gives a new LLJIT. new_library: a new JITLibraryBuilder.
+    make_jit: returns a new LLJIT.
+    new_library: returns a new JITLibraryBuilder.
     """
 
     def __init__(self, make_jit: Callable[[], Any], new_library: Callable[[], Any]) -> None:
@@ -52,14 +53,14 @@ class Linker:
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
     ) -> Library:
-        """The object files `codes` in this process, with the addresses of `exports`.
+        """Links the object files `codes` into this process, and looks up the addresses of `exports`.
 
-        `imports`: addresses of functions that it calls, where the process does not have them itself.
+        imports: addresses of functions that the code calls, if the process does not have them itself.
         """
         with self._lock:
             self._unload()
             if self._in_this_jit == MOST_LIBRARIES:
-                self._jit, self._in_this_jit = self._make_jit(), 0  # the old one is freed with its last library
+                self._jit, self._in_this_jit = self._make_jit(), 0  # the old linker is freed with its last library
             builder = self._new_library()
             for code in codes:
                 builder.add_object_img(code)
@@ -84,11 +85,11 @@ class Linker:
             self.loaded -= 1
 
 
-_linkers: WeakSet[Linker] = WeakSet()  # of this process, one for each target that it compiles for
+_linkers: WeakSet[Linker] = WeakSet()  # the linkers of this process, one for each target that it compiles for
 
 
 def loaded_libraries() -> int:
-    """The number of libraries in memory that can be called; the others are unloaded first."""
+    """Returns the number of libraries in memory that can be called. Unloads the others first."""
     linkers = list(_linkers)
     for linker in linkers:
         linker.unload()

@@ -1,4 +1,4 @@
-"""The LLVM device: IR optimized and turned into machine code in this process, by llvmlite's binding alone."""
+"""The LLVM device: optimizes IR and compiles it to machine code in this process, through llvmlite's binding."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tinyexplore.util.locks import SharedLock, held_in_forks
 P = TypeVar("P")
 
 OPTIMIZATION_LEVEL = 3
-# Of turning the result into instructions. More would order them again when they have their registers, which the CPU
+# LLVM's level of code generation. A higher one would reorder instructions after register allocation, which the CPU
 # does anyway: all programs of the benchmark ran as fast, and took 4 % longer to compile.
 CODE_LEVEL = 1
-# part of cache keys, as are the options
+# part of cache keys, like the options
 PIPELINE = (
     f"O{OPTIMIZATION_LEVEL}, loops vectorized, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
 
 
 def code_level(effort: Effort) -> int:
-    """LLVM's level of turning IR into instructions."""
+    """Returns LLVM's level of code generation."""
     return 0 if effort is Effort.LEAST else CODE_LEVEL
 
 
@@ -77,12 +77,12 @@ class LLVMCompiler:
         machine_now = self._idle[CODE_LEVEL][0]
         self.triple, self._layout = machine_now.triple, str(machine_now.target_data)
         target_machine = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
-        # JITLink lays what belongs together side by side; LLVM's older linker asks for each section's memory alone,
-        # and aborts where the second comes to lie two GiB away, which others' reservations are enough for
+        # JITLink places the sections of an object file together. LLVM's older linker allocates each section
+        # separately, and aborts if they are more than two GiB apart, which reservations of other libraries can cause
         self.linker = Linker(
             partial(llvm.create_lljit_compiler, target_machine, use_jit_link=True), llvm.JITLibraryBuilder
         )
-        self._half: list[bytes] = []  # the conversions of float16, for CPUs that have no instructions for them
+        self._half: list[bytes] = []  # the conversions of float16, for CPUs without instructions for them
         if choice.arch == "x86_64" and "+f16c" not in self.features:
             self._half = [
                 self.object_code(
@@ -102,12 +102,12 @@ class LLVMCompiler:
 
     @property
     def abi(self) -> str:
-        """The calling convention, if LLVM's default is another one."""
+        """The calling convention, if it differs from LLVM's default."""
         return "lp64d" if self.choice.arch == "riscv64" else ""
 
     @contextmanager
     def _machine_for(self, effort: Effort) -> Iterator[Any]:
-        """A target machine for exclusive use."""
+        """Yields a target machine for exclusive use."""
         level = code_level(effort)
         idle = self._idle[level]
         try:
@@ -120,7 +120,7 @@ class LLVMCompiler:
             idle.append(machine)
 
     def _optimized(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
-        """The parsed, verified and optimized module. RuntimeError if the IR is not valid."""
+        """Returns the parsed, verified and optimized module. Raises RuntimeError if the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
         module.triple, module.data_layout = self.triple, self._layout
@@ -131,17 +131,18 @@ class LLVMCompiler:
             return module
         tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
         tuning.loop_vectorization = True
-        tuning.slp_vectorization = False  # opts make vectors; of truths in those made so, LLVM 22 generates wrong code
-        tuning.loop_unrolling = False  # code generation unrolls by its opts; more only costs compile time
+        # opts vectorize; for vectors of bools from LLVM's vectorizer, LLVM 22 generates wrong code
+        tuning.slp_vectorization = False
+        tuning.loop_unrolling = False  # opts unroll; unrolling in code generation only costs compile time
         builder = llvm.create_pass_builder(target_machine, tuning)
         run_passes(builder.getModulePassManager(), module, builder)
         return module
 
     def _simplify_branches(self, module: Any, target_machine: Any) -> None:
-        """The only pass for IR whose effort is not FULL: it removes branches where possible.
+        """Removes branches where possible: the only pass for IR whose effort is not FULL.
 
-        The instruction selector combines the rest: equal values are one node, and sums are in registers, before the IR
-        is written.
+        The instruction selector does the rest: equal values are one node, and sums are in registers, already in the
+        written IR.
         """
         manager = self.llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
@@ -149,17 +150,20 @@ class LLVMCompiler:
         run_passes(manager, module, self.llvm.create_pass_builder(target_machine, options))
 
     def object_code(self, ir: str, options: CompileOptions) -> bytes:
-        """The relocatable object file of `ir`. With the LEAST effort, code is generated instruction by instruction, in
-        a fifth of the time. Several threads compile concurrently."""
+        """Returns the relocatable object file of `ir`. Several threads compile concurrently.
+
+        With the LEAST effort, code is generated instruction by instruction, in a fifth of the time.
+        """
         with self.in_use, self._machine_for(options.effort) as target_machine:
             return emit_object(target_machine, self._optimized(ir, options, target_machine))
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
     ) -> Library:
-        """Object files in this process: maps `exports` to their addresses, which hold as long as it lives.
+        """Links object files into this process. The result maps `exports` to their addresses, which are valid as long
+        as it lives.
 
-        `imports`: addresses of functions that it calls, where the process does not have them itself.
+        imports: addresses of functions that the code calls, if the process does not have them itself.
         """
         if self.refusal:
             raise cannot_run(self.choice.text, self.refusal)
@@ -167,7 +171,7 @@ class LLVMCompiler:
             return self.linker.link(name, [*codes, *self._half], exports, imports)
 
     def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
-        """The program in an object file made by `object_code`: linked into this process, where it can run here."""
+        """Links the program in an object file from `object_code` into this process, if it can run here."""
         if self.refusal:
             return ForeignProgram(spec, self.refusal, code)
         return self._linked(spec, code)
@@ -180,7 +184,7 @@ class LLVMCompiler:
         return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned, function_bytes(code))
 
     def _twin(self, spec: ProgramSpec) -> NativeProgram:
-        """The program without streaming stores, for buffers of any alignment."""
+        """Returns the program without streaming stores, for buffers of any alignment."""
 
         def rendered() -> ProgramSpec:
             spec_rendered = LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
@@ -194,7 +198,7 @@ class LLVMCompiler:
         return program
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
-        """The machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
+        """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         return self._made(spec, self.load)
 
     def _made(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
@@ -213,12 +217,12 @@ class LLVMCompiler:
         return [("llvm-opt", optimized_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 
-_intel_syntax: list[bool] = []  # the option belongs to the process and may be given once
+_intel_syntax: list[bool] = []  # the option belongs to the process and may be set once
 
 
 @cache
 def compiler_for(cpu: str) -> LLVMCompiler:
-    """The one compiler for a CPU in this process."""
+    """Returns the compiler for a CPU. The process has one for each CPU."""
     compiler = LLVMCompiler(choice_of(cpu))
     held_in_forks(compiler.in_use)
     return compiler
@@ -226,15 +230,17 @@ def compiler_for(cpu: str) -> LLVMCompiler:
 
 @cache
 def shared_compiler() -> LLVMCompiler:
-    """The compiler of this process's helpers (the pool, the entries of replays), which are made once: for the TARGET
-    with which the process started, or for this machine if that cannot run here."""
+    """Returns the compiler of this process's helpers (the pool, the entries of replays), which are compiled once.
+
+    It is for the TARGET with which the process started, or for this machine if that cannot run here.
+    """
     choice = choice_of(process_config().TARGET)
     compiler = compiler_for(NATIVE if choice.gpu or choice.cpu == WASM32 else choice.cpu)
     return compiler_for(NATIVE) if compiler.refusal else compiler
 
 
 def llvm_target(compiler: LLVMCompiler, choice: TargetChoice) -> Target:
-    """The CPU of `choice` as `compiler` knows it."""
+    """Returns the CPU of `choice` as `compiler` describes it."""
     target = cpu_target("LLVM", compiler.cpu, compiler.features, OpGroups.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)

@@ -1,4 +1,4 @@
-"""Opening the LLVM device."""
+"""Opens the LLVM device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the devices that run machine code share: binding a compiled entry to buffers, and asking the CPU."""
+"""Shared parts of the devices that run machine code: binding a compiled entry to buffers, and the properties of the
+CPU."""
 
 from __future__ import annotations
 
@@ -15,13 +16,18 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Target, TargetChoice, choice_of, core_count, machine
 from tinyexplore.uop import Ops
 
-_SYMBOL_TABLE, _FUNCTION = 2, 2  # of ELF's sections, and of its symbols
-_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # releases the GIL during the call
+_SYMBOL_TABLE, _FUNCTION = 2, 2  # bytes of ELF's section headers, and of its symbols
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # a call of this type releases the GIL
 
 
 class NativeProgram:
-    """Machine code with the entry `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded.
-    `nbytes`: about its memory in the process; `code_bytes`: its instructions."""
+    """Machine code with the entry `name_entry(buffers, start, stop)`.
+
+    entry_address: the address of the entry.
+    owner: keeps the code loaded.
+    nbytes: approximate bytes of process memory that it takes.
+    code_bytes: bytes of its instructions.
+    """
 
     refusal = ""
 
@@ -47,9 +53,9 @@ class NativeProgram:
         return f"NativeProgram({self.spec.name!r} at {self.entry_address:#x})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> BoundProgram:
-        """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL.
+        """Returns a function of (start, stop) that runs on `buffers`, from any thread and without the GIL.
 
-        `values`: the values of the kernel's Variables, which follow the addresses in `pointers`.
+        values: the values of the kernel's Variables, which follow the addresses in `pointers`.
         """
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
@@ -60,7 +66,8 @@ class NativeProgram:
         return BoundProgram(self, memories, pointers)
 
     def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
-        """This program, or its variant for buffers that do not start at a cache line (wrapped memory need not)."""
+        """Returns this program, or its variant for buffers that do not start at a cache line (wrapped memory need
+        not)."""
         if all(buffers[position].address % 64 == 0 for position in self.spec.aligned) or self._unaligned is None:
             return self
         if self._unaligned_made is None:
@@ -69,7 +76,7 @@ class NativeProgram:
 
 
 class ForeignProgram:
-    """Machine code for display, which this machine cannot execute because of `refusal`."""
+    """Machine code for display. This machine cannot execute it because of `refusal`."""
 
     entry_address: int | None = None
 
@@ -88,15 +95,16 @@ class ForeignProgram:
 
 
 class BoundProgram:
-    """A native program and its buffers: call it with (start, stop), or hand its addresses to machine code."""
+    """A native program and its buffers. Call it with (start, stop), or pass its addresses to machine code."""
 
     __slots__ = ("entry_address", "table_address", "pointers", "records", "_entry", "_keep")
 
     def __init__(self, program: NativeProgram, memories: list[Memory], pointers: array[int]) -> None:
         self.entry_address = program.entry_address
-        self.pointers = pointers  # the table at `table_address`: code that replaces an entry keeps its memory alive
+        self.pointers = pointers  # the table at `table_address`; code that replaces an entry keeps its memory alive
         self.table_address: int = pointers.buffer_info()[0]
-        self.records: list[tuple[array[int], int]] = []  # lists of calls, with the place of this extent and parts
+        # lists of calls that contain this call, each with the position of its extent and parts
+        self.records: list[tuple[array[int], int]] = []
         self._entry = program._entry
         self._keep = (program, memories)
 
@@ -130,7 +138,7 @@ def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequen
 
 
 def function_bytes(code: bytes) -> int:
-    """The bytes of the functions in an object file or a shared object; 0 if it is no 64-bit ELF file."""
+    """Returns the bytes of the functions in an object file or a shared object; 0 if it is not a 64-bit ELF file."""
     if code[:6] != b"\x7fELF\x02\x01":
         return 0
     (sections,) = struct.unpack_from("<Q", code, 40)
@@ -144,7 +152,8 @@ def function_bytes(code: bytes) -> int:
 
 
 def cache_bytes(level: int, default: int) -> int:
-    """The size of the data cache of the first core, where the system reports it."""
+    """Returns the size of the data cache of `level` of the first core, or `default` if the system does not report
+    it."""
     root = "/sys/devices/system/cpu/cpu0/cache"
     try:
         for entry in sorted(os.listdir(root)):
@@ -170,8 +179,11 @@ def cpu_target(
     native_dtypes: tuple[DType, ...],
     choice: TargetChoice | None = None,
 ) -> Target:
-    """The Target of a CPU. `features`: LLVM's list, "+avx2,+fma,…". `choice`: the properties that TARGET names; others
-    are this machine's."""
+    """Returns the Target of a CPU.
+
+    features: LLVM's list, "+avx2,+fma,…".
+    choice: the properties that TARGET names; other properties are this machine's.
+    """
     choice = choice or choice_of(NATIVE)
     have = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     vector_bytes, registers = 16, 16
@@ -202,13 +214,13 @@ def cpu_target(
 
 
 def riscv_vector_bytes(have: set[str]) -> int:
-    """The least width of a vector register: RISC-V leaves it to each CPU, and LLVM's features give it in bits."""
+    """Returns the least width of a vector register. RISC-V leaves it to each CPU, and LLVM's features state it in
+    bits."""
     return max((int(name[3:-1]) // 8 for name in have if name[:3] == "zvl"), default=0) if "v" in have else 0
 
 
 def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) -> str:
-    """Why this machine cannot execute code for `choice`, which uses the features `required`; an empty string if it
-    can."""
+    """Returns why this machine cannot execute code for `choice`, which uses the features `required`; "" if it can."""
     head = f"code for {choice.cpu} is generated here and cannot run on this machine"
     if choice.is_native:
         return ""
@@ -216,10 +228,11 @@ def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) 
         return f"{head}, which is {machine()}, not {choice.arch}"
     if not choice.features and choice.arch != "x86_64":
         return f"{head}: which instructions it has is not known"
-    missing = sorted(name.lstrip("+") for name in set(required) - set(have) - {""})  # "": a list of none, split
+    # "" comes from splitting an empty list
+    missing = sorted(name.lstrip("+") for name in set(required) - set(have) - {""})
     return f"{head}, which lacks {', '.join(missing)}" if missing else ""
 
 
 def cannot_run(text: str, refusal: str) -> DeviceUnavailable:
-    """The error of running code for TARGET=`text` here."""
+    """Returns the error for running code for TARGET=`text` here."""
     return DeviceUnavailable(f"TARGET={text!r}: {refusal}; run with TARGET=native, or look at it: explore(f, target=…)")

@@ -1,11 +1,11 @@
-"""The GPU device: OpenCL C through pyopencl, on whatever driver there is (PoCL runs it on the CPU).
+"""The GPU device: OpenCL C through pyopencl, on any installed driver (PoCL runs it on the CPU).
 
-A device of OpenCL's type CPU gets a CPU's kernels, each work-item a thread that is a group alone; where TARGET
-names a GPU (`TARGET=opencl`), and on every other device, work-items and groups are those of a GPU.
-Where the device and the host use memory by one address (fine-grained shared virtual memory: PoCL, most integrated
-GPUs) buffers lie there, and kernels go into one queue and are not waited for: a host waits before it reads or writes
-(`Memory.settle`). All other memory, an array of NumPy's, say, is the host's: a device that shares it computes where it
-lies, to any other it is copied, and back what was written, and each kernel there is waited for.
+A device of OpenCL's type CPU gets a CPU's kernels: each work-item is a thread, alone in its group. If TARGET names a
+GPU (`TARGET=opencl`), and on every other device, it gets a GPU's work-items and groups.
+If the device and the host use the same addresses (fine-grained shared virtual memory: PoCL, most integrated GPUs),
+buffers are such memory. Kernels are then launched asynchronously into one queue, and the host waits before it reads or
+writes (`Memory.settle`). Other memory (a NumPy array) belongs to the host. A device that shares it computes in place.
+For other devices it is copied, and results are copied back; each kernel on it waits.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tinyexplore.target import GPUS, Target, TargetChoice, chosen, machine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 
-SHARES_PER_THREAD = 4  # so that other threads can take the parts of a delayed thread
-PROGRAM_BYTES = 64 << 10  # about what a driver keeps of a program
+SHARES_PER_THREAD = 4  # several work-items per core, so that other threads can take the work of a delayed thread
+PROGRAM_BYTES = 64 << 10  # approximate memory of a program in the driver
 NO_PACKAGE = "the GPU device needs pyopencl: pip install 'tinyexplore[opencl]'"
 NO_DRIVER = (
     "the GPU device needs an OpenCL driver, and none was found: install that of your GPU, or PoCL, which runs OpenCL "
@@ -41,9 +41,11 @@ NO_DRIVER = (
 
 
 class OpenCL(LaunchQueue):
-    """An OpenCL device and its queue. `cl`: the module pyopencl. `clock`: a queue for what is run alone, to be timed.
+    """An OpenCL device and its queue.
 
-    shares_memory: it computes in the host's memory.
+    cl: the module pyopencl.
+    clock: a queue for kernels that run alone, to be timed.
+    shares_memory: whether it computes in the host's memory.
     """
 
     def __init__(self) -> None:
@@ -69,20 +71,22 @@ class OpenCL(LaunchQueue):
         self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
 
     def _has_one_address(self) -> bool:
-        """Whether host and device use the same addresses. A device with its own memory may offer that over a bus, but
-        copying buffers is faster there."""
+        """Whether host and device use the same addresses.
+
+        False for a device with its own memory, which may offer that over a bus: copying buffers is faster there.
+        """
         try:
             return self.shares_memory and bool(
                 self.device.svm_capabilities & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER
             )
-        except self.cl.Error:  # OpenCL 1.2, which does not have it
+        except self.cl.Error:  # OpenCL 1.2 lacks this property
             return False
 
     def finish(self, names: Sequence[str], pending: int) -> None:
         self.queue.finish()
 
     def is_shared(self, memory: Memory) -> bool:
-        """Whether memory is a `SharedMemory`, or a part of one."""
+        """Whether `memory` is a `SharedMemory`, or a part of one."""
         block = memory.root.owner
         return isinstance(block, Block) and isinstance(block.owner, self.cl.SVMAllocation)
 
@@ -92,7 +96,7 @@ class OpenCL(LaunchQueue):
         return f"{self.device.platform.version} {self.device.driver_version} {' '.join(self.options)}"
 
     def compile(self, spec: ProgramSpec) -> OpenCLProgram:
-        """`spec`, ready to run. CompileError if the driver rejects it."""
+        """Returns `spec` ready to run. Raises CompileError if the driver rejects it."""
         try:
             built = self.cl.Program(self.context, spec.source).build(self.options)
         except self.cl.RuntimeError as error:
@@ -121,8 +125,8 @@ class OpenCLProgram:
         return f"OpenCLProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that launches the program on `buffers`. Its `timed` waits, and returns the seconds of the
-        kernel."""
+        """Returns a function that launches the program on `buffers`. Its `timed` waits, and returns the seconds of
+        the kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
         memories = [buffer.allocate().memory for buffer in buffers]
@@ -162,7 +166,7 @@ class OpenCLProgram:
         return self.opencl.compile(without_vectors(self.spec))
 
     def shares(self, extent: int) -> int:
-        """The number of work-items that share a THREAD axis; the driver decides how many threads run them."""
+        """Returns the number of work-items that share a THREAD axis. The driver decides how many threads run them."""
         units, threads = int(self.opencl.device.max_compute_units), thread_count()
         return max(1, min(extent, threads if threads < units else units * SHARES_PER_THREAD))
 
@@ -182,7 +186,7 @@ class _Hosts:
 
 
 class _BoundOpenCL:
-    """A kernel with its arguments, `memories` and, for those that are not shared, `hosts`."""
+    """A kernel with its arguments: `memories`, and `hosts` for memory that is not shared."""
 
     def __init__(
         self,
@@ -205,8 +209,11 @@ class _BoundOpenCL:
         self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
 
     def __call__(self, start: int, stop: int) -> None:
-        """Launches the kernel. It waits only if some memory is the host's alone, even after an interrupt: the kernel
-        must not write to memory that has been freed or changed meanwhile."""
+        """Launches the kernel. Waits only if some memory belongs to the host alone.
+
+        It then waits even after an interrupt: the kernel must not write to memory that has been freed or changed
+        meanwhile.
+        """
         try:
             self.run(self.opencl.queue)
         finally:
@@ -225,7 +232,7 @@ class _BoundOpenCL:
         return 0.0 if event is None else (event.profile.end - event.profile.start) / 1e9
 
     def run(self, queue: Any) -> Any:
-        """Puts the kernel into that queue. Returns its event, or None if there is nothing to do."""
+        """Puts the kernel into `queue`. Returns its event, or None if there is nothing to do."""
         if 0 in self.items:
             return None
         for host in self.hosts:
@@ -247,7 +254,7 @@ class _BoundOpenCL:
                 mapped.base.release(queue)
             elif host.is_written:
                 cl.enqueue_copy(queue, host.memory.view(), host.there, is_blocking=False)
-        queue.flush()  # starts it now, not at the first wait
+        queue.flush()  # starts the kernel now, not at the first wait
         return event
 
 
@@ -262,7 +269,7 @@ class SharedMemory(HostAllocator):
         cl, is_large = self._opencl.cl, size >= MAPPED_FROM
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         span = size + 2 * HUGE_PAGE if is_large else size
-        try:  # with its queue, it is freed when the kernels launched before have ended
+        try:  # with its queue, the memory is freed after all kernels launched before have ended
             allocation = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
         except cl.Error as error:
             raise MemoryError(f"{self._opencl.device.name}: {error}") from error
@@ -275,7 +282,7 @@ def _opened() -> OpenCL:
 
 
 def open_gpu() -> DeviceInterface:
-    """The GPU device. DeviceUnavailable, with a remedy, if a package or a driver is missing."""
+    """Opens the GPU device. Raises DeviceUnavailable, with a remedy, if a package or a driver is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu.language != "opencl":
         raise DeviceUnavailable(
@@ -296,7 +303,7 @@ def _lacks(device: Any) -> tuple[DType, ...]:
 
 
 def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
-    """The device as a GPU, even if it is a CPU."""
+    """Returns the Target of the device as a GPU, even if it is a CPU."""
     device = opencl.device
     gpu = replace(
         GPUS["opencl"],
@@ -309,7 +316,8 @@ def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
 
 
 def _cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
-    """The device as a CPU, with the vectors that OpenCL reports, unless TARGET names another one."""
+    """Returns the Target of the device as a CPU, with the vectors that OpenCL reports, unless TARGET names another
+    CPU."""
     device = opencl.device
     if choice.arch != machine():
         raise DeviceUnavailable(

@@ -1,7 +1,7 @@
-"""Runs lists of compiled kernels in one call, without the interpreter; worker threads share each kernel.
+"""Runs lists of compiled kernels in one call, without the interpreter. Worker threads share each kernel.
 
 Gain: a kernel starts on all threads in about 1 µs; Python's ThreadPoolExecutor of two takes 26 µs (Intel Xeon, median).
-The pool is machine code (`pool.ll`). Where there is no LLVM, the calls run one after the other on the calling thread.
+The pool is machine code (`pool.ll`). Without LLVM, the calls run one after the other on the calling thread.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads, new_in_children
 
-MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
+MOST_PARTS = 65_535  # most parts of one kernel: `pool.ll` counts them in 16 bits
 SPINS = 2000  # pauses before a waiting thread sleeps: some tens of microseconds
 AS_WRITTEN = CompileOptions(Effort.LEAST)  # how `pool.ll` is compiled
 _PAUSE = {  # the pause instruction of each machine, and its declaration
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
-# which core a thread is on, and from which it is kept: where a system has no such thing, a thread is on none
+# the functions that read and set the core of a thread; a system without them gets stubs
 _CORES = (
     "i32 @sched_getcpu()",
     "i32 @pthread_getaffinity_np(i64, i64, ptr)",
@@ -52,10 +52,10 @@ class Batch(partial[None]):
 
 
 class NativePool:
-    """`threads - 1` workers beside the calling thread. Callers that come while it is busy run their calls alone.
+    """`threads - 1` workers beside the calling thread. While the pool is busy, other callers run their calls alone.
 
-    The workers are system threads that Python does not know. They start with the first kernel that is worth dividing; a
-    forked child starts its own.
+    The workers are system threads that Python does not know. They start with the first kernel that is worth dividing. A
+    forked child starts its own workers.
     """
 
     def __init__(self, threads: int) -> None:
@@ -81,9 +81,9 @@ class NativePool:
         atexit.register(self.close)
 
     def start_anew(self) -> None:
-        """Resets the list of workers: none has started yet, or this is a forked child, which has none of its parent's
-        workers."""
-        spins = SPINS if self.threads <= core_count() else 0  # spinning takes a core from the thread waited for
+        """Resets the list of workers: none has started yet, or this is a forked child without its parent's workers."""
+        # with one core, spinning would take it from the thread waited for
+        spins = SPINS if self.threads <= core_count() else 0
         self._init(self.threads - 1, spins)
 
     def close(self) -> None:
@@ -96,10 +96,10 @@ class NativePool:
         self._run(record.buffer_info()[0])
 
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Batch:
-        """A function that runs `calls` in this order, each once the one before is done.
+        """Returns a function that runs `calls` in this order, each after the previous one is done.
 
-        A call is (bound program, extent of its THREAD axis or None, parts to divide that into). One part runs on the
-        calling thread at once: right for work of a few microseconds, which waking a worker would only delay.
+        A call is (bound program, extent of its THREAD axis or None, number of parts). One part runs immediately on the
+        calling thread. That is right for work of a few microseconds, which waking a worker would only delay.
         """
         record = array("q", (len(calls),))
         for bound, extent, parts in calls:
@@ -114,7 +114,7 @@ class NativePool:
 
 @cache
 def _source(threads: int) -> tuple[str, str]:
-    """The IR of a pool of that many threads, and the cache key of its machine code."""
+    """Returns the IR of a pool of that many threads, and the cache key of its machine code."""
     from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
     compiler = shared_compiler()
@@ -127,19 +127,19 @@ def _source(threads: int) -> tuple[str, str]:
 
 
 def _declared_cores() -> tuple[str, ...]:
-    """The functions with which `pool.ll` assigns cores: those of the system, or stubs."""
+    """Returns the functions with which `pool.ll` assigns cores: those of the system, or stubs."""
     if sys.platform == "linux":
         return tuple(f"declare {name}" for name in _CORES)
     return tuple(f"define internal {name} {{\n  ret i32 -1\n}}" for name in _CORES)
 
 
 def thread_count() -> int:
-    """Threads that one kernel may use: `THREADS`, or one per core."""
+    """Returns the number of threads that one kernel may use: `THREADS`, or one per core."""
     return config().THREADS or core_count()
 
 
 class _Pools:
-    """The pools of this process, by the number of their threads and by which of several instances running has it."""
+    """The pools of this process, by their number of threads and the number of the instance that uses them."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[int, int], NativePool] = {}
@@ -159,8 +159,10 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
-    """The pool of that many threads. None without LLVM, or without such threads (Windows): then Python threads share a
-    kernel, and calls run one after the other."""
+    """Returns the pool of that many threads, or None without LLVM or system threads (Windows).
+
+    Without a pool, Python threads share a kernel, and calls run one after the other.
+    """
     try:
         return native_pool(threads, instance)
     except (DeviceUnavailable, RuntimeError, OSError):
@@ -168,7 +170,7 @@ def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
 
 
 def native_pool(threads: int, instance: int = 0) -> NativePool:
-    """The pool of that many threads, made once for each `instance`. DeviceUnavailable where there is no LLVM."""
+    """Returns the pool of that many threads, built once for each `instance`. Raises DeviceUnavailable without LLVM."""
     with _pools.lock:
         if (threads, instance) not in _pools.made:
             _pools.made[threads, instance] = NativePool(threads)
@@ -176,16 +178,16 @@ def native_pool(threads: int, instance: int = 0) -> NativePool:
 
 
 def make_pool_ahead() -> None:
-    """Makes the pool on another thread, while the program goes on to its first kernel.
+    """Builds the pool on another thread, while the program goes on to its first kernel.
 
-    A caller that needs the pool finds it, waits for it, or makes it. An error occurs again in that call, and is
+    A caller that needs the pool finds it, waits for it, or builds it. An error occurs again in that call, and is
     reported there. A program that ends immediately waits some milliseconds for it.
     """
     threads = thread_count()
     if threads > 1 and can_start_threads():
         context = copy_context()  # the options in force here
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
-        with suppress(RuntimeError):  # no more threads: the interpreter is ending, or the system has none
+        with suppress(RuntimeError):  # the interpreter is ending, or the system has no more threads
             thread.start()
             _makers.append(thread)
 

@@ -1,7 +1,7 @@
-"""The PYTHON device: the reference interpreter, the living definition of the linear program.
+"""The PYTHON device: the reference interpreter, which defines the linear program.
 
-A program is translated to the text of a Python function once (`renderer/python`) and executed. It needs neither NumPy
-nor a compiler, so it also runs in a browser.
+A program is rendered as a Python function once (`renderer/python`) and executed. It needs neither NumPy nor a compiler,
+so it also runs in a browser.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _aligned(position: int, count: int) -> int:
 
 
 def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
-    """`count` neighbors; lanes that `mask` excludes are 0 and not read."""
+    """Returns `count` neighbors. Lanes that `mask` excludes are 0 and not read."""
     if mask is None or mask is True:
         return [view[_at(position + lane)] for lane in range(count)]
     if mask is False:
@@ -58,7 +58,7 @@ def _store(view: memoryview, position: int, values: list[Any], mask: Any) -> Non
 
 
 def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """All lanes combined in the order of devices: lane i with lane i + half; an odd lane waits for the next round."""
+    """Combines all lanes in the order of devices: lane i with lane i + half. An odd lane waits for the next round."""
     lanes = list(values)
     while len(lanes) > 1:
         half = len(lanes) // 2
@@ -67,7 +67,7 @@ def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     return lanes[0]
 
 
-PROGRAM_BYTES = 8 << 10  # of a program beside what grows with its text
+PROGRAM_BYTES = 8 << 10  # bytes of a program beside those proportional to its text
 
 _NAMES: dict[str, Any] = {
     "at": _at,
@@ -90,7 +90,7 @@ def _function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
 
 
 def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
-    """The names to which the text of a program of `uops` refers, with their values."""
+    """Returns the names that the text of a program of `uops` refers to, with their values."""
     names = dict(_NAMES)
     for node in uops:
         if node.op in OpGroups.ALU or node.op is Ops.HREDUCE:
@@ -105,12 +105,12 @@ def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
 
 
 def cast_view(view: memoryview, element: Any) -> memoryview:
-    """Bytes as elements of the format `element`."""
+    """Returns bytes as elements of the format `element`."""
     return view.cast(element)
 
 
 class PythonProgram:
-    """A Python function over memoryviews. `nbytes`: about its memory in the process."""
+    """A Python function over memoryviews. `nbytes`: approximate bytes of process memory that it takes."""
 
     entry_address: int | None = None
     code_bytes = 0
@@ -128,7 +128,7 @@ class PythonProgram:
         return f"PythonProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function of (start, stop) that interprets the program on `buffers`."""
+        """Returns a function of (start, stop) that interprets the program on `buffers`."""
         check_arguments(self.spec, buffers, values)
         if self.groups is not None:
             return bind(self.groups, buffers, values)
@@ -142,7 +142,7 @@ class PythonProgram:
 
 
 def open_python() -> DeviceInterface:
-    """The PYTHON device; it opens everywhere. If TARGET names a GPU, `emulator` runs its programs."""
+    """Opens the PYTHON device, which is always available. If TARGET names a GPU, `emulator` runs its programs."""
     version = platform.python_version()
     choice = chosen()
     if choice.gpu is not None:
@@ -169,5 +169,5 @@ def open_python() -> DeviceInterface:
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """No further listings beside the source."""
+    """Returns no listings beside the source."""
     return []

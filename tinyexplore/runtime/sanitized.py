@@ -1,7 +1,7 @@
-"""C kernels under AddressSanitizer and UndefinedBehaviorSanitizer: each run is a process of its own, with its buffers
-in blocks of exactly their sizes, so that an access beyond them is found and reported with its line.
+"""Runs C kernels under AddressSanitizer and UndefinedBehaviorSanitizer, to find and report accesses beyond a buffer.
 
-The sanitizers' runtime must be loaded before anything else in a process, which is too late in this one.
+Each run is a separate process, with its buffers in blocks of exactly their sizes. The sanitizers' runtime must be
+loaded before anything else in a process, which is too late in this one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.native import check_arguments
 
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
-SYMBOLIZERS = ("llvm-symbolizer", "addr2line")  # programs that find source lines; the first one available is used
+SYMBOLIZERS = ("llvm-symbolizer", "addr2line")  # programs that find source lines; the first available one is used
 NO_RUNTIME = (
     "SANITIZE=1: the C compiler lacks the runtime of its sanitizers (Debian: apt-get install libclang-rt-dev, or gcc, "
     "which has its own)"
 )
 PROGRAM_BYTES = 16 << 10
-# Reads from its standard input start, stop, the numbers of buffers and of values, each buffer's size and content, and
-# the values; writes what is in the buffers afterwards.
+# Reads from standard input: start, stop, the numbers of buffers and of values, each buffer's size and content, and
+# the
+# values. Writes the content of the buffers after the run.
 DRIVER = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,11 +64,11 @@ _WORDS = (
 
 
 class SanitizerError(RuntimeError):
-    """Raised if a kernel does what C leaves undefined. The message states what, and in which line of its source."""
+    """Raised if a kernel has undefined behavior in C. The message states the kind, and the line of its source."""
 
 
 def driver(name: str) -> str:
-    """The source text that makes a program of the kernel `name`."""
+    """Returns the source text that makes a program of the kernel `name`."""
     symbolizer = shutil.which(SYMBOLIZERS[0]) or shutil.which(SYMBOLIZERS[1])
     return DRIVER.format(name=name, symbolizer=f":external_symbolizer_path={symbolizer}" if symbolizer else "")
 
@@ -90,7 +91,7 @@ class SanitizedProgram:
         return f"SanitizedProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function of (start, stop) that runs on copies of `buffers`, and copies the results back."""
+        """Returns a function of (start, stop) that runs on copies of `buffers`, and copies the results back."""
         check_arguments(self.spec, buffers, values)
         for buffer in buffers:
             buffer.allocate()
@@ -112,7 +113,7 @@ class SanitizedProgram:
         return run
 
     def complaint(self, words: str, code: int) -> SanitizerError:
-        """The error that a sanitizer found, in short, with the line."""
+        """Returns the error that a sanitizer found, in short, with the line."""
         matches = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
         text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"
         lines = self.source.splitlines()

@@ -1,4 +1,4 @@
-"""LLVM's long calls without llvmlite's lock, so that several threads compile at once.
+"""Makes LLVM's long calls without llvmlite's lock, so that several threads compile at the same time.
 
 llvmlite holds one lock around every call of LLVM, for programs whose threads share a context
 (https://github.com/numba/llvmlite/pull/318). Calls that share no context and no target machine need no lock
@@ -15,8 +15,10 @@ from tinyexplore.util.interpreter import TRICKS, dispose_passes, without_lock
 
 
 def parsed(ir: str, context: Any) -> Any:
-    """The result of `parse_assembly(ir, context)`. No other thread may use `context`. RuntimeError if `ir` is not
-    valid."""
+    """Returns the result of `parse_assembly(ir, context)`. No other thread may use `context`.
+
+    Raises RuntimeError if `ir` is not valid.
+    """
     from llvmlite.binding import ffi, parse_assembly
     from llvmlite.binding.module import ModuleRef
 
@@ -31,7 +33,7 @@ def parsed(ir: str, context: Any) -> Any:
 
 
 def verify(module: Any) -> None:
-    """Does the same as `module.verify()`. No other thread may use the context of `module`. RuntimeError if it is
+    """Calls `module.verify()`. No other thread may use the context of `module`. Raises RuntimeError if it is
     invalid."""
     from llvmlite.binding import ffi
 
@@ -44,8 +46,10 @@ def verify(module: Any) -> None:
 
 
 def run_passes(manager: Any, module: Any, builder: Any) -> None:
-    """Does the same as `manager.run(module, builder)`; `manager` is consumed. No other thread may use the context of
-    `module`, nor `builder`."""
+    """Calls `manager.run(module, builder)`, which consumes `manager`.
+
+    No other thread may use `builder`, nor the context of `module`.
+    """
     if not TRICKS:
         manager.run(module, builder)
         return
@@ -56,9 +60,10 @@ def run_passes(manager: Any, module: Any, builder: Any) -> None:
 
 
 def emit_object(machine: Any, module: Any) -> bytes:
-    """The result of `machine.emit_object(module)`. No other thread may use `machine`, nor the context of `module`.
+    """Returns the result of `machine.emit_object(module)`. No other thread may use `machine`, nor the context of
+    `module`.
 
-    RuntimeError if LLVM fails.
+    Raises RuntimeError if LLVM fails.
     """
     if not TRICKS:
         code: bytes = machine.emit_object(module)

@@ -1,4 +1,5 @@
-"""Permission to use the tile registers of a CPU (AMX): Linux saves their 8 KiB only for processes that request it."""
+"""Requests permission to use the tile registers of a CPU (AMX): Linux saves their 8 KiB only for processes that
+request it."""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ from functools import cache
 
 from tinyexplore.target import machine
 
-ARCH_PRCTL = 158  # the number of this call on x86-64
+ARCH_PRCTL = 158  # the system call arch_prctl on x86-64
 ASK = 0x1023  # ARCH_REQ_XCOMP_PERM
-TILE_DATA = 18  # the component of a CPU's state that the tiles are
+TILE_DATA = 18  # the number of the tile data in the CPU's state components
 
 
 @cache
@@ -27,7 +28,7 @@ def allowed() -> bool:
 
 
 def usable_features(features: str) -> str:
-    """LLVM's list of this CPU's features ("+avx2,+amx-tile,…"), without the tiles if they may not be used."""
+    """Returns LLVM's list of this CPU's features ("+avx2,+amx-tile,…"), without the tiles if they may not be used."""
     if "+amx-tile" not in features.split(",") or allowed():
         return features
     return ",".join(f"-{name[1:]}" if name.startswith("+amx-") else name for name in features.split(","))

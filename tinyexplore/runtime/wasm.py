@@ -44,8 +44,8 @@ T = TypeVar("T")
 PAGE_BYTES = 64 << 10
 _KINDS = {"i32": 0, "i64": 1}  # wasmtime's kinds of values
 MOST_PAGES = 1 << 16
-INSTANCES = 10_000_000  # most instances of a Store; they are small
-INSTANCE_BYTES = 16 << 10  # of a program beside its machine code
+INSTANCES = 10_000_000  # most instances in a Store; they are small
+INSTANCE_BYTES = 16 << 10  # bytes of a program beside its machine code
 MISSING = (
     "the WASM device runs its kernels in wasmtime, which is not installed: pip install 'tinyexplore[wasm]', "
     "or choose another device"
@@ -64,7 +64,7 @@ class LinearMemory(HostAllocator):
         self.start = self._base()
         self._end = PAGE_BYTES
         self._count = 0
-        self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # address and size, in order; no buffer lies at 0
+        self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # (address, size), in order; no buffer is at address 0
 
     def _base(self) -> int:
         address = ctypes.cast(self.memory.data_ptr(self._engine.store), ctypes.c_void_p).value
@@ -98,19 +98,20 @@ class LinearMemory(HostAllocator):
         return self._map(size)
 
     def _gap(self, address: int, size: int) -> int:
-        """The offset after `address` at which a block begins, so that large blocks have different offsets in a page."""
+        """Returns the offset after `address` at which a block begins, so that large blocks have different offsets in
+        a page."""
         if size < MAPPED_FROM:
             return 0
         offset = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
         return (offset - address) % (LINES_IN_A_PAGE * ALIGNMENT)
 
     def _grow(self, size: int) -> None:
-        """Adds pages: half of the present size if possible."""
+        """Adds pages: half of the current size if possible."""
         pages = self._end // PAGE_BYTES
         more = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
         if more * PAGE_BYTES < size:
             raise MemoryError("a linear memory has at most 4 GiB")
-        with self._engine.lock:  # no kernel may be running meanwhile
+        with self._engine.lock:  # no kernel may run meanwhile
             try:
                 self.memory.grow(self._engine.store, more)
             except self._engine.wasmtime.WasmtimeError as error:
@@ -132,7 +133,7 @@ def _joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class Engine:
-    """wasmtime, with one store and one memory for all that this process runs."""
+    """wasmtime, with one Store and one memory for all modules of this process."""
 
     def __init__(self) -> None:
         try:
@@ -154,7 +155,7 @@ class Engine:
         new_in_children(self.allocator, "_lock")
 
     def compile(self, spec: ProgramSpec) -> WASMProgram:
-        """`spec` as a module, compiled to machine code, or found on disk."""
+        """Returns `spec` as a module, compiled to machine code now or read from disk."""
         return cached(
             spec.key,
             lambda: _where_no_signal_is_heard(lambda: self._compiled(spec)),
@@ -178,10 +179,13 @@ class Engine:
         return WASMProgram(self, spec, function, kinds, nbytes, len(code), int.from_bytes(code[:4], "little"))
 
     def quick_call(self, function: Any, kinds: Sequence[str], arguments: Sequence[int]) -> Callable[[], bool] | None:
-        """Calls `function` with integers of these kinds, whose wasmtime values are made once instead of in each call.
-        That takes 10 µs instead of 200, and makes no objects with Python finalizers, in which an interrupt would be
-        lost. Returns whether the call succeeded; a second call by wasmtime's API then gives the error. None if this
-        version of wasmtime has another internal layout."""
+        """Returns a function that calls `function` with integers of these kinds. Their wasmtime values are made once,
+        not per call.
+
+        A call takes 10 µs instead of 200, and creates no objects with Python finalizers, in which an interrupt would be
+        lost. It returns whether the call succeeded; a second call by wasmtime's API then gives the error. None if this
+        version of wasmtime has another internal layout.
+        """
         try:
             raw = importlib.import_module("wasmtime._bindings")
             values = (raw.wasmtime_val_t * len(arguments))()
@@ -197,8 +201,12 @@ class Engine:
 
 
 class WASMProgram:
-    """A function of a module. `kinds`: those of its parameters; `code_bytes`: the module's size; `nbytes`: with its
-    machine code."""
+    """A function of a module.
+
+    kinds: the wasmtime kinds of its parameters.
+    code_bytes: the module's size.
+    nbytes: the bytes of the module with its machine code.
+    """
 
     entry_address: int | None = None
     refusal = ""
@@ -226,7 +234,7 @@ class WASMProgram:
         return f"WASMProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function of (start, stop) that runs on `buffers`."""
+        """Returns a function of (start, stop) that runs on `buffers`."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         engine, allocator = self.engine, self.engine.allocator
@@ -258,8 +266,11 @@ def _copy(to: Memory, source: Memory) -> None:
 
 
 def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
-    """Returns `work()`, run on a separate thread, while this thread waits and receives signals. wasmtime's objects have
-    Python finalizers, and an exception that a signal handler raises in a finalizer is printed and lost."""
+    """Calls `work` on a separate thread and returns its result. This thread waits and receives signals.
+
+    wasmtime's objects have Python finalizers. An exception that a signal handler raises in a finalizer would be printed
+    and lost.
+    """
     results: list[T] = []
     failed: list[BaseException] = []
 
@@ -274,7 +285,7 @@ def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
     done = threading.Lock()
     done.acquire()
     try:
-        start_new_thread(run, ())  # a Thread has weak references, whose callbacks can be interrupted too
+        start_new_thread(run, ())  # a Thread has weak references, whose callbacks can be interrupted, too
     except RuntimeError:  # no further thread can start
         return work()
     done.acquire()
@@ -289,8 +300,8 @@ def _engine() -> Engine:
 
 
 def wasm_target(text: str = "", name: str = "WASM") -> Target:
-    """The Target of modules, for any engine that runs them, for the device `name`. `text`: the setting TARGET in
-    force."""
+    """Returns the Target of modules, for any engine that runs them, for the device `name`. `text`: the setting
+    TARGET."""
     return Target(
         name=name,
         arch=WASM32,
@@ -309,7 +320,7 @@ def wasm_target(text: str = "", name: str = "WASM") -> Target:
 
 
 def open_wasm() -> DeviceInterface:
-    """The WASM device. DeviceUnavailable where wasmtime is not installed."""
+    """Opens the WASM device. Raises DeviceUnavailable if wasmtime is not installed."""
     engine = _engine()
     target = wasm_target(chosen().text)
     renderer = WASMRenderer(target, engine.version)
@@ -317,7 +328,7 @@ def open_wasm() -> DeviceInterface:
 
 
 def wasm_text_device(name: str, text: str) -> DeviceInterface:
-    """The device `name` for TARGET=wasm32: it writes modules and runs none, with or without wasmtime."""
+    """Returns the device `name` for TARGET=wasm32. It writes modules but runs none, with or without wasmtime."""
     refusal = f"modules for {WASM32} are written here, not run; the WASM device runs them, device='WASM'"
     target = wasm_target(text, name)
 
@@ -336,5 +347,5 @@ class WASMText(ForeignProgram):
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """No further listings: wasmtime's machine code is private to it."""
+    """Returns no listings: wasmtime's machine code is private to it."""
     return []

@@ -1,8 +1,8 @@
-"""The WEBGPU device: WGSL through wgpu, on any driver of Vulkan, Metal or Direct3D 12 (Mesa's lavapipe runs it on the
+"""The WEBGPU device: WGSL through wgpu, on any driver of Vulkan, Metal or Direct3D 12 (Mesa's lavapipe runs on the
 CPU).
 
-Memory is the host's. For each kernel, the content of its buffers is copied to the device, and results are copied back.
-A bool takes a word there, because WGSL has no memory of bools. Calls run one at a time.
+Buffers are host memory. For each kernel, the content of its buffers is copied to the device, and results are copied
+back. A bool takes a word on the device, because WGSL has no memory of bools. Calls run one at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.workers import Job, ThreadWorkers
 
 T = TypeVar("T")
-PROGRAM_BYTES = 64 << 10  # about what a driver keeps of a program
+PROGRAM_BYTES = 64 << 10  # approximate memory of a program in the driver
 WORD = 4  # bytes of an element; sizes of buffers are multiples of it
 TICKS = 16  # bytes of two timestamps
 KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # kinds of adapters, in order of preference
@@ -51,11 +51,12 @@ class WebGPU:
         except ImportError as error:
             raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
         self.wgpu: Any = wgpu
-        with suppress(ImportError, KeyError, RuntimeError):  # OpenGL is not used here, and would print what it lacks
+        # OpenGL is not used, and would print which features it lacks
+        with suppress(ImportError, KeyError, RuntimeError):
             from wgpu.backends.wgpu_native.extras import set_instance_extras  # noqa: PLC0415
 
             set_instance_extras(backends=["Primary"])
-        # Mesa asks for the folder of a desktop's session, and complains on stderr where there is none
+        # Mesa looks for the folder of a desktop session, and complains on stderr if there is none
         with environment_default("XDG_RUNTIME_DIR", tempfile.gettempdir()):
             adapters = wgpu.gpu.enumerate_adapters_sync()
         usable = [candidate for candidate in adapters if candidate.info["backend_type"] != "OpenGL"]
@@ -73,7 +74,8 @@ class WebGPU:
         except (wgpu.GPUError, RuntimeError) as error:
             raise DeviceUnavailable(f"the WEBGPU device: {self.name} does not open: {error}") from error
         self.limits: dict[str, int] = self.device.limits
-        self.nanoseconds = self._tick() if clock else 0.0  # per tick of the device's clock; 0: it has none
+        # nanoseconds per tick of the device's clock; 0: it has no clock
+        self.nanoseconds = self._tick() if clock else 0.0
         self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.lock = threading.RLock()
         self._workers = ThreadWorkers(1)
@@ -82,16 +84,16 @@ class WebGPU:
         new_in_children(self, "lock")
 
     def _tick(self) -> float:
-        """The nanoseconds of one tick of the device's timestamps."""
+        """Returns the nanoseconds of one tick of the device's timestamps."""
         try:
             from wgpu.backends.wgpu_native import lib  # noqa: PLC0415
 
             return float(lib.wgpuQueueGetTimestampPeriod(self.device.queue._internal))
-        except (ImportError, AttributeError):  # an implementation that counts in ns, as the standard says
+        except (ImportError, AttributeError):  # this implementation counts in ns, as the standard says
             return 1.0
 
     def compile(self, spec: ProgramSpec) -> WebGPUProgram:
-        """`spec`, ready to run. CompileError where wgpu refuses it."""
+        """Returns `spec` ready to run. Raises CompileError if wgpu rejects it."""
         buffers, most = len(global_buffers(spec.uops)), self.limits["max-storage-buffers-per-shader-stage"]
         if buffers > most:
             raise CompileError(
@@ -104,26 +106,28 @@ class WebGPU:
             raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
 
     def apart(self, work: Callable[[], T]) -> T:
-        """Returns `work()`, run on this device's own thread. wgpu is written in Python, and an interrupt inside it
-        would leave locks held. With this, an interrupt waits for the end of `work`."""
+        """Calls `work` on this device's own thread and returns its result. An interrupt waits for the end of `work`.
+
+        wgpu is written in Python, and an interrupt inside it would leave locks held.
+        """
         job = Job(partial(self._alone, work))
         self._workers.do([job], _nothing)
         return job.result()
 
     def _alone(self, work: Callable[[], T]) -> T:
         with self.lock:
-            while self._gone:  # here, and not where they were let go: their finalizers are Python, too
+            while self._gone:  # freed here, on this thread, because their finalizers are Python, too
                 del self._held[self._gone.pop()]
             return work()
 
     def held(self, bound: _BoundWebGPU) -> _Call:
-        """A function that runs `bound`, and leaves freeing it to this device's own thread."""
+        """Returns a function that runs `bound`. This device's own thread frees `bound` later."""
         call = _Call(bound)
         self._held[weakref.ref(call, self._gone.append)] = bound
         return call
 
     def new_buffer(self, nbytes: int, usage: int) -> Any:
-        """Memory of the device. MemoryError if there is not enough for a kernel."""
+        """Allocates memory of the device. Raises MemoryError if there is not enough for a kernel."""
         if nbytes > self.most_bytes:
             raise MemoryError(
                 f"{self.name} gives a kernel no buffer of {nbytes:,} bytes, {self.most_bytes:,} at most: work in "
@@ -189,13 +193,13 @@ class WebGPUProgram:
 
 
 class _There:
-    """Memory of the device that mirrors host memory; each byte of the host has `factor` bytes there."""
+    """Memory of the device that mirrors host memory. Each byte of the host has `factor` bytes there."""
 
     def __init__(self, memory: Any, here: Memory, factor: int) -> None:
         self.memory, self.here, self.factor = memory, here, factor
 
     def sent(self) -> Any:
-        """The content to copy to the device."""
+        """Returns the content to copy to the device."""
         self.here.check_backed()
         view = self.here.view()
         if self.factor == 1:
@@ -227,7 +231,7 @@ class _BoundWebGPU:
         self.written = [
             buffer for slot, buffer in enumerate(device_buffers) if slot in program.spec.writes and buffer.here.nbytes
         ]
-        # what comes back lies one behind the other, timestamps first, and waits are for all of it together
+        # timestamps and results are in one buffer, timestamps first, so that one wait is for all of them
         size = sum([buffer.memory.size for buffer in self.written], TICKS)
         self.back = device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
         self.marks: dict[str, Any] = {}
@@ -273,13 +277,13 @@ class _BoundWebGPU:
 
 
 class _Call:
-    """The callable that refers to a bound program."""
+    """The callable for a bound program."""
 
     def __init__(self, bound: _BoundWebGPU) -> None:
         self._bound = bound
 
     def timed(self) -> float:
-        """Runs it. Returns seconds by the device's clock, or 0 without one."""
+        """Runs the program. Returns the seconds by the device's clock, or 0 if it has none."""
         self(0, 1)
         return self._bound.seconds
 
@@ -289,7 +293,7 @@ class _Call:
 
 
 def open_webgpu() -> DeviceInterface:
-    """The WEBGPU device. DeviceUnavailable, with a remedy, if a package or a driver is missing."""
+    """Opens the WEBGPU device. Raises DeviceUnavailable, with a remedy, if a package or a driver is missing."""
     choice = chosen()
     if choice.gpu is not None and choice.gpu is not GPUS["webgpu"]:
         raise DeviceUnavailable(

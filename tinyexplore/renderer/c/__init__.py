@@ -1,4 +1,4 @@
-"""C with the vector extensions that gcc and clang share."""
+"""Renders C with the vector extensions that GCC and Clang share."""
 
 from tinyexplore.renderer.c.renderer import CRenderer
 

@@ -1,4 +1,4 @@
-"""Arithmetic of the linear program as C expressions, scalar and vector, and the helpers that they call."""
+"""Writes the arithmetic of the linear program as C expressions, scalar and vector, and the helpers that they call."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _MASK_COMPARE = {Ops.CMPLT: "~{0} & {1}", Ops.CMPLE: "~{0} | {1}", Ops.CMPEQ: "~
 
 
 class CArithmetic(TextWriter):
-    """Writes expressions. `needs` notes the helpers that they call; `prelude` writes these.
+    """Writes C expressions. `needs` collects the helpers that they call; `prelude` writes these helpers.
 
-    as_x86: whether the machine's own conversion of a float outside an integer's range agrees with `uop/semantics.py`.
+    as_x86: whether the machine converts floats outside an integer's range as `uop/semantics.py` defines it.
     """
 
     def __init__(self, uops: Sequence[UOp], *, as_x86: bool) -> None:
@@ -62,7 +62,7 @@ class CArithmetic(TextWriter):
     # *** definitions before the kernel ***
 
     def vector(self, dtype: DType) -> str:
-        """The name of a vector type, which is then defined."""
+        """Returns the name of a vector type. The prelude then defines it."""
         if dtype.count == 1:
             return type_name(dtype)
         if dtype.count & (dtype.count - 1):
@@ -75,7 +75,7 @@ class CArithmetic(TextWriter):
         return short(dtype)
 
     def vector_type(self, dtype: DType) -> str:
-        """The definition of a vector type."""
+        """Returns the definition of a vector type."""
         return parts.vector_type(dtype)
 
     def type_of(self, node: UOp) -> str:
@@ -83,7 +83,7 @@ class CArithmetic(TextWriter):
         return self.vector(node.dtype)
 
     def needs(self, name: str, text: Callable[[], str], types: Iterable[DType] = ()) -> str:
-        """The helper `name`, which is then defined after the helpers that its text needs."""
+        """Adds the helper `name` to the prelude, after the helpers that its text needs. Returns the name."""
         for dtype in types:
             self.vector(dtype)
         if name not in self._helpers:
@@ -98,7 +98,7 @@ class CArithmetic(TextWriter):
         return self.needs(name, lambda: parts.CONVERSIONS[name])
 
     def prelude(self) -> list[SourceLine]:
-        """Vector types and helpers, each line with the UOps that requested it."""
+        """Returns vector types and helpers, each line with the UOps that requested it."""
         definitions = []
         for dtype, users in self._types.items():
             for text in self.vector_type(dtype).split("\n"):
@@ -121,7 +121,7 @@ class CArithmetic(TextWriter):
     # *** operations ***
 
     def alu(self, node: UOp) -> tuple[str, int]:
-        """The expression of an ALU node, and its precedence."""
+        """Returns the expression of an ALU node, and its precedence."""
         op, dtype = node.op, node.dtype
         assert isinstance(dtype, DType)
         source = node.src[0].dtype
@@ -141,11 +141,11 @@ class CArithmetic(TextWriter):
         return self.arithmetic(op, source, values)
 
     def combine(self, op: Ops, dtype: DType, left: str, right: str) -> str:
-        """Two scalars of `dtype` combined by ADD, MUL, MAX or MIN."""
+        """Combines two scalars of `dtype` by ADD, MUL, MAX or MIN."""
         return self.arithmetic(op, dtype, [left, right])[0]
 
     def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
-        """`op` on expressions that all have `dtype`."""
+        """Returns `op` on expressions that all have `dtype`, and its precedence."""
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
             text, tightness = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
@@ -178,7 +178,8 @@ class CArithmetic(TextWriter):
         return text, tightness
 
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        """Words multiplied part by part, and the products added, by a helper; `dtype` is the dtype of the words."""
+        """Calls a helper that multiplies words part by part and adds the products. `dtype` is the dtype of the
+        words."""
         words, result = dtypes.uint32, dtypes.float32 if op is Ops.DOT_BF16 else dtypes.int32
         if op is Ops.DOT_BF16:
             self.conversion("bf16_to_f32")
@@ -191,7 +192,7 @@ class CArithmetic(TextWriter):
         return f"{lanes}({', '.join(values)})"
 
     def tiles(self, node: UOp) -> str:
-        """A product of tile registers, in plain C: no compiler but Clang has words for them."""
+        """Returns a product of tile registers in plain C. Of the compilers, only Clang has types for tile registers."""
         core, (words, _, result) = TENSOR_CORES[node.arg], [src.dtype for src in node.src]
         op = Ops.DOT_BF16 if core.factor is dtypes.bfloat16 else Ops.DOT_I8
         if op is Ops.DOT_BF16:
@@ -259,7 +260,7 @@ class CArithmetic(TextWriter):
         return f"{name}({', '.join(values)})"
 
     def table_name(self, numbers: tuple[float, ...], target: DType) -> str:
-        """The name of the function that looks up a number in a table."""
+        """Returns the name of the function that looks up a number in a table."""
         return f"table{self._tables.setdefault(numbers, len(self._tables))}_{short(target)}"
 
     def table(self, node: UOp) -> str:
@@ -286,13 +287,14 @@ class CArithmetic(TextWriter):
         return f"{name}({left}, {right})", ATOM
 
     def divisor(self, op: Ops, dtype: DType) -> str:
-        """The name of the function that divides any two numbers."""
+        """Returns the name of the function that divides any two numbers."""
         return self.needs(f"{op.name.lower()}_{short(dtype)}", lambda: parts.divide_text(op, dtype))
 
     # *** conversions ***
 
     def cast(self, text: str, source: DType, target: DType) -> str:
-        """C's conversion of an expression in parentheses or an atom; 16-bit floats by helpers on their bits."""
+        """Returns C's conversion of an expression in parentheses or an atom. Helpers convert 16-bit floats on their
+        bits."""
         if source is target:
             return text
         count = source.count
@@ -324,15 +326,17 @@ class CArithmetic(TextWriter):
         return f"__builtin_convertvector({text}, {name})"
 
     def float_to_uint64(self, text: str, source: DType, target: DType) -> str:
-        """Negative numbers wrap. C leaves them undefined, and compilers give other results with AVX-512 than
-        without."""
+        """Converts a float to uint64. Negative numbers wrap.
+
+        C leaves negative numbers undefined, and compilers give different results with and without AVX-512.
+        """
         name = self.needs("f64_to_u64", lambda: parts.TO_UINT64)
         if source.count == 1:
             return f"{name}({text})"
         return self.by_lane(f"{name}_{short(source)}", name, source, target) + f"({text})"
 
     def float_to_int(self, text: str, source: DType, target: DType) -> str:
-        """Calls a helper that tests whether the number fits, since C leaves other conversions undefined."""
+        """Calls a helper that tests whether the number fits, because C leaves other conversions undefined."""
         name, needed = parts.float_to_int_texts(source.scalar, target.scalar)
         for helper, written in needed.items():
             self.needs(helper, lambda written=written: written)  # type: ignore[misc]
@@ -347,7 +351,7 @@ class CArithmetic(TextWriter):
         return self.by_lane(lanes, name, source, target) + f"({text})"
 
     def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
-        """The name of a helper that calls `function` for each lane."""
+        """Returns the name of a helper that calls `function` for each lane."""
         call = f"{function}(x[i])"
         return self.needs(name, lambda: parts.lanes_text(name, target, source, call, 1), types=(target, source))
 
@@ -382,7 +386,8 @@ class CArithmetic(TextWriter):
 
 
 def through(source: DType, target: DType) -> DType | None:
-    """The integer type through which floats are converted to a narrower or unsigned one, as on the machine."""
+    """Returns the integer type through which floats are converted to a narrower or unsigned one, as on the machine;
+    or None."""
     if not (dtypes.is_float(source) and dtypes.is_int(target)) or target.itemsize == 8:
         return None
     through = dtypes.int64 if target.scalar is dtypes.uint32 else dtypes.int32

@@ -1,7 +1,7 @@
-"""The parts of C that the renderer puts together: type names, constants, and small helper functions.
+"""Building blocks of C programs: type names, constants, and small helper functions.
 
-A helper is written into a program only when it is called. Vectors are GCC's and Clang's `vector_size` types; vectors
-of bools are masks, bytes of 0 and -1. 16-bit floats are kept as their bits.
+A helper is written into a program only if it is called. Vectors are GCC's and Clang's `vector_size` types; vectors of
+bools are masks, bytes of 0 and -1. 16-bit floats are stored as their bits.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ BITS_ONLY = (dtypes.float16, dtypes.bfloat16)
 
 
 def type_name(dtype: DType) -> str:
-    """The C type of a value: `float`, `f32x16`."""
+    """Returns the C type of a value: `float`, `f32x16`."""
     return SCALAR[dtype] if dtype.count == 1 else f"{short(dtype)}"
 
 
 def short(dtype: DType) -> str:
-    """The name of a dtype in helpers: f32, f32x16; 16-bit floats are u16 vectors."""
+    """Returns the name of a dtype in helpers: f32, f32x16. 16-bit floats are u16 vectors."""
     name = SHORT[dtype.scalar]
     if dtype.count == 1:
         return name
@@ -63,18 +63,18 @@ def short(dtype: DType) -> str:
 
 
 def memory_name(dtype: DType) -> str:
-    """The C type of one element in memory."""
+    """Returns the C type of one element in memory."""
     return "uint8_t" if dtype.scalar is dtypes.bool else SCALAR[dtype.scalar]
 
 
 def mask_int(dtype: DType) -> DType:
-    """The signed integer vector that results from comparing vectors of `dtype`."""
+    """Returns the signed integer vector type that results from comparing vectors of `dtype`."""
     signed = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
     return signed[dtype.itemsize].vec(dtype.count)
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A scalar constant."""
+    """Returns a scalar constant."""
     dtype = dtype.scalar
     if dtype is dtypes.bool:
         return "true" if value else "false"
@@ -117,7 +117,7 @@ def _float_literal(value: float, *, single: bool) -> str:
 
 
 def vector_type(dtype: DType) -> str:
-    """The typedefs of a vector type: one for registers, one for unaligned memory (`_u`)."""
+    """Returns the typedefs of a vector type: one for registers, one for unaligned memory (`_u`)."""
     scalar = "int8_t" if dtype.scalar is dtypes.bool else SCALAR[dtype.scalar]
     size = dtype.itemsize * dtype.count
     return (
@@ -138,7 +138,7 @@ def select_text(dtype: DType) -> str:
 
 
 def extreme_text(op: Ops, dtype: DType) -> str:
-    """The greater or lesser value; NaN if either is NaN."""
+    """Writes the function of the greater or lesser value. NaN if either is NaN."""
     name, symbol = op.name.lower(), ">" if op is Ops.MAX else "<"
     kind = type_name(dtype)
     head = f"static inline {kind} {name}_{short(dtype)}({kind} x, {kind} y)"
@@ -151,7 +151,7 @@ def extreme_text(op: Ops, dtype: DType) -> str:
 
 
 def divide_text(op: Ops, dtype: DType) -> str:
-    """Division that never traps: by 0 gives 0; the least integer by -1 wraps."""
+    """Writes a division that never traps: division by 0 gives 0, and the least integer divided by -1 wraps."""
     kind, name = SCALAR[dtype], op.name.lower()
     symbol = "/" if op is Ops.IDIV else "%"
     by_minus_one = ""
@@ -164,7 +164,7 @@ def divide_text(op: Ops, dtype: DType) -> str:
 
 
 def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity: int) -> str:
-    """A scalar function called lane by lane: `scalar_call` contains `x[i]`, `y[i]`, `z[i]`."""
+    """Writes a function that calls a scalar function for each lane. `scalar_call` contains `x[i]`, `y[i]`, `z[i]`."""
     parameters = ", ".join(f"{short(source)} {letter}" for letter in "xyz"[:arity])
     return (
         f"static inline {short(target)} {name}({parameters}) {{\n"
@@ -176,7 +176,7 @@ def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity:
 
 
 def scale_text(dtype: DType) -> str:
-    """x times 2 to the power of floor(n)."""
+    """Writes the function x times 2 to the power of floor(n)."""
     kind, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
     exponent = f"n < -5000 ? -5000 : n > 5000 ? 5000 : (int)floor{letter}(n)"
     return (
@@ -186,7 +186,7 @@ def scale_text(dtype: DType) -> str:
 
 
 def table_text(name: str, values: Sequence[float], target: DType, source: DType) -> str:
-    """The table entry that the low bits of an index select, in every lane."""
+    """Writes the function that returns, in every lane, the table entry that the low bits of an index select."""
     numbers = ", ".join(literal(value, target) for value in values)
     head = (
         f"static inline {type_name(target)} {name}({type_name(source)} x) {{\n"
@@ -203,7 +203,7 @@ def table_text(name: str, values: Sequence[float], target: DType, source: DType)
 
 
 def dot_text(op: Ops) -> str:
-    """z plus the products of the parts of two words."""
+    """Writes the function z plus the products of the parts of two words."""
     if op is Ops.DOT_BF16:
         terms = "bf16_to_f32(x) * bf16_to_f32(y) + bf16_to_f32(x >> 16) * bf16_to_f32(y >> 16)"
         return f"static inline float dot_bf16(uint32_t x, uint32_t y, float z) {{ return z + {terms}; }}"
@@ -213,7 +213,7 @@ def dot_text(op: Ops) -> str:
 
 
 def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> str:
-    """`dot_text` lane by lane."""
+    """Writes `dot_text` for each lane."""
     return (
         f"static inline {short(result)} {name}({short(words)} x, {short(words)} y, {short(result)} z) {{\n"
         f"  for (int i = 0; i < {result.count}; i++) z[i] = {scalar_name}(x[i], y[i], z[i]);\n"
@@ -223,7 +223,7 @@ def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> 
 
 
 def tiles_text(name: str, scalar_name: str, words: DType, result: DType, shape: tuple[int, int, int]) -> str:
-    """C + A · B of tiles in plain C: `shape` has the rows and columns of C, and the words of a row of A."""
+    """Writes C + A · B of tiles in plain C. `shape` has the rows and columns of C, and the words of a row of A."""
     rows, columns, deep = shape
     product = f"{scalar_name}(a[i * {deep} + k], b[k * {columns} + j], c[i * {columns} + j])"
     return (
@@ -269,7 +269,8 @@ def masked_store_text(dtype: DType) -> str:
 
 
 def horizontal_text(op: Ops, dtype: DType, step: str) -> str:
-    """All lanes combined: lane i with lane i + half. `step` combines `x[i]` and `x[i + half]`."""
+    """Writes the function that combines all lanes: lane i with lane i + half. `step` combines `x[i]` and `x[i +
+    half]`."""
     vector = short(dtype)
     return (
         f"static inline {SCALAR[dtype.scalar]} h{op.name.lower()}_{vector}({vector} x) {{\n"
@@ -287,8 +288,10 @@ static inline uint64_t f64_to_u64(double x) {
 
 
 def float_to_int_texts(source: DType, target: DType) -> tuple[str, dict[str, str]]:
-    """The helper that converts any float to an integer, and all helpers by name; called helpers come first. Small
-    integers are truncated from its result, an int32 or an int64."""
+    """Returns the helper that converts any float to an integer, and all helpers by name; called helpers come first.
+
+    Small integers are truncated from its result, an int32 or an int64.
+    """
     float_name, suffix = SHORT[source], "f" if source is dtypes.float32 else ""
     bits = 64 if target.itemsize == 8 or target is dtypes.uint32 else 32
     name, whole, kind = f"{float_name}_to_i{bits}", f"int{bits}_t", SCALAR[source]

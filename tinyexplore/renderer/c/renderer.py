@@ -1,4 +1,4 @@
-"""The linear program as C99 with GCC's and Clang's vector extensions."""
+"""Renders the linear program as C99 with GCC's and Clang's vector extensions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 
 class CRenderer:
-    """C source: `void name(T0* restrict data0, …, int64_t start, int64_t stop)` and `name_entry`."""
+    """Renders C source: `void name(T0* restrict data0, …, int64_t start, int64_t stop)` and `name_entry`."""
 
     language = "c"
 
@@ -33,7 +33,7 @@ class CRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`."""
+        """Returns the `ProgramSpec` of a kernel called `name`."""
         lines = CWriter(uops, as_x86=self.target.arch == "x86_64").write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
@@ -148,7 +148,7 @@ class CWriter(CArithmetic):
     # *** memory ***
 
     def place(self, index: UOp) -> tuple[str, str, UOp | None]:
-        """The buffer, the position and the condition of an INDEX."""
+        """Returns the buffer, the position and the condition of an INDEX."""
         self.also((index,))
         buffer, position = (self.operand(src) for src in index.src[:2])
         return buffer, position, index.src[2] if len(index.src) > 2 else None
@@ -206,7 +206,7 @@ class CWriter(CArithmetic):
         buffer, position, _ = self.place(node.src[0])
         pointer = node.src[0].src[0].dtype
         assert isinstance(pointer, PtrDType)
-        address = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C has no pointers past the end
+        address = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C forbids pointers past the end
         self.line(f"__builtin_prefetch((const void*)({address}), 0, {LOCALITY});")
 
     # *** vectors ***

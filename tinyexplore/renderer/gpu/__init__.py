@@ -1,4 +1,4 @@
-"""The languages of GPUs: OpenCL C, CUDA C++, HIP and Metal, which are like C, and WGSL."""
+"""Renders the languages of GPUs: OpenCL C, CUDA C++, HIP and Metal, which resemble C, and WGSL."""
 
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
 from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect

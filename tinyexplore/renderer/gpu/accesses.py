@@ -1,4 +1,4 @@
-"""Vector accesses of a GPU program: the memory that they use, and the same program without them."""
+"""Vector accesses of a GPU program: finds the memory that they use, and rewrites the program without them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import count
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp, index_const
 
-ALIGNMENT = 16  # bytes of memory accessed in vectors; none is wider
+ALIGNMENT = 16  # alignment of memory accessed in vectors, in bytes; no vector is wider
 
 
 def in_vectors(uops: Sequence[UOp]) -> frozenset[UOp]:
-    """The memory that a program loads or stores in vectors."""
+    """Returns the memory that a program loads or stores in vectors."""
     return frozenset(node.src[0].src[0] for node in uops if is_vector_access(node))
 
 
 def is_vector_access(node: UOp) -> bool:
-    """Whether this is a load or a store of several neighbors."""
+    """Whether `node` is a load or a store of several neighbors."""
     if node.op is Ops.STORE:
         node = node.src[1]
     elif node.op is not Ops.LOAD:
@@ -26,8 +26,10 @@ def is_vector_access(node: UOp) -> bool:
 
 
 def whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
-    """The nodes that read whole vectors, such as tensor cores; preloaded: accumulators that are loaded before their
-    loop."""
+    """Returns the nodes that read whole vectors, such as tensor cores.
+
+    preloaded: accumulators whose first value is loaded before their loop.
+    """
     users = [node for node in uops if node.op is not Ops.GEP and not is_vector_access(node)]
     users = [node for node in users if node not in preloaded and preloaded.isdisjoint(node.src)]
     return {src for node in users for src in node.src}
@@ -38,10 +40,11 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
 
     Returns the nodes of the program in order, each with the node that it replaces.
     """
-    preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
+    # double buffering loads them ahead
+    preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}
     whole = whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
-    lanes: dict[UOp, list[UOp]] = {}  # for each vector
+    lanes: dict[UOp, list[UOp]] = {}  # the lanes of each vector
     now: dict[UOp, UOp] = {}
     replaced: dict[UOp, UOp] = {}
     for node in uops:
@@ -58,7 +61,7 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
         elif is_vector_access(node):
             lanes[node] = accesses_of(node, lanes, now, replaced)
             if node.op is Ops.STORE:
-                now[node] = lanes[node][-1]  # which precedes a barrier
+                now[node] = lanes[node][-1]  # the last store of the lanes precedes a barrier
             elif node in whole:
                 now[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
                 replaced[now[node]] = node
@@ -69,7 +72,8 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
 
 
 def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], replaced: dict[UOp, UOp]) -> list[UOp]:
-    """An access for each lane of `node`, with all nodes that they need; `replaced` gets the node that each replaces."""
+    """Returns an access for each lane of `node`, with all nodes that they need. Records in `replaced` what each
+    replaces."""
     memory, idx, *valid = [now[src] for src in node.src[0].src]
     value = node if node.op is Ops.LOAD else node.src[1]
     after = [now[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]

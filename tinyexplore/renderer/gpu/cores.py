@@ -1,8 +1,8 @@
-"""Tensor cores in the languages of GPUs: for each core, a function of the elements that one lane holds.
+"""Writes tensor cores in the languages of GPUs: for each core, a function of the elements that one lane holds.
 
 The elements of a matrix that a lane holds are a struct `of`, in the order of the core's layout; 16-bit floats are their
-bits. CUDA C++ uses a PTX instruction, whose operands are 32-bit words; HIP a builtin, whose operands are vectors; Metal
-a simdgroup matrix, whose elements in a lane are `thread_elements()`.
+bits. CUDA C++ uses a PTX instruction, whose operands are 32-bit words. HIP uses a builtin, whose operands are vectors.
+Metal uses a simdgroup matrix, whose elements in a lane are `thread_elements()`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ WORD_BYTES = 4
 
 
 def held_text(dtype: DType) -> str:
-    """The type for the elements that a lane holds of a matrix, or accesses in memory at one time: compilers do not
-    divide an access that is aligned to its width."""
+    """Returns the type for the elements of a matrix that a lane holds, or accesses in memory at one time.
+
+    Compilers do not divide an access that is aligned to its width.
+    """
     nbytes = dtype.itemsize * dtype.count
     aligned = f" __attribute__((aligned({nbytes})))" if nbytes <= ALIGNMENT else ""
     return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }}{aligned};"
 
 
 def types_of(core: TensorCore) -> tuple[DType, DType, DType]:
-    """The types of A, B and C in a lane."""
+    """Returns the types of A, B and C in a lane."""
     bits = dtypes.uint16 if core.factor in (dtypes.float16, dtypes.bfloat16) else core.factor
     a, b = bits.vec(core.a.registers), bits.vec(core.b.registers)
     return a, b, core.accumulator.vec(core.c.registers)
 
 
 def core_text(core: TensorCore) -> str:
-    """The function of a core, with the core's name."""
+    """Returns the function of a core, which has the core's name."""
     a, b, c = map(short, types_of(core))
     body = {"cuda": _cuda, "hip": _hip, "metal": _metal}[core.language](core)
     lines = [f"static inline {c} {core.name}({a} a, {b} b, {c} c) {{", *(f"  {line}" for line in body)]
@@ -57,13 +59,16 @@ def _cuda(core: TensorCore) -> list[str]:
 
 
 def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
-    """The expression of each 32-bit register of a factor: elements side by side, first one lowest; or a float of fewer
-    bits, which an instruction rounds."""
+    """Returns the expression of each 32-bit register of a factor: elements side by side, the first one lowest.
+
+    For floats that the instruction rounds to fewer bits, a register holds one float.
+    """
     if core.mantissa:
         round_it = 'asm("cvt.rna.tf32.f32 %0, %1;"'
         return [f'; {round_it} : "=r"({name}{n}) : "f"({name}.of[{n}]));' for n in range(layout.registers)]
     each = WORD_BYTES // core.factor.itemsize
-    unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"  # a sign stays in its byte
+    # the cast keeps a sign inside its byte
+    unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"
     texts = []
     for first in range(0, layout.registers, each):
         parts = []
@@ -77,7 +82,7 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
 def _hip(core: TensorCore) -> list[str]:
     factor = "_Float16" if core.factor is dtypes.float16 else "short"
     count, results = core.a.registers, core.c.registers
-    further = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, no other order of lanes
+    further = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, and the usual order of lanes
     return [
         f"typedef {factor} factor __attribute__((ext_vector_type({count})));",
         f"typedef float sum __attribute__((ext_vector_type({results})));",

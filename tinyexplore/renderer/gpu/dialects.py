@@ -18,13 +18,13 @@ _INTEGERS = {
     "uint64_t": "ulong",
 }
 _FUNCTIONS = "sqrt exp exp2 log log2 sin cos tanh erf floor pow fmod ldexp".split()
-_PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # one name for all dtypes
+_PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # OpenCL has one name of each function for all dtypes
 
 WIDTHS = (2, 4, 8, 16)  # widths of OpenCL's vectors
 
 
 def _vector_names() -> dict[str, str]:
-    """OpenCL's names of vector types, and of functions named after them."""
+    """Returns OpenCL's names of vector types, and of functions named after them."""
     words = {**_INTEGERS, "int8_t": "char"}
     names = {}
     for dtype, name in SHORT.items():
@@ -38,25 +38,37 @@ def _vector_names() -> dict[str, str]:
 
 
 def _portable(text: str) -> str:
-    """A helper without types that only some C compilers have."""
+    """Removes types that only some C compilers have from the text of a helper."""
     head, separator, rest = text.partition("#ifdef __FLT16_MAX__\n")
     return head + rest.partition("#else\n")[2].replace("#endif\n", "") if separator else text
 
 
 @dataclass(frozen=True)
 class GPUDialect:
-    """A language of GPUs.
+    """A language of GPUs. Texts contain the placeholders in braces.
 
-    language: its short name. words: its full one. kernel, parameter, variable: how a kernel and what it is given are
-    declared ({type}, {name}, {number}); further: what it is given besides. shared, barrier: memory of a group, and
-    waiting for it. special: how a work-item knows its numbers, by the first letters of a SPECIAL ({d}: the dimension,
-    {x}: its letter). spaces: of what a pointer into a buffer points to, and one into memory of a group. vectors: the
-    language has vectors of its own, else they are structs; together, lane: how one is made of its lanes ({type},
-    {lanes}), and a lane of one ({vector}, {n}). limit: the declaration of the work-items of a group ({x}, {y},
-    {z}, {all}). names: its words for those of C99. helper: how a helper is declared. conversions: helpers that are
-    written in another way. bits: how bits are taken for another type; "" for memcpy. head: lines that come first;
-    double: one more where there are any. guards: whole groups are run, also of a grid of which the program does not say
-    what a group is.
+    language: its short name.
+    words: its full name.
+    kernel: the declaration of a kernel ({name}).
+    parameter: the declaration of a buffer parameter ({type}, {name}, {number}).
+    variable: the declaration of an integer parameter.
+    shared: the declaration of memory that a group shares.
+    barrier: the statement that waits for the group.
+    special: the expression of a work-item's index, by the first letters of a SPECIAL ({d}: the dimension, {x}: its
+    letter).
+    names: replacements of words of C99.
+    spaces: address spaces of a pointer into a buffer, and of one into shared memory.
+    vectors: whether the language has vector types; else vectors are structs.
+    together: the expression of a vector ({type}, {lanes}).
+    lane: the expression of one lane ({vector}, {n}).
+    limit: the declaration of the size of a group ({x}, {y}, {z}, {all}).
+    further: further parameters of a kernel.
+    helper: the keywords that declare a helper.
+    conversions: helpers that have another text in this language.
+    bits: the expression that reinterprets bits as another type; "" for memcpy.
+    head: the first lines of a program.
+    double: a further first line if the program has doubles.
+    guards: whether the runtime runs whole groups, also for a grid for which the program does not state a group.
     """
 
     language: str

@@ -34,7 +34,8 @@ from tinyexplore.uop.symbolic import text
 WGSL = "wgsl"
 LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
 LETTERS = "xyz"  # letters of the dimensions, fastest first
-# operations that may wrap, and their dtype; shorter dtypes are computed as `int`, which fits all but uint16 products
+# operations that may wrap, and the type to compute them in; shorter dtypes use `int`, which fits all but uint16
+# products
 _UNSIGNED: dict[DType | PtrDType, str] = {
     dtypes.int32: "uint32_t",
     dtypes.int64: "uint64_t",
@@ -45,8 +46,10 @@ _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
 
 class GPURenderer:
-    """A kernel in the language of the target. aligned: memory is aligned for vectors, as an allocator's is; otherwise
-    elements are accessed one by one."""
+    """Renders a kernel in the language of the target.
+
+    aligned: whether memory is aligned for vectors, as an allocator's is; otherwise elements are accessed one by one.
+    """
 
     def __init__(self, target: Target, compiler: str, *, aligned: bool = True) -> None:
         self.target = target
@@ -55,7 +58,8 @@ class GPURenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`. RenderError if it uses a dtype that the target lacks."""
+        """Returns the `ProgramSpec` of a kernel called `name`. Raises RenderError if it uses a dtype that the target
+        lacks."""
         check_types(self.target, uops)
         if not self.aligned:
             uops = list(one_by_one(uops))
@@ -86,8 +90,8 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
-    """The lines of a kernel called `name`."""
-    if language == WGSL:  # a buffer is either an array of numbers or one of vectors there
+    """Returns the lines of a kernel called `name` in `language`."""
+    if language == WGSL:  # in WGSL a buffer is an array of numbers or an array of vectors, not both
         stands_for = one_by_one(uops)
         lines = WGSLWriter(list(stands_for)).write(name)
         return [line._replace(uops=tuple(dict.fromkeys(stands_for[node] for node in line.uops))) for line in lines]
@@ -108,13 +112,13 @@ def check_types(target: Target, uops: Sequence[UOp]) -> None:
 
 
 def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
-    """The dtype of a node, if it is among the missing ones."""
+    """Returns the dtype of a node if it is among the missing ones; else None."""
     base: DType = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
     return base.scalar if base.scalar in missing else None
 
 
 class GPUWriter(CWriter):
-    """Writes C99 with GPU keywords, which `words` then translates to the dialect."""
+    """Writes C99 with GPU keywords. `words` then translates it to the dialect."""
 
     def __init__(self, uops: Sequence[UOp], dialect: GPUDialect, *, as_x86: bool = False) -> None:
         super().__init__(uops, as_x86=as_x86)
@@ -159,7 +163,7 @@ class GPUWriter(CWriter):
         return [line._replace(text=self.words(line.text)) for line in lines]
 
     def words(self, line: str) -> str:
-        """A line of C99 in the dialect's words."""
+        """Translates a line of C99 to the dialect."""
         line = line.replace("static inline", self.dialect.helper).replace("static const", "const")
 
         def word(match: re.Match[str]) -> str:
@@ -187,7 +191,8 @@ class GPUWriter(CWriter):
             super().write_node(node)
 
     def alu(self, node: UOp) -> tuple[str, int]:
-        """Integers wrap. Signed ones of these languages need not, so they are computed as unsigned ones."""
+        """Returns an operation, with wrapping integers. Signed integers need not wrap in these languages, so they
+        become unsigned."""
         if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
         assert isinstance(node.dtype, DType)
@@ -196,7 +201,7 @@ class GPUWriter(CWriter):
         return f"({SCALAR[node.dtype]})({WRAPPING[node.op].format(*values)})", SUM
 
     def special(self, node: UOp) -> None:
-        """The index of a work-item or a group, with the number of them."""
+        """Writes the index of a work-item or a group. The node has their number."""
         kind, dimension = node.arg[:-1], int(node.arg[-1])
         name, end = self.name(node, node.arg), node.src[0]
         call = self.dialect.special[kind].format(d=dimension, x=LETTERS[dimension])
@@ -252,7 +257,7 @@ class GPUWriter(CWriter):
         self.line(f"{condition}{element} = {self.operand(value)};")
 
     def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
-        """A vector at its address in memory, and the condition of the access."""
+        """Returns a vector at its address in memory, and the condition of the access."""
         buffer, _, valid = self.place(index)
         space = self.dialect.spaces[is_shared(index.src[0])]
         return f"*({space}{const}{self.vector(dtype)}*)({buffer} + {self.operand(index.src[1], SUM)})", valid
@@ -273,14 +278,14 @@ class GPUWriter(CWriter):
         return held_text(dtype)
 
     def vector(self, dtype: DType) -> str:
-        """Bools are bytes."""
+        """Returns the name of a vector type. Bools are bytes."""
         if dtype.count > 1 and dtypes.is_bool(dtype):
             dtype = dtypes.uint8.vec(dtype.count)
         return short(dtype) if self.dialect.vectors and dtype.count > 1 else super().vector(dtype)
 
 
 def _is_short(node: UOp) -> bool:
-    """False for a 64-bit integer that may need 64 bits, and for a float that is converted through one."""
+    """Whether a 64-bit integer certainly fits in 32 bits, and a float is not converted through a 64-bit integer."""
     if node.op is Ops.CAST and dtypes.is_float(node.src[0].dtype) and node.dtype in (dtypes.uint32, dtypes.uint64):
         return False
     if isinstance(node.dtype, PtrDType):

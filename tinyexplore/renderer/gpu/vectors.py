@@ -1,7 +1,7 @@
-"""OpenCL C for a device that is a CPU: the kernels of the C renderer, in OpenCL's own vector types.
+"""Renders OpenCL C for a device that is a CPU: the kernels of the C renderer, in OpenCL's own vector types.
 
-A work-item is a thread: each does its share of the THREAD axis, and is a group alone. Vectors of bools are masks,
-`charN` of 0 and -1, and 16-bit floats are kept as their bits, as in `renderer/c`. Types and helpers have the C
+A work-item is a thread: each does its share of the THREAD axis, and is the only item of its group. Vectors of bools are
+masks, `charN` of 0 and -1, and 16-bit floats are stored as their bits, as in `renderer/c`. Types and helpers have the C
 renderer's names here; `words` replaces them by OpenCL's.
 """
 
@@ -48,8 +48,10 @@ _CONVERSIONS = {  # conversions of vectors, by the name of the scalar helper; {n
 
 
 def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
-    """The scratch memory that is too large for a stack, with the bytes of each work-item. It is a buffer after a
-    program's other arguments, of which each work-item has a part."""
+    """Returns the scratch memory that is too large for a stack, with the bytes of each work-item.
+
+    It is a buffer after a program's other arguments; each work-item has a part of it.
+    """
     buffers = []
     for node in uops:
         if node.op is Ops.DEFINE_LOCAL:
@@ -61,7 +63,7 @@ def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
 
 
 class VectorRenderer:
-    """Renders a kernel made for a CPU as OpenCL C."""
+    """Renders a kernel for a CPU as OpenCL C."""
 
     language = "opencl"
 
@@ -70,8 +72,11 @@ class VectorRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`. Its work-items divide the THREAD axis, so that calls need not.
-        RenderError if it uses a dtype that the target lacks."""
+        """Returns the `ProgramSpec` of a kernel called `name`. Its work-items divide the THREAD axis, so that calls
+        need not.
+
+        Raises RenderError if it uses a dtype that the target lacks.
+        """
         check_types(self.target, uops)
         lines = VectorWriter(uops, as_x86=self.target.arch == "x86_64").write(name)
         spec = spec_of(name, self.target, uops, self.language, lines, self.compiler)
@@ -132,7 +137,7 @@ class VectorWriter(GPUWriter):
     # *** operations ***
 
     def alu(self, node: UOp) -> tuple[str, int]:
-        """Integers wrap, in vectors too."""
+        """Returns an operation, with wrapping integers, also in vectors."""
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count == 1 or node.op not in WRAPPING or dtype.scalar not in _UNSIGNED or is_exact(node):
@@ -171,7 +176,7 @@ class VectorWriter(GPUWriter):
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1 or op in (Ops.SQRT, Ops.FLOOR):
             return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
-        kind = short(dtype)  # one by one: PoCL's sin of a vector is wrong in all lanes if one is large
+        kind = short(dtype)  # lane by lane: PoCL's sin of a vector is wrong in all lanes if one is large
         return self.by_lanes(LIBM[op], kind, [kind] * len(values), dtype.count, values)
 
     def scale(self, dtype: DType, values: list[str]) -> str:
@@ -219,7 +224,7 @@ class VectorWriter(GPUWriter):
         return self.by_lanes(self.divisor(op, dtype.scalar), kind, (kind, kind), dtype.count, values), ATOM
 
     def by_lanes(self, function: str, result: str, kinds: Sequence[str], count: int, values: Sequence[str]) -> str:
-        """A call of a helper that calls `function` for each lane."""
+        """Calls a helper that calls `function` for each lane."""
         name = f"{function}_{result}"
         letters = "xyz"[: len(kinds)]
         parameters = ", ".join(f"{kind} {letter}" for kind, letter in zip(kinds, letters))
@@ -265,7 +270,7 @@ class VectorWriter(GPUWriter):
         return f"as_{self.vector(target)}({text})"
 
     def horizontal(self, node: UOp) -> str:
-        """All lanes combined: each half of a vector with the other."""
+        """Combines all lanes: repeatedly, the two halves of the vector."""
         dtype = node.src[0].dtype
         assert isinstance(dtype, DType)
         name = f"h{node.arg.name.lower()}_{SHORT[dtype.scalar]}x{dtype.count}"
@@ -302,7 +307,7 @@ class VectorWriter(GPUWriter):
         self.line(f"__global {kind}* restrict {name} = scratch{self.scratch[node]} + {each} * get_global_id(0);")
 
     def space(self, index: UOp) -> str:
-        """The OpenCL address space of an INDEX."""
+        """Returns the OpenCL address space of an INDEX."""
         buffer = index.src[0]
         return "__global" if buffer.op is Ops.DEFINE_GLOBAL or buffer in self.scratch else "__private"
 
@@ -376,12 +381,12 @@ def _element(node: UOp) -> str:
 
 
 def _lane(number: int) -> str:
-    """OpenCL's name of a lane of a vector."""
+    """Returns OpenCL's name of a lane of a vector."""
     return f"s{number:x}"
 
 
 def _lanes(count: int, call: str) -> str:
-    """`call` for each lane, whose name replaces {}."""
+    """Writes `call` for each lane, whose name replaces {}."""
     return ", ".join([call.format(_lane(number)) for number in range(count)])
 
 

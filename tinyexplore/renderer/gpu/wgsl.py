@@ -1,7 +1,7 @@
-"""WGSL, the language of WebGPU: the code of one work-item, in the C writer's order of a program.
+"""Renders WGSL, the language of WebGPU: the code of one work-item, in the C writer's order of a program.
 
 Its numbers have 32 bits: indices are i32, which the bounds of a program must allow. Memory has no smaller elements: a
-bool in a buffer takes a word, and the code that fills the buffer converts it.
+bool in a buffer takes a word, and the runtime converts it when it copies the buffer.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ TYPES = {
     dtypes.float32: "f32",
 }
 ITEMS = 64  # work-items of a group, if the program leaves it to the runtime
-MOST_GROUPS = 65_535  # groups of one dimension, on any device
+MOST_GROUPS = 65_535  # greatest number of groups in one dimension, on any device
 # the indices of a work-item, by the first letters of a SPECIAL
 PLACES = {
     "gidx": ("workgroup_id", "group"),
     "lidx": ("local_invocation_id", "item"),
     "idx": ("global_invocation_id", "place"),
 }
-# made from bits at run time: WGSL rejects constants that are not finite
+# computed from bits at run time: WGSL rejects constants that are not finite
 _NOT_FINITE = {"INFINITY": ("inf", "0x7f800000u"), "NAN": ("nan", "0x7fc00000u")}
-# by its bits: WGSL compilers may assume that no value is NaN, also in comparisons
-# WGSL does not define the conversion of a float outside an integer's range, and compilers may assume no NaN
+# tested by bits: WGSL compilers may assume that no value is NaN, also in comparisons;
+# WGSL does not define the conversion of a float outside an integer's range
 _TO_INT = {
     "f32_to_i32": """\
 fn f32_to_i32(x: f32) -> i32 {
@@ -58,7 +58,7 @@ fn f32_to_u32(x: f32) -> u32 {
 }""",
 }
 _IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"
-# WGSL has no power of a negative number
+# WGSL does not define the power of a negative number
 _POW = """\
 fn pow_f32(x: f32, y: f32) -> f32 {{
   let p: f32 = pow(abs(x), y);
@@ -66,10 +66,10 @@ fn pow_f32(x: f32, y: f32) -> f32 {{
   let all: f32 = select(select(p, below, x < 0.0f), {nan}, is_nan(x) || is_nan(y));
   return select(all, 1.0f, y == 0.0f || x == 1.0f || (x == -1.0f && abs(y) == {inf}));
 }}"""
-# which an implementation may compute by sinh and cosh, which overflow
+# an implementation may compute tanh by sinh and cosh, which overflow
 _TANH = "fn tanh_f32(x: f32) -> f32 { return select(tanh(clamp(x, -10.0f, 10.0f)), x, is_nan(x)); }"
-# exact, where WGSL's own x - y * trunc(x / y) is rounded: y times a power of 2, no less than half of what is left, goes
-# off until less than y is left; a y below the least normal number leaves 0
+# Exact, while WGSL's own x - y * trunc(x / y) is rounded. Subtracts y times a power of 2, which is at least half of
+# the rest, until the rest is less than y. For a subnormal y the result is 0.
 _FMOD = """\
 fn fmod_f32(x: f32, y: f32) -> f32 {{
   let b: u32 = bitcast<u32>(y) & 0x7fffffffu;
@@ -89,7 +89,7 @@ _OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} =
 
 
 def too_wide(uops: Sequence[UOp]) -> str:
-    """The dtypes of a program that WGSL lacks, as text; an empty string if it has all."""
+    """Returns the dtypes of a program that WGSL lacks, as text; "" if it has all."""
     for node in uops:
         base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
         if base is dtypes.int64 and (isinstance(node.dtype, PtrDType) or not is_short(node)):
@@ -98,7 +98,7 @@ def too_wide(uops: Sequence[UOp]) -> str:
 
 
 def is_spread(launch: Launch) -> bool:
-    """Whether a dimension may have more groups than any device allows: then one number counts all groups."""
+    """Whether a dimension may have more groups than any device allows. Then one number counts all groups."""
     most = [bounds(end)[1] for end in launch.grid]
     if launch.group is None:
         most[0] = -(-most[0] // ITEMS)
@@ -106,7 +106,7 @@ def is_spread(launch: Launch) -> bool:
 
 
 def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
-    """The number of groups to launch, by dimension, for these values of the Variables."""
+    """Returns the number of groups to launch, by dimension, for these values of the Variables."""
     sizes = launch.sizes(values)
     if is_spread(launch):
         total = prod(sizes) if launch.group is not None else -(-prod(sizes) // ITEMS)
@@ -121,13 +121,13 @@ def is_short(node: UOp) -> bool:
 
 
 def in_words(index: UOp) -> bool:
-    """Whether this is an element of a buffer of bools."""
+    """Whether this is an element of a buffer of bools, which takes a word."""
     buffer = index.src[0]
     return buffer.op is Ops.DEFINE_GLOBAL and isinstance(buffer.dtype, PtrDType) and dtypes.is_bool(buffer.dtype.base)
 
 
 class WGSLWriter(CWriter):
-    """The C writer's order of a program, written as WGSL."""
+    """Writes a program as WGSL, in the C writer's order."""
 
     indent_text = "  "
 
@@ -197,7 +197,7 @@ class WGSLWriter(CWriter):
                 super().write_node(node)
 
     def special(self, node: UOp) -> None:
-        """The index of a work-item or a group, with the number of them."""
+        """Writes the index of a work-item or a group. The node has their number."""
         kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
         name, end = self.name(node, node.arg), node.src[0]
         if self.spread and node in self.places:
@@ -208,7 +208,7 @@ class WGSLWriter(CWriter):
             self.line(f"if ({name} >= {self.operand(end)}) {{ return; }}")
 
     def share_of_number(self, node: UOp, name: str) -> None:
-        """The index in one dimension of a grid whose groups, or work-items, are counted by one number."""
+        """Writes the index in one dimension of a grid whose groups, or work-items, are counted by one number."""
         size, is_item = self.operand(node.src[0], ATOM), node.arg.startswith("idx")
         if node is self.places[0]:
             number = "group.x + group.y * groups.x"
@@ -239,7 +239,7 @@ class WGSLWriter(CWriter):
         text = f"{buffer}[{position}]"
         if in_words(node.src[0]):
             text += " != 0u"
-        if valid is not None:  # an out-of-range access is defined in WGSL, but not used here
+        if valid is not None:  # WGSL defines out-of-range accesses, but the program masks them anyway
             text = f"select({TYPES[dtype]}(0), {text}, {self.operand(valid)})"
         self.declare(node, text)
 
@@ -280,7 +280,7 @@ class WGSLWriter(CWriter):
             return f"round({self.operand(rounded)})", ATOM
         if op in OpGroups.COMPARE and source is dtypes.bool:
             return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
-        if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != does not handle NaN
+        if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != is not reliable for NaN
             return "!({} == {})".format(*[self.operand(src, ATOM) for src in node.src]), ATOM
         return super().alu(node)
 
@@ -353,7 +353,10 @@ class WGSLWriter(CWriter):
 
 
 def _rounded(node: UOp) -> UOp | None:
-    """The x of (x + c) - c, where c is so large that the sum has no fraction: WGSL compilers may cancel that."""
+    """Returns the x of (x + c) - c, where c is so large that the sum has no fraction; else None.
+
+    WGSL compilers may cancel this expression.
+    """
     if node.op is not Ops.ADD or node.dtype is not dtypes.float32 or node.src[0].op is not Ops.ADD:
         return None
     (x, c), back = node.src[0].src, node.src[1]

@@ -1,4 +1,4 @@
-"""LLVM IR: its renderer, and the choice of LLVM's optimization effort."""
+"""Renders LLVM IR, and chooses LLVM's optimization effort."""
 
 from tinyexplore.renderer.llvm.renderer import LLVMRenderer, with_debug_info
 

@@ -1,6 +1,7 @@
-"""Arithmetic of the linear program as LLVM instructions: types, constants, conversions and every ALU operation.
+"""Writes the arithmetic of the linear program as LLVM instructions: types, constants, conversions and every ALU
+operation.
 
-`InstructionWriter` knows how to write one operation; `renderer/llvm/renderer.py` walks the program.
+`InstructionWriter` writes one operation; `renderer/llvm/renderer.py` walks the program.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _REGISTER = {
     dtypes.int64: "i64",
     dtypes.uint64: "i64",
     dtypes.float16: "half",
-    dtypes.bfloat16: "i16",  # bits: converted by integer arithmetic, so that no machine flushes or rounds otherwise
+    # its bits: integer arithmetic converts it, so that no machine flushes or rounds differently
+    dtypes.bfloat16: "i16",
     dtypes.float32: "float",
     dtypes.float64: "double",
 }
@@ -55,20 +57,21 @@ _BOOL_OP = {Ops.ADD: "or", Ops.MAX: "or", Ops.MUL: "and", Ops.MIN: "and"}
 _FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
 _INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 
-DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}  # for 16 words at a time
+# CPU features of dot instructions, which process 16 words at a time
+DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}
 SCALE_FEATURES = frozenset({"+avx512f", "+avx512vl"})
-REGISTER_BITS = 512  # their greatest size
+REGISTER_BITS = 512  # the greatest register size
 
 _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
 
 
 DOT_LANES = 16
-TILE_ROWS, TILE_ROW_BYTES = 16, 64  # of AMX's palette 1: eight registers of this shape
+TILE_ROWS, TILE_ROW_BYTES = 16, 64  # AMX's palette 1: eight registers of this shape
 
 
 @cache
 def register_type(dtype: DType) -> str:
-    """The LLVM type of a value in a register."""
+    """Returns the LLVM type of a value in a register."""
     if is_tile(dtype):
         return "x86_amx"
     scalar = _REGISTER[dtype.scalar]
@@ -76,13 +79,13 @@ def register_type(dtype: DType) -> str:
 
 
 def is_tile(dtype: DType) -> bool:
-    """Whether a tile register of a CPU holds this dtype: no vector is as long."""
+    """Whether a tile register of a CPU holds this dtype. No vector is as long."""
     return dtype.count * dtype.itemsize == TILE_ROWS * TILE_ROW_BYTES
 
 
 @cache
 def memory_type(dtype: DType) -> str:
-    """The LLVM type of a value in memory, where a bool takes a byte."""
+    """Returns the LLVM type of a value in memory, where a bool takes a byte."""
     if dtype.scalar is not dtypes.bool:
         return register_type(dtype)
     return "i8" if dtype.count == 1 else f"<{dtype.count} x i8>"
@@ -109,15 +112,18 @@ def _scalar_literal(value: Any, dtype: DType) -> str:
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A constant, the same in every lane."""
+    """Returns a constant, the same in every lane."""
     scalar = _scalar_literal(value, dtype.scalar)
     return scalar if dtype.count == 1 else f"splat ({_REGISTER[dtype.scalar]} {scalar})"
 
 
 @cache
 def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
-    """For `op` on two values of `dtype` that is one instruction for all values: its text up to the operands, and the
-    name of its register. None otherwise."""
+    """Returns the text of `op` up to the operands, and a name for its register, if one instruction is enough for all
+    values.
+
+    None otherwise.
+    """
     if dtypes.is_float(dtype) and dtype.scalar not in _COMPUTED_IN_FLOAT32 and op in _FLOAT_OP:
         name = _FLOAT_OP[op]
     elif dtypes.is_int(dtype) and op in _INT_OP and (dtype is not dtypes.index or op not in (Ops.ADD, Ops.MUL)):
@@ -128,7 +134,7 @@ def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
 
 
 def is_logic_on(node: UOp, leaf: UOp) -> bool:
-    """Whether `node` is made from `leaf` and other values by at most three levels of AND, OR and XOR."""
+    """Whether `node` is computed from `leaf` and other values by at most three levels of AND, OR and XOR."""
 
     def without_bitcasts(value: UOp) -> UOp:
         while value.op is Ops.BITCAST:
@@ -146,7 +152,7 @@ def is_logic_on(node: UOp, leaf: UOp) -> bool:
 
 @cache
 def suffix(dtype: DType) -> str:
-    """The name of a dtype in intrinsics: f32, v16f32."""
+    """Returns the name of a dtype in intrinsics: f32, v16f32."""
     scalar = dtype.scalar
     letter = "f" if dtypes.is_float(scalar) else "i"
     bits = 1 if scalar is dtypes.bool else scalar.bits
@@ -154,13 +160,13 @@ def suffix(dtype: DType) -> str:
 
 
 class InstructionWriter:
-    """Appends lines to `lines`; `declared` collects the functions that they call."""
+    """Appends instructions to `lines`, and the functions that they call to `declared`."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.lines: list[SourceLine] = []
         self.declared: dict[str, str] = {}
-        self.made_by: tuple[UOp, ...] = ()  # the present node, with the constants and addresses written with it
+        self.made_by: tuple[UOp, ...] = ()  # the current node, with the constants and addresses written with it
         self._count = 0
         self._fuses = target.fuses
 
@@ -168,14 +174,14 @@ class InstructionWriter:
         self.lines.append(source_line((text, self.made_by)))
 
     def value(self, text: str, hint: str = "v") -> str:
-        """A new register set by the instruction `text`."""
+        """Writes an instruction. Returns the new register that it sets."""
         self._count += 1
         name = f"%{hint}{self._count}"
         self.lines.append(source_line((f"  {name} = {text}", self.made_by)))
         return name
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:
-        """The result of calling `function` with (type, value) arguments."""
+        """Writes a call of `function` with (type, value) arguments. Returns the register of the result."""
         if function not in self.declared:
             types = ", ".join([kind for kind, _ in arguments])
             self.declared[function] = f"declare {result} @{function}({types})"
@@ -185,7 +191,7 @@ class InstructionWriter:
     # *** operations ***
 
     def alu(self, node: UOp, values: list[str]) -> str:
-        """The register of an ALU node whose sources are in `values`."""
+        """Writes an ALU node whose sources are in `values`. Returns its register."""
         op, dtype = node.op, node.dtype
         assert isinstance(dtype, DType)
         source = node.src[0].dtype
@@ -208,10 +214,10 @@ class InstructionWriter:
         return self.arithmetic(node, op, source, values)
 
     def fenced_arms(self, node: UOp, dtype: DType, values: list[str]) -> list[str]:
-        """The sources of a WHERE. If one arm is bitwise logic on the other arm, LLVM may not combine them. For AVX-512.
+        """Returns the sources of a WHERE. If one arm is bitwise logic on the other arm, keeps LLVM from combining them.
 
-        LLVM 22 makes one masked `vpternlog` of `where(c, a, b & 0x7fffffff | a & 0x80000000)`, and exchanges its
-        operands wrongly if one lies in memory (llvm-project issue 157929).
+        Only for AVX-512: LLVM 22 makes one masked `vpternlog` of `where(c, a, b & 0x7fffffff | a & 0x80000000)`, and
+        exchanges its operands wrongly if one is in memory (llvm-project issue 157929).
         """
         floats = (dtypes.float32 if dtype.scalar.bits == 32 else dtypes.float64).vec(dtype.count)
         kind, words = register_type(floats), register_type(dtype)
@@ -227,8 +233,8 @@ class InstructionWriter:
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
         """Writes one instruction that multiplies the parts of 16 words and adds the products.
 
-        Those of bytes take the first factor as unsigned (DOT_U8). For signed ones 128 is added to it, and 128 times the
-        other taken away again; sums do so at their end (`codegen/rewrites/dot_products.py`).
+        Instructions on bytes take the first factor as unsigned (DOT_U8). For a signed factor, 128 is added to it, and
+        128 times the other factor is subtracted again; sums do so at their end (`codegen/rewrites/dot_products.py`).
         """
         if dtype.count != DOT_LANES:
             raise RenderError(f"{op.name} of {dtype.count} words: there is an instruction for {DOT_LANES}")
@@ -254,19 +260,19 @@ class InstructionWriter:
         return self.value(f"sub {result} {product}, {too_much}", "dot")
 
     def scale(self, dtype: DType, x: str, n: str) -> str:
-        """x times 2 to the power of floor(n), by AVX-512's instruction."""
+        """Writes x times 2 to the power of floor(n), by AVX-512's instruction."""
         lanes = max(dtype.count, 128 // dtype.bits)
         wide = dtype.scalar.vec(lanes)
         kind, bits = register_type(wide), lanes * dtype.bits
         name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
         values = [(kind, self.lanes(value, dtype, lanes)) for value in (x, n)]
         every = (f"i{max(lanes, 8)}", "-1")
-        rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # as the processor is set
+        rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # rounding mode: as the processor is set
         scaled = self.call(kind, name, *values, (kind, "zeroinitializer"), every, *rounding, hint="scale")
         return self.lanes(scaled, wide, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
-        """The lanes of a register that the low bits of `index` select."""
+        """Returns the lanes of a register that the low bits of `index` select."""
         dtype, source = node.dtype, node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
         count = REGISTER_BITS // dtype.scalar.bits
@@ -281,7 +287,7 @@ class InstructionWriter:
         return self.lanes(self.call(kind, name, (kind, f"<{values}>"), position, hint="table"), wide, dtype.count)
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:
-        """The first `count` lanes of a vector; further lanes are undefined."""
+        """Returns the first `count` lanes of a vector. Further lanes are undefined."""
         if dtype.count == count:
             return value
         kind = register_type(dtype)
@@ -289,7 +295,7 @@ class InstructionWriter:
         return self.value(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{chosen}>", "lanes")
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        """`op` on values that all have `dtype`."""
+        """Writes `op` on values that all have `dtype`."""
         plain = plain_instruction(op, dtype)
         if plain is not None:
             return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
@@ -370,7 +376,7 @@ class InstructionWriter:
             return self.value(
                 f"sub {kind} zeroinitializer, {values[0]}" if dtype.count > 1 else f"sub {kind} 0, {values[0]}"
             )
-        if op in (Ops.ADD, Ops.MUL):  # of places: others are plain
+        if op in (Ops.ADD, Ops.MUL):  # only indices: other operations wrap
             nsw = " nsw" if is_exact(node) else ""
             return self.value(f"{_INT_OP[op]}{nsw} {kind} {values[0]}, {values[1]}", hint)
         if op is Ops.SHR:
@@ -386,7 +392,8 @@ class InstructionWriter:
         raise RenderError(f"{op.name} of {dtype!r}: not an operation on integers ({node!r})")
 
     def divide(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        """Truncating division that never traps: by zero it gives 0, and the least integer by -1 wraps."""
+        """Writes a truncating division that never traps: division by 0 gives 0, and the least integer divided by -1
+        wraps."""
         kind = register_type(dtype)
         unsigned = dtypes.is_unsigned(dtype)
         (low, _), (least, most) = bounds(node.src[0]), bounds(node.src[1])
@@ -462,14 +469,14 @@ class InstructionWriter:
         return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
 
     def truncated(self, value: str, source: DType, target: DType) -> str:
-        """A float as int32 or int64. Values out of range become the least integer, as on x86."""
+        """Converts a float to int32 or int64. Values out of range become the least integer, as on x86."""
         whole = self.convert("fptosi", value, source, target)
         whole = self.value(f"freeze {register_type(target)} {whole}", "cast")
         if self.target.arch == "x86_64":
             return whole
         kind, flags, bits = register_type(source), register_type(dtypes.bool.vec(source.count)), target.scalar.bits
         end = 2.0 ** (bits - 1)
-        is_finer = (source.scalar, bits) == (dtypes.float64, 32)  # has numbers between -2³¹ - 1 and -2³¹
+        is_finer = (source.scalar, bits) == (dtypes.float64, 32)  # float64 has numbers between -2³¹ - 1 and -2³¹
         least = (
             f"ogt {kind} {value}, {literal(-end - 1, source)}"
             if is_finer
@@ -482,9 +489,11 @@ class InstructionWriter:
         return self.value(f"select {flags} {fits}, {words} {whole}, {words} {literal(-int(end), target)}", "cast")
 
     def float_to_uint64(self, value: str, source: DType) -> str:
-        """Numbers from 2⁶³ on less 2⁶³, as int64, and the highest bit set again; negative ones wrap.
+        """Converts a float to uint64. Numbers from 2⁶³ on are converted less 2⁶³, as int64, and get the highest bit.
+        Negative ones wrap.
 
-        `fptoui` gives other numbers for negative ones with AVX-512 than without."""
+        `fptoui` gives other results for negative numbers with AVX-512 than without.
+        """
         i64, u64 = (dtype.vec(source.count) for dtype in (dtypes.int64, dtypes.uint64))
         kind, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
         is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
@@ -503,7 +512,7 @@ class InstructionWriter:
         return self.convert("bitcast", high, u32, f32)
 
     def to_bfloat16(self, value: str, count: int) -> str:
-        """The nearest bfloat16, ties to even; NaN stays NaN."""
+        """Converts to the nearest bfloat16, ties to even. NaN stays NaN."""
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
         kind, flags = register_type(u32), register_type(dtypes.bool.vec(count))
         bits = self.convert("bitcast", value, f32, u32)
@@ -517,8 +526,10 @@ class InstructionWriter:
         return self.convert("trunc", chosen, u32, u16)
 
     def double_to_odd_float(self, value: str, count: int) -> str:
-        """A float32 that rounds to float16 as the double would: rounded towards zero, with the last bit set if bits
-        were lost (round to odd)."""
+        """Converts a double to a float32 that rounds to the same float16 as the double.
+
+        It rounds towards zero and sets the last bit if bits were lost (round to odd).
+        """
         i32, f32, f64 = (dtype.vec(count) for dtype in (dtypes.int32, dtypes.float32, dtypes.float64))
         kind, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
         nearest = self.convert("fptrunc", value, f64, f32)

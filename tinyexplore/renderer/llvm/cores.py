@@ -1,7 +1,7 @@
-"""Tensor cores in LLVM IR: a PTX instruction as inline assembly for NVIDIA, an LLVM intrinsic for AMD, and for Intel's
-AMX intrinsics on tile registers, which LLVM allocates and configures.
+"""Tensor cores in LLVM IR: PTX as inline assembly for NVIDIA, intrinsics for AMD and for Intel's AMX.
 
-What a lane holds is a vector; PTX takes it as words of 32 bits, and gives a struct of floats (or integers).
+The AMX intrinsics use tile registers, which LLVM allocates and configures. The elements that a lane holds are a vector.
+PTX takes it as words of 32 bits, and returns a struct of floats (or integers).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tinyexplore.renderer.llvm.arithmetic import TILE_ROW_BYTES, TILE_ROWS, Inst
 from tinyexplore.target import TensorCore
 from tinyexplore.uop import UOp
 
-Value = Callable[[str, str], str]  # writes an instruction into a register of this name
+Value = Callable[[str, str], str]  # writes an instruction into a register with this name
 
 
 def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: Sequence[str]) -> str:
-    """The register of a WMMA whose sources are in `values`."""
+    """Writes a WMMA whose sources are in `values`. Returns its register."""
     kinds = [register_type(src.dtype) for src in node.src]
     if core.language == "hip":
         return _intrinsic(writer, core, kinds, values)
@@ -45,12 +45,12 @@ def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: S
 
 
 def _words_of(core: TensorCore, registers: int) -> range:
-    """A range over the machine words that hold `registers` elements of a factor."""
+    """Returns a range over the machine words that hold `registers` elements of a factor."""
     return range(registers * core.factor.itemsize // dtypes.uint32.itemsize)
 
 
 def _words(value: Value, core: TensorCore, kind: str, kind_of_value: str) -> list[str]:
-    """A factor as words; a float of fewer bits is rounded first."""
+    """Returns a factor as words. A float of fewer bits is rounded first."""
     count = int(kind[1:].partition(" ")[0])
     if core.mantissa:
         parts = [value(f"extractelement {kind} {kind_of_value}, i64 {element}", "part") for element in range(count)]
@@ -62,7 +62,10 @@ def _words(value: Value, core: TensorCore, kind: str, kind_of_value: str) -> lis
 
 
 def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str], values: Sequence[str]) -> str:
-    """MFMA: without a broadcast or another order of lanes. WMMA: the name includes the types."""
+    """Returns the name and arguments of AMD's intrinsic.
+
+    MFMA: without a broadcast or another order of lanes. WMMA: the name includes the types.
+    """
     name = core.name.replace("_w32", "").replace("_", ".")
     arguments = list(zip(kinds, values))
     if name.startswith("mfma"):
@@ -74,7 +77,7 @@ def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str]
 
 # *** tile registers ***
 
-SHAPE = (("i16", str(TILE_ROWS)), ("i16", str(TILE_ROW_BYTES)))  # rows, and bytes of each
+SHAPE = (("i16", str(TILE_ROWS)), ("i16", str(TILE_ROW_BYTES)))  # rows of a tile, and bytes of each
 STRIDE = ("i64", str(TILE_ROW_BYTES))  # a tile is row-major in memory
 TILE = "x86_amx"
 
@@ -95,7 +98,7 @@ def store_tile(writer: InstructionWriter, pointer: str, tile: str) -> None:
 
 
 def product_of_tiles(writer: InstructionWriter, core: TensorCore, a: str, b: str, c: str) -> str:
-    """C + A · B: rows of C, bytes of its rows, and bytes of the rows of A."""
+    """Writes C + A · B on tiles. Arguments are the rows of C, the bytes of its rows, and the bytes of the rows of A."""
     shape = (*SHAPE, ("i16", str(TILE_ROW_BYTES)))
     return writer.call(TILE, f"llvm.x86.{core.call}.internal", *shape, (TILE, c), (TILE, a), (TILE, b), hint="tile")
 

@@ -11,12 +11,13 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
 WORK = OpGroups.ALU | {Ops.LOAD, Ops.STORE}
-LONG = 100  # UOps: shorter programs get all of LLVM's passes, which take little time for them
-BRIEF = 256  # executed UOps, counting loop iterations: about 0.1 µs for any code
+LONG = 100  # UOps: LLVM's passes take little time for a shorter program, so it gets all of them
+BRIEF = 256  # executed UOps, counting loop iterations: they take about 0.1 µs, whatever the code
 LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
-MOST_SHUFFLED = 6  # most vectors from which shuffles take lanes; with more, lanes are taken one by one
-MOST_PUT_TOGETHER = 5  # vectors with an operation for each vector that is built from lanes
+# most vectors whose lanes one shuffle chain combines; of more vectors, lanes are extracted one by one
+MOST_SHUFFLED = 6
+MOST_PUT_TOGETHER = 5  # fewest vector operations per vector that is assembled from extracted lanes
 
 
 def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
@@ -29,12 +30,12 @@ def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
 
 
 def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
-    """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
+    """Whether all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
-    Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
-    together from more vectors than `shuffled_from` allows become shuffles only by those passes: without them, such
-    programs take up to twice the time. Where such vectors are few beside the others, as in a convolution over short
-    rows, that is not to be seen, and the passes would take tens of milliseconds.
+    Such programs among the 220 of the benchmark ran as fast without the passes. Lanes that come from more vectors than
+    `shuffled_from` allows become shuffles only by these passes: without them, such programs take up to twice the time.
+    If such vectors are few, as in a convolution over short rows, the difference cannot be measured, and the passes
+    would take tens of milliseconds.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
@@ -45,13 +46,15 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
 
 
 def vectorized(uops: Sequence[UOp]) -> list[UOp]:
-    """The VECTORIZEs of a program."""
+    """Returns the VECTORIZEs of a program."""
     return [node for node in uops if node.op is Ops.VECTORIZE]
 
 
 def is_brief(uops: Sequence[UOp]) -> bool:
-    """True where one run does so little that good code takes longer to make than it will ever save: the second step
-    of a sum, say, or arithmetic with single numbers."""
+    """Whether one run does so little that good code takes longer to compile than it will ever save.
+
+    Examples: the second step of a sum, arithmetic on single numbers.
+    """
     done, times = 0, [1]
     for node in uops:
         if node.op is Ops.RANGE:
@@ -67,8 +70,10 @@ def is_brief(uops: Sequence[UOp]) -> bool:
 
 
 def is_put_together(node: UOp) -> bool:
-    """True for a vector whose lanes come from different places, but for a column of several vectors: a transposition
-    is written as shuffles anyway."""
+    """Whether `node` is a vector assembled from lanes of several sources. False for a column of several vectors.
+
+    Such a column belongs to a transposition, which is written as shuffles anyway.
+    """
     if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all([lane.op is Ops.CONST for lane in node.src]):
         return False
     if shuffled_from(node) is not None:
@@ -77,9 +82,12 @@ def is_put_together(node: UOp) -> bool:
 
 
 def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
-    """The vectors of a type, six at most, from which this VECTORIZE takes its lanes: one shuffle makes it of one or
-    two, and one more for each further, which must be as long as it is. None where that is not so, or where all lanes
-    are the same."""
+    """Returns the vectors, of one type and at most six, from which this VECTORIZE takes its lanes by shuffles; else
+    None.
+
+    One shuffle combines one or two vectors. Each further vector takes another shuffle, and must be as long as the
+    result. None if all lanes are equal.
+    """
     if node.op is not Ops.VECTORIZE or any([lane.op is not Ops.GEP for lane in node.src]) or len(set(node.src)) == 1:
         return None
     vectors = tuple(dict.fromkeys([lane.src[0] for lane in node.src]))
@@ -88,7 +96,7 @@ def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
 
 
 def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
-    """The lanes that nothing but `vectors` is made of: where these are shuffles, they need no instruction."""
+    """Returns the lanes that only `vectors` use. If these vectors are shuffles, such lanes need no instruction."""
     lanes = {lane for node in vectors for lane in node.src}
     if lanes:
         lanes.difference_update(*[node.src for node in uops if node.mask & LANES and node not in vectors])
@@ -96,9 +104,11 @@ def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
 
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
-    """Whether the innermost loops do all their work, but for addresses, in vectors of at least half of
-    `vector_bytes`. Only loads and stores may be under a condition, and only where nothing is summed up. A scalar may
-    be loaded for all lanes, none may be put into or taken from single ones, but for shuffles.
+    """Whether the innermost loops do all their work, except for addresses, in vectors of at least half of
+    `vector_bytes`.
+
+    Only loads and stores may be conditional, and only if there is no sum. A scalar may be loaded for all lanes. Single
+    lanes must not be inserted or extracted, except by shuffles.
     """
     bodies = innermost_bodies(uops)
     vectors = vectorized(uops)
@@ -114,7 +124,8 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
         return bool(bodies)
     shuffled = {node for node in vectors if shuffled_from(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
-    shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}  # a scan's last
+    # the last lane of a scan
+    shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}
     return shuffled.issuperset(lanes)
 
 
@@ -144,7 +155,7 @@ def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> b
         return True
     if op is Ops.LOAD or op is Ops.STORE:
         if len(node.src[0].src) == 3 and sums:
-            return False  # a mask may be the same all through a short loop of a sum, which LLVM then writes out
+            return False  # a mask may be constant in a short loop of a sum, which LLVM then unrolls
         if op is Ops.STORE:
             dtype = node.src[1].dtype
         elif node in spread:

@@ -1,8 +1,8 @@
-"""The linear program of a GPU as LLVM IR, for LLVM's targets of NVIDIA (PTX) and AMD (AMDGCN).
+"""Renders the linear program of a GPU as LLVM IR, for LLVM's targets of NVIDIA (PTX) and AMD (AMDGCN).
 
-Arithmetic, loops and accesses are written as for a CPU. What differs is data (`Backend`): how a kernel is marked, how a
-work-item knows its numbers, the barrier. Memory is accessed by plain pointers, into which those of an address space
-are cast once; LLVM finds from there which of them is global, shared or a work-item's own.
+Arithmetic, loops and accesses are the same as for a CPU. The differences are data (`Backend`): the marking of a kernel,
+the index of a work-item, the barrier. Memory is accessed by generic pointers. Pointers of an address space are cast to
+them once; from this LLVM infers which are global, shared or private.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 
-CHOSEN_ITEMS = 256  # work-items of a group that the program leaves to the runtime, if a backend must state it
+CHOSEN_ITEMS = 256  # work-items of a group if the runtime chooses it, for a backend that must state the number
 LETTERS = "xyz"
 FUNCTIONS = TRANSCENDENTAL + DOUBLE + REMAINDER
 _WRITTEN_OUT = OpGroups.TRANSCENDENTAL | {Ops.MOD}
-# functions without a formula here or an instruction there: GPUs are not linked with C's functions
+# functions for which a GPU has neither a formula in the passes nor an instruction: GPUs are not linked with C's
+# functions
 _NOT_THERE = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
 
 
@@ -81,7 +82,7 @@ PTX = Backend(
     private="",
     limit='"nvvm.reqntid"="{x},{y},{z}"',
     native=frozenset({Ops.EXP2}),
-    features={"sm_75": "+ptx65"},  # LLVM says 6.3 there, which has no tensor cores
+    features={"sm_75": "+ptx65"},  # the default PTX version of LLVM is 6.3, which has no tensor cores
 )
 AMDGCN = Backend(
     language="amdgcn",
@@ -99,11 +100,11 @@ AMDGCN = Backend(
     limit='"amdgpu-flat-work-group-size"="{all},{all}" "uniform-work-group-size"="true"',
     native=frozenset({Ops.EXP2, Ops.LOG2}),
 )
-BACKENDS = {"cuda": PTX, "hip": AMDGCN}  # by the language that a GPU's programs are written in
+BACKENDS = {"cuda": PTX, "hip": AMDGCN}  # by the language of a GPU's programs
 
 
 class GPUIRRenderer:
-    """LLVM IR for a GPU with an LLVM backend. `compiler` names the compiler, for cache keys."""
+    """Renders LLVM IR for a GPU with an LLVM backend. `compiler` names the compiler, for cache keys."""
 
     language = "llvm"
 
@@ -115,13 +116,13 @@ class GPUIRRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`."""
+        """Returns the `ProgramSpec` of a kernel called `name`."""
         lines = _KernelWriter(self.target, self.backend).write(name, uops)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
 class _KernelWriter(FunctionWriter):
-    """The CPU's way of writing a program, with the additions for a GPU."""
+    """Writes a program as for a CPU, with the additions for a GPU."""
 
     without_lines = WITHOUT_LINES - {Ops.BARRIER}
 
@@ -162,7 +163,7 @@ class _KernelWriter(FunctionWriter):
         ]
 
     def limit(self, uops: Sequence[UOp]) -> str:
-        """The number of work-items of a group, if it is known."""
+        """Returns the attribute with the number of work-items of a group, if it is known."""
         group = Launch.of(uops).group
         if group is None and not self.backend.size:
             group = (CHOSEN_ITEMS,)
@@ -189,7 +190,7 @@ class _KernelWriter(FunctionWriter):
             super().write_node(node)
 
     def special(self, node: UOp) -> None:
-        """The index of a work-item or a group. If the runtime chooses groups, some have surplus work-items."""
+        """Writes the index of a work-item or a group. If the runtime chooses groups, it skips surplus work-items."""
         kind, dimension, end = node.arg[:-1], int(node.arg[-1]), node.src[0]
         if kind != "idx":
             self.names[node] = self.number(kind, dimension)
@@ -205,7 +206,8 @@ class _KernelWriter(FunctionWriter):
         self.label(label)
 
     def number(self, kind: str, dimension: int) -> str:
-        """A register with the index of the work-item, of its group, or ("") the number of work-items in a group."""
+        """Returns a register with the index of the work-item, of its group, or ("") the number of work-items in a
+        group."""
         function = self.backend.numbers[kind] if kind else self.backend.size
         if not function:
             return str(CHOSEN_ITEMS if dimension == 0 else 1)
@@ -228,11 +230,12 @@ class _KernelWriter(FunctionWriter):
             self.entry_block.append(SourceLine(f"  %{name} = alloca {kind}, align 16", (node,)))
 
     def alignment(self, dtype: DType) -> int:
-        """Vectors are aligned to their width; otherwise LLVM would divide the access."""
+        """Returns the alignment of an access. Vectors are aligned to their width; otherwise LLVM would divide the
+        access."""
         return dtype.itemsize * dtype.count
 
     def alu(self, node: UOp, values: list[str]) -> str:
-        """Writes an operation as for a CPU. Writes out functions that the backend lacks."""
+        """Writes an operation as for a CPU. Expands functions that the backend lacks to arithmetic."""
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count > 1:
@@ -257,7 +260,7 @@ class _KernelWriter(FunctionWriter):
 
 
 def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:
-    """Casts a pointer into an address space to a generic pointer."""
+    """Writes the cast of a pointer in an address space to a generic pointer."""
     return SourceLine(f"  {name} = addrspacecast {kind} {value} to ptr", (node,))
 
 

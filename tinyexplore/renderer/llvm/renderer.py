@@ -1,7 +1,7 @@
-"""The linear program as LLVM IR: explicit vectors, loops in canonical form, one instruction a line.
+"""Renders the linear program as LLVM IR: explicit vectors, loops in canonical form, one instruction per line.
 
-The text is complete without debug information; `with_debug_info` adds it, the *line* of each instruction being the
-index of its UOp in the program plus one, so that what the optimizer and the assembler print can be traced back.
+The text is complete without debug information. `with_debug_info` adds it: the *line* of each instruction is the index
+of its UOp in the program plus one. So the output of the optimizer and the assembler can be traced back to UOps.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ from tinyexplore.uop.bounds import bounds
 
 # attributes that show the effort to readers of the IR; compilation uses `ProgramSpec.options`
 EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "effort"="light"', Effort.LEAST: ' "effort"="least"'}
-WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
+WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # the LOADs and STOREs that use them write them
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
 USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # their sources are not used in arithmetic
 WRITTEN_ALONE = frozenset({Ops.GEP, Ops.RESULT, Ops.ENDRANGE, Ops.DEFINE_GLOBAL})
 STORES_AND_LOOPS = frozenset({Ops.STORE, Ops.RANGE})
-BLOCK_BYTES = 16  # within such blocks, moving lanes is cheapest
+BLOCK_BYTES = 16  # moving lanes within blocks of this size is cheapest
 
 
 class LLVMRenderer:
-    """Textual LLVM IR for the CPU described by `target`. `compiler` names the compiler, for cache keys."""
+    """Renders textual LLVM IR for the CPU `target`. `compiler` names the compiler, for cache keys."""
 
     language = "llvm"
 
     def __init__(self, target: Target, compiler: str = "llvm", *, streaming: bool = True) -> None:
         self.target = target
         self.compiler = compiler
-        self.streaming = streaming  # whether large results may be stored past the caches
+        self.streaming = streaming  # whether stores of large results may bypass the caches
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
+        """Returns the `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
         streaming = streaming_stores(uops, self.target) if self.streaming else set()
         effort = effort_for(uops, self.target.vector_bytes)
         writer = FunctionWriter(self.target, streaming, effort)
@@ -74,8 +74,10 @@ class LLVMRenderer:
 
 
 class FunctionWriter(InstructionWriter):
-    """Walks the linear program once; `names` has the register, constant or pointer of each UOp (for an accumulator, the
-    present one)."""
+    """Writes a function in one walk over the linear program.
+
+    names: the register, constant or pointer of each UOp; for an accumulator, the current one.
+    """
 
     without_lines = WITHOUT_LINES
 
@@ -83,29 +85,30 @@ class FunctionWriter(InstructionWriter):
         super().__init__(target)
         self.streaming = streaming
         self.effort = effort
-        self.has_branches = False  # whether there are conditional accesses in blocks so far
+        self.has_branches = False  # whether some blocks so far have conditional accesses
         self.names: dict[UOp, str] = {}
-        self.entry_block: list[SourceLine] = []  # scratch memory is allocated once, for all loops
+        self.entry_block: list[SourceLine] = []  # allocates scratch memory once, for all loops
         self.block = "entry"
         self.to_free: list[str] = []
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
-        # for each loop still to be opened, the accumulators that it changes, and the ASSIGNs
+        # for each loop still to be opened: the accumulators that it changes, and their ASSIGNs
         self.changed: Iterator[dict[UOp, UOp]] = iter(())
-        self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
-        self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the present loop
+        # the state before each open loop: see `open_loop`
+        self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}
+        self.columns: dict[tuple[UOp, ...], list[str]] = {}  # columns of the matrices transposed in the current loop
         self.near: set[UOp] = set()  # indices at a constant distance from a pointer that their neighbors share
-        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of those of these pointers that are frozen
-        self.pointers: dict[tuple[UOp, UOp], str] = {}  # all valid pointers, by buffer and index
-        self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
-        # Loads of LEAST are volatile: instruction by instruction (FastISel, up to LLVM 22 at least), a load that only a
-        # select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes where 4 are meant.
-        # Volatile ones become operands of nothing, whatever the instruction.
+        self.serving: set[tuple[UOp, UOp]] = set()  # (buffer, index) of those shared pointers that are frozen
+        self.pointers: dict[tuple[UOp, UOp], str] = {}  # all valid pointers, by (buffer, index)
+        self.outside: list[dict[tuple[UOp, UOp], str]] = []  # the valid pointers of the surrounding loops
+        # Loads of LEAST are volatile. Instruction by instruction (FastISel, up to LLVM 22 at least), a load that only
+        # a select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes instead of 4. A
+        # volatile load never becomes an operand of an instruction.
         self.loads = "load volatile" if effort is Effort.LEAST else "load"
         self.hides_steps = False  # whether the change of addresses in loops is hidden from LLVM
         self.freezes = False  # whether the change of indices that are minima or maxima is hidden from LLVM
         self.unwritten: set[UOp] = set()  # nodes that need no instruction
-        self.distances: set[UOp] = set()  # those of them that are sums, and part of an address
+        self.distances: set[UOp] = set()  # the unwritten nodes that are sums, and part of an address
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
@@ -159,19 +162,23 @@ class FunctionWriter(InstructionWriter):
                 values = [names[src] if src in names else self.operand(src) for src in node.src]
                 result = self.alu(node, values)
                 if self.freezes and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
-                    result = self.value(f"freeze i64 {result}", "place")  # its change in loops is not worth analyzing
+                    # keeps LLVM from analyzing its change in loops
+                    result = self.value(f"freeze i64 {result}", "place")
                 names[node] = result
             else:
                 self.write_node(node)
 
     def attributes(self) -> str:
-        """The attributes of both functions. LLVM rebuilds its description of the CPU for each set of attributes that
-        mentions it, which takes a millisecond, so there are at most two."""
+        """Returns the attributes of both functions.
+
+        LLVM rebuilds its description of the CPU for each set of attributes that mentions it, which takes a millisecond.
+        So there are at most two.
+        """
         width = f' "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
         return f"noinline nounwind{'' if self.effort is Effort.LEAST else width}{EFFORT_ATTRIBUTE[self.effort]}"
 
     def has_long_vectors(self, uops: Sequence[UOp]) -> bool:
-        """Whether vectors take several registers. Beside such work, computing each address again costs nothing.
+        """Whether vectors take several registers. Recomputing each address then costs nothing in comparison.
 
         LLVM's work to make addresses cheaper takes a tenth to a sixth of the compile time of a product.
         """
@@ -179,7 +186,7 @@ class FunctionWriter(InstructionWriter):
         return any(node.op is Ops.MULACC and node.dtype.count * node.dtype.itemsize > width for node in uops)
 
     def parameters(self, buffers: Sequence[UOp], variables: Sequence[UOp]) -> list[str]:
-        """The buffers and integers that a kernel takes, with attributes for LLVM's passes."""
+        """Returns the parameters of a kernel, buffers and integers, with attributes for LLVM's passes."""
         aligned = {node.src[0].src[0] for node in self.streaming}
         declarations = []
         for node in buffers:
@@ -189,7 +196,7 @@ class FunctionWriter(InstructionWriter):
         return declarations + [f"i64 {self.names[node]}" for node in variables]
 
     def unpacked(self, number: int, node: UOp) -> list[SourceLine]:
-        """The address of a buffer, or an integer, from the argument array of `@name_entry`."""
+        """Loads the address of a buffer, or an integer, from the argument array of `@name_entry`."""
         kind = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
         slot = f"  %slot{number} = getelementptr inbounds ptr, ptr %buffers, i64 {number}"
         loaded = f"  {self.names[node]} = load {kind}, ptr %slot{number}, align 8"
@@ -198,10 +205,12 @@ class FunctionWriter(InstructionWriter):
     def entry_function(
         self, name: str, arguments: Sequence[UOp], parameters: Sequence[str], attributes: str
     ) -> list[SourceLine]:
-        """`@name_entry(ptr %buffers, …)`, which unpacks an array of pointers, then integers, and calls the kernel.
+        """Writes `@name_entry(ptr %buffers, …)`, which unpacks an array of pointers, then integers, and calls the
+        kernel.
 
-        For LLVM's passes, which make use of parameters that do not overlap. Code generation alone does not, and a
-        function takes it half a millisecond: there, `@name` unpacks them itself, and `@name_entry` is another name.
+        Only for IR that LLVM's passes optimize, because they use that parameters do not overlap. Code generation alone
+        does not, and takes half a millisecond per function: then `@name` unpacks the array itself, and `@name_entry` is
+        an alias.
         """
         texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
         texts += [line.text for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
@@ -211,7 +220,7 @@ class FunctionWriter(InstructionWriter):
         return [SourceLine(text, ()) for text in texts]
 
     def unique(self, name: str) -> str:
-        """`name`, or `name` with a number if it is in use."""
+        """Returns `name`, with a number if it is in use."""
         count = 1
         unique_name = name
         while unique_name in self.used_names:
@@ -225,7 +234,7 @@ class FunctionWriter(InstructionWriter):
         self.block = name
 
     def operand(self, node: UOp) -> str:
-        """The register or constant of a source; for an accumulator, the present one."""
+        """Returns the register or constant of a source; for an accumulator, the current one."""
         operand_text = self.names.get(node)
         if operand_text is not None:
             return operand_text
@@ -235,7 +244,7 @@ class FunctionWriter(InstructionWriter):
         raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
 
     def write_node(self, node: UOp) -> None:
-        """Writes a node that is no arithmetic."""
+        """Writes a node that is not arithmetic."""
         match node.op:  # the most frequent first
             case Ops.LOAD:
                 self.names[node] = self.load(node)
@@ -276,7 +285,7 @@ class FunctionWriter(InstructionWriter):
                 raise RenderError(f"{node!r} does not belong in a linear program")
 
     def multiplied(self, node: UOp) -> str:
-        """A product on the tile registers of the CPU, added to a tile, or to zeros."""
+        """Writes a product on the tile registers of the CPU, added to a tile, or to zeros."""
         a, b, c = node.src
         before = zero_tile(self) if c.op is Ops.CONST else self.operand(c)
         return product_of_tiles(self, TENSOR_CORES[node.arg], self.operand(a), self.operand(b), before)
@@ -299,7 +308,7 @@ class FunctionWriter(InstructionWriter):
         self.to_free.append(name)
 
     def address(self, index: UOp) -> tuple[str, DType]:
-        """The pointer to an INDEX's element. It may be outside the buffer where `valid` is false."""
+        """Returns the pointer to an INDEX's element. It may be outside the buffer if `valid` is false."""
         buffer, position = index.src[:2]
         assert isinstance(buffer.dtype, PtrDType)
         base = buffer.dtype.base
@@ -313,10 +322,10 @@ class FunctionWriter(InstructionWriter):
         return self.behind(base, self.pointer(buffer, base, first), distance), base
 
     def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
-        """The pointer to an element of the buffer, computed once while it is valid.
+        """Returns the pointer to an element of the buffer, computed once while it is valid.
 
-        A pointer that serves several elements is frozen, so that LLVM analyzes the change of one pointer instead of
-        each element's. That saves a tenth of the compile time of a product.
+        A pointer for several elements is frozen, so that LLVM analyzes the change of one pointer instead of each
+        element's. That saves a tenth of the compile time of a product.
         """
         address = self.pointers.get((buffer, position))
         if address is None:
@@ -327,7 +336,7 @@ class FunctionWriter(InstructionWriter):
         return address
 
     def behind(self, base: DType, start: str, distance: UOp) -> str:
-        """A pointer `distance` elements after another one in the same buffer."""
+        """Returns a pointer `distance` elements after another one in the same buffer."""
         text = f"getelementptr inbounds {memory_type(base)}, ptr {start}, i64 {self.operand(distance)}"
         return self.value(text, "ptr")
 
@@ -451,9 +460,9 @@ class FunctionWriter(InstructionWriter):
         self.outside.append(self.pointers)
         self.pointers = dict(self.pointers)
         count = len(self.lines)
-        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block in which it ends
+        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block in which the loop ends
         merged = {}
-        for acc, assign in next(self.changed).items():  # what they become is known when the loop closes
+        for acc, assign in next(self.changed).items():  # their last values are known when the loop closes
             merged[acc] = self.names[acc], len(self.lines)
             inside = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
             self.lines.append(SourceLine(inside, (acc, assign)))
@@ -506,7 +515,7 @@ class FunctionWriter(InstructionWriter):
         return result
 
     def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
-        """Lanes of one or two vectors, in any order; then the lanes of each further vector are inserted."""
+        """Combines lanes of one or two vectors, in any order, then inserts the lanes of each further vector."""
         kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
         mask_lanes = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
@@ -521,24 +530,24 @@ class FunctionWriter(InstructionWriter):
         return result
 
     def shuffle(self, kind: str, first: str, second: str, mask_lanes: Sequence[int | None]) -> str:
-        """Lanes of two concatenated vectors, by their numbers; None: any lane."""
+        """Selects lanes of two concatenated vectors, by their numbers; None: any lane."""
         return self.shuffled_by(kind, first, second, mask_of(mask_lanes))
 
     def shuffled_by(self, kind: str, first: str, second: str, mask: str) -> str:
         return self.value(f"shufflevector {kind} {first}, {kind} {second}, {mask}", "picked")
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a matrix of registers: see `columns_of_square` and `columns_of_blocks`."""
+        """Returns the columns of a matrix of registers: see `columns_of_square` and `columns_of_blocks`."""
         if matrix not in self.columns:
             is_square = len(matrix) == matrix[0].dtype.count
             self.columns[matrix] = self.columns_of_square(matrix) if is_square else self.columns_of_blocks(matrix)
         return self.columns[matrix]
 
     def columns_of_blocks(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a matrix of four times as many rows as columns, its rows a quarter of a register each.
+        """Returns the columns of a matrix with four times as many rows as columns. A row is a quarter of a register.
 
-        Blocks are 128 bits. Rows as far apart as a column's four blocks are share a register; then blocks are
-        transposed where they are, in log n rounds.
+        Blocks are 128 bits. First, rows whose distance is that of a column's four blocks are put into one register.
+        Then blocks are transposed in place, in log n rounds.
         """
         dtype = matrix[0].dtype
         assert isinstance(dtype, DType)
@@ -562,11 +571,12 @@ class FunctionWriter(InstructionWriter):
         return [group[int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)] for i in range(width)]
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave.
+        """Returns the columns of a square matrix of registers, in log n rounds in which row i and row i + n/2
+        interleave.
 
-        LLVM would look for a better instruction in every chain of shuffles there is, at an exponential price: three
-        quarters of what it takes to select 16 × 16's. Chains end after two rounds. Of 16 floats, ints or halves nothing
-        better is missed; in smaller matrices, and of bytes, it finds some.
+        LLVM would look for a better instruction in every chain of shuffles, at an exponential price: three quarters of
+        the instruction selection time of a 16 × 16 matrix. So chains end after two rounds. For 16 floats, ints or
+        halves it would find nothing better; for smaller matrices, and for bytes, it finds some.
         """
         size = len(matrix)
         kind = register_type(matrix[0].dtype)
@@ -588,7 +598,7 @@ class FunctionWriter(InstructionWriter):
         return rows
 
     def fenced(self, vector: str, dtype: DType) -> str:
-        """`vector`, whose origin is hidden from LLVM. Only floats have `llvm.arithmetic.fence`."""
+        """Returns `vector` with its origin hidden from LLVM. Only floats have `llvm.arithmetic.fence`."""
         kind, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
         floats = register_type(words)
         name = f"llvm.arithmetic.fence.{suffix(words)}"
@@ -600,7 +610,7 @@ class FunctionWriter(InstructionWriter):
         return self.value(f"bitcast {floats} {fence} to {kind}", "mix")
 
     def horizontal(self, node: UOp) -> str:
-        """Combines lane i with lane i + half, until one is left; an odd lane waits for the next round. Bools are one
+        """Combines lane i with lane i + half, until one is left. An odd lane waits for the next round. Bools are one
         number."""
         source = node.src[0].dtype
         assert isinstance(source, DType)
@@ -637,9 +647,12 @@ class FunctionWriter(InstructionWriter):
         return lanes[0]
 
     def horizontal_of_rows(self, node: UOp, dtype: DType) -> str:
-        """`horizontal` for vectors of `dtype`, to one lane each. While there are two vectors, the combined halves of
-        both fill one; their rows stay in order."""
-        vectors, part, rows = [self.operand(src) for src in node.src], dtype.count, 1  # each has `rows` × `part` lanes
+        """Computes `horizontal` for several vectors of `dtype`, to one lane each.
+
+        While there are two vectors, their combined halves fill one; the rows stay in order.
+        """
+        # each vector has `rows` × `part` lanes
+        vectors, part, rows = [self.operand(src) for src in node.src], dtype.count, 1
         while part > 1:
             kind = register_type(dtype.scalar.vec(rows * part))
             pairs = list(zip(vectors[::2], vectors[1::2])) or [(vectors[0], "poison")]
@@ -654,7 +667,7 @@ class FunctionWriter(InstructionWriter):
 
 
 def mask_of(mask_lanes: Sequence[int | None]) -> str:
-    """The lane mask of a shuffle."""
+    """Returns the lane mask of a shuffle."""
     lanes = ", ".join(["i32 poison" if lane is None else f"i32 {lane}" for lane in mask_lanes])
     return f"<{len(mask_lanes)} x i32> <{lanes}>"
 
@@ -665,9 +678,9 @@ def runs_always(loop: UOp) -> bool:
 
 
 def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
-    """For each loop, in the order in which they open, the accumulators that it changes, and the ASSIGNs.
+    """Returns the accumulators that each loop changes, with their ASSIGNs, in the order in which the loops open.
 
-    One RANGE may open two loops: a sum that depends on fewer loops than another one stands outside of them.
+    One RANGE may open two loops: a sum that depends on fewer loops than another one is outside of them.
     """
     changed: list[dict[UOp, UOp]] = []
     around: list[dict[UOp, UOp]] = []
@@ -689,8 +702,10 @@ def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
 
 
 def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
-    """The rows of the matrix, square or of quarters of registers, of which this VECTORIZE is a column; None where it is
-    none."""
+    """Returns the rows of the matrix of which this VECTORIZE is a column; None if it is none.
+
+    The matrix is square, or its rows are quarters of registers.
+    """
     first = node.src[0]
     if first.op is not Ops.GEP or len(node.src) & (len(node.src) - 1):
         return None
@@ -703,14 +718,14 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
 
 
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
-    """The GEPs that only shuffles, and columns of transposed matrices, use: they need no instruction."""
+    """Returns the GEPs that only shuffles, and columns of transposed matrices, use: they need no instruction."""
     shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _transposed_from(node)}
     return lanes_of_alone(shuffled, uops)
 
 
 def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
-    """The INDEXes whose position is another position in the buffer plus a constant; and the sums that nothing else
-    uses.
+    """Returns the INDEXes whose position is another position in the buffer plus a constant, and the sums that only they
+    use.
 
     An instruction addresses memory by a register and a constant anyway. If the IR does so too, LLVM has less to
     analyze.
@@ -731,7 +746,7 @@ def _is_near(buffer: UOp, position: UOp) -> bool:
 
 
 def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
-    """`node` and its sources without an instruction: constants, and addresses with theirs."""
+    """Returns `node` and its sources without an instruction: constants, and addresses with their sources."""
     if node.op in WRITTEN_ALONE:
         return (node,)
     written = [node]
@@ -749,8 +764,10 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
 
 
 def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
-    """The IR of `spec` with the source line of every instruction: line i + 1 is `spec.uops[i]`. `kind`: the
-    DICompileUnit's emissionKind, for LLVM's output."""
+    """Returns the IR of `spec` with the source line of every instruction: line i + 1 is `spec.uops[i]`.
+
+    kind: the DICompileUnit's emissionKind, for LLVM's output.
+    """
     position = {node: number for number, node in enumerate(spec.uops)}
     texts = []
     used: set[int] = set()

@@ -15,7 +15,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def factor(node: UOp) -> int:
-    """A common divisor of all values of this index expression (0 if the index is always 0)."""
+    """Returns a common divisor of all values of this index expression (0 if the index is always 0)."""
     if node.op is Ops.CONST:
         return abs(node.arg)
     if node.op is Ops.ADD:
@@ -28,7 +28,7 @@ def factor(node: UOp) -> int:
 
 
 def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
-    """The STOREs that may bypass the caches, provided that their buffers start at a cache line.
+    """Returns the STOREs that may bypass the caches, provided that their buffers start at a cache line.
 
     Stores of a scatter's copy are excluded, because some of it is written again.
     """
@@ -71,7 +71,7 @@ def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp], target
 
 
 def _split(position: UOp) -> tuple[UOp | None, int]:
-    """An index as an expression plus a constant."""
+    """Splits an index into an expression and a constant."""
     if position.op is Ops.CONST:
         return None, position.arg
     if position.op is Ops.ADD and position.src[1].op is Ops.CONST:
@@ -80,7 +80,7 @@ def _split(position: UOp) -> tuple[UOp | None, int]:
 
 
 def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
-    """Runs of stores to consecutive addresses, in order: each row of a tile is a run."""
+    """Yields sequences of stores to consecutive addresses, in order. Example: each row of a tile."""
     run: list[tuple[int, UOp]] = []
     end = 0
     for offset, store in sorted(stores, key=lambda pair: pair[0]):
@@ -93,7 +93,7 @@ def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
 
 
 def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]], line_bytes: int) -> bool:
-    """Whether a run fills whole cache lines, with each store aligned to its width."""
+    """Whether a sequence of stores fills whole cache lines, with each store aligned to its width."""
     size = run[0][1].src[1].dtype.itemsize
     for offset, store in run:
         if offset % store.src[1].dtype.count:

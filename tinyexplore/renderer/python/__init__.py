@@ -1,4 +1,4 @@
-"""Python, which the reference device runs."""
+"""Renders Python, which the reference device runs."""
 
 from tinyexplore.renderer.python.renderer import (
     PythonRenderer,

@@ -1,7 +1,7 @@
-"""The linear program as Python: one function over memoryviews, for the reference interpreter to execute.
+"""Renders the linear program as Python: one function over memoryviews, which the reference interpreter executes.
 
 Scalars are Python numbers, vectors are lists. float32 results are rounded by passing through a one-element float32
-view. An operation without a short form is a call of a function named after its meaning (`exp_float32`), which
+view. An operation without a short form calls a function named after its meaning (`exp_float32`), which
 `tinyexplore.uop.semantics` defines.
 """
 
@@ -29,21 +29,21 @@ from tinyexplore.uop.semantics import to_dtype_range
 
 
 def memory_format(dtype: DType) -> str:
-    """The memoryview format of elements of `dtype`; 16-bit floats are read as their bits."""
+    """Returns the memoryview format of elements of `dtype`. 16-bit floats are read as their bits."""
     if dtype.scalar in dtypes.fp8s:
         return "B"
     return "H" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else str(dtype.fmt)
 
 
 def meaning_name(op: Ops, dtype: DType, source: DType) -> str:
-    """The name of the function of `op` in the text."""
+    """Returns the name of the function of `op` in the text."""
     if op in (Ops.CAST, Ops.BITCAST):
         return f"{op.name.lower()}_{source.name}_to_{dtype.name}"
     return f"{op.name.lower()}_{source.name}"
 
 
 class PythonRenderer:
-    """Python source for the interpreter. `compiler` names the Python that executes it."""
+    """Renders Python source for the interpreter. `compiler` names the Python that executes it."""
 
     language = "python"
 
@@ -52,13 +52,14 @@ class PythonRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a function called `name`."""
+        """Returns the `ProgramSpec` of a function called `name`."""
         lines = (WorkItemWriter if self.target.has_local else PythonWriter)(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
 class PythonWriter(TextWriter):
-    """Writes a function of views of the buffers, of Variables, and of the start and stop of the THREAD axis."""
+    """Writes a function whose parameters are views of the buffers, Variables, and the start and stop of the THREAD
+    axis."""
 
     indent_text = "    "
 
@@ -79,7 +80,7 @@ class PythonWriter(TextWriter):
         return self.lines
 
     def further_parameters(self) -> list[str]:
-        """Parameters beside buffers and Variables."""
+        """Returns the parameters beside buffers and Variables."""
         return ["start", "stop"]
 
     def constant(self, node: UOp) -> str:
@@ -89,7 +90,7 @@ class PythonWriter(TextWriter):
         return text if node.dtype.count == 1 else f"[{text}] * {node.dtype.count}"
 
     def write_vector(self, node: UOp) -> None:
-        """An operation on whole vectors."""
+        """Writes an operation on whole vectors."""
         match node.op:
             case Ops.VECTORIZE:
                 if all(src is node.src[0] for src in node.src):
@@ -143,7 +144,7 @@ class PythonWriter(TextWriter):
                 if self.lines[-1].text.endswith(":"):
                     self.line("pass")
                 self.depth -= 1
-                opening = self.lines[self.opened[node.src[0]]]  # the end has no separate line
+                opening = self.lines[self.opened[node.src[0]]]  # the end of a loop has no separate line
                 self.lines[self.opened[node.src[0]]] = opening._replace(uops=(*opening.uops, node))
             case Ops.LOAD:
                 self.load(node)
@@ -163,7 +164,8 @@ class PythonWriter(TextWriter):
     # *** memory ***
 
     def place(self, index: UOp) -> tuple[str, str]:
-        """The view and the position of an INDEX. Python counts negative positions from the end; `at` rejects them."""
+        """Returns the view and the position of an INDEX. Python counts negative positions from the end; `at` rejects
+        them."""
         buffer, position = index.src[:2]
         self.also((index,))
         text = self.operand(position)
@@ -206,7 +208,7 @@ class PythonWriter(TextWriter):
         self.line(f"store({view}, {self.start(index, dtype.count)}, {text}, {mask})")
 
     def start(self, index: UOp, count: int) -> str:
-        """The position of the first of `count` neighbors."""
+        """Returns the position of the first of `count` neighbors."""
         return self.operand(index.src[1])
 
     def from_bits(self, dtype: DType, text: str) -> str:
@@ -230,7 +232,7 @@ class PythonWriter(TextWriter):
         self.assign(node, text)
 
     def call(self, node: UOp) -> str:
-        """A call of the function that defines this operation, by name."""
+        """Writes a call of the function that defines this operation."""
         source = node.src[1].dtype if node.op is Ops.WHERE else node.src[0].dtype
         assert isinstance(node.dtype, DType) and isinstance(source, DType)
         return meaning_name(node.op, node.dtype.scalar, source.scalar)
@@ -246,7 +248,7 @@ class PythonWriter(TextWriter):
         return f"[{self.call(node)}({', '.join(names)}) for {', '.join(names)} in zip({', '.join(sources)})]"
 
     def scalar(self, node: UOp) -> tuple[str, int]:
-        """The value of a scalar operation, not yet rounded if it is float32."""
+        """Returns the expression of a scalar operation, not yet rounded to float32, and its precedence."""
         op, dtype, src = node.op, node.dtype, node.src
         assert isinstance(dtype, DType)
         source = src[0].dtype
@@ -310,9 +312,11 @@ class PythonWriter(TextWriter):
 
 
 class WorkItemWriter(PythonWriter):
-    """Writes the code of one work-item of a GPU: a function of its indices and of its group's shared memory. With
-    barriers or tensor cores it is a generator, which stops at every barrier, and at a tensor core that needs operands
-    of all lanes of a warp."""
+    """Writes the code of one work-item of a GPU: a function of its indices and of its group's shared memory.
+
+    With barriers or tensor cores it is a generator. It stops at every barrier, and at a tensor core that needs operands
+    of all lanes of a warp.
+    """
 
     def further_parameters(self) -> list[str]:
         shared = [str(node.arg) for node in self.uops if is_shared(node)]
@@ -336,7 +340,8 @@ class WorkItemWriter(PythonWriter):
             super().write_node(node)
 
 
-_ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})  # written as double arithmetic; all others are exact or calls
+# written as double arithmetic; all other operations are exact, or calls
+_ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})
 _BOOL = {Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&", Ops.XOR: "^"}
 
 

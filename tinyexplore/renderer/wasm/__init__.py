@@ -1,4 +1,4 @@
-"""WebAssembly with vectors of 16 bytes: its text format, and the binary of that, by an assembler of our own."""
+"""Renders WebAssembly with vectors of 16 bytes as text, and assembles it to the binary format."""
 
 from tinyexplore.renderer.wasm.assembler import AssemblerError, assemble
 from tinyexplore.renderer.wasm.renderer import WASMRenderer

@@ -1,4 +1,4 @@
-"""Arithmetic of the linear program as expressions of WebAssembly, on scalars and on registers."""
+"""Writes the arithmetic of the linear program as expressions of WebAssembly, on scalars and on registers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WasmArithmetic(Casts):
     """Operations on `Value`s."""
 
     def alu(self, node: UOp) -> Value:
-        """The value of an ALU node, as expressions over locals."""
+        """Returns the value of an ALU node, as expressions over locals."""
         op, dtype = node.op, node.dtype
         source = node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
@@ -70,7 +70,7 @@ class WasmArithmetic(Casts):
         return self.arithmetic(op, source, values)
 
     def long_arithmetic(self, node: UOp, op: Ops) -> Value:
-        """Arithmetic of int64 scalars; in 32 bits if every result that is used fits."""
+        """Returns arithmetic of int64 scalars, in 32 bits if every result that is used fits."""
         narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
         kind = "i32" if narrow else "i64"
         texts = [self.number(src, kind) for src in node.src]
@@ -79,7 +79,7 @@ class WasmArithmetic(Casts):
         return Value((self.int_text(op, kind, "s", texts),))
 
     def arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
-        """`op` on values that all have `dtype`."""
+        """Returns `op` on values that all have `dtype`."""
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
             result = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
@@ -113,7 +113,7 @@ class WasmArithmetic(Casts):
         return text if exact else self.wrapped(text, dtype)
 
     def int_text(self, op: Ops, kind: str, sign: str, texts: list[str]) -> str:
-        """`op` on integers of the type `kind`, without wrapping to a narrower dtype."""
+        """Returns `op` on integers of the type `kind`, without wrapping to a narrower dtype."""
         joined = " ".join(texts)
         if op is Ops.NEG:
             return f"({kind}.sub ({kind}.const 0) {joined})"
@@ -135,7 +135,7 @@ class WasmArithmetic(Casts):
         return f"({kind}.{name} {joined})"
 
     def guarded_divide(self, op: Ops, kind: str, sign: str, joined: str) -> str:
-        """Division that never traps: by 0 gives 0."""
+        """Returns a division that never traps: division by 0 gives 0."""
         name = (
             f"div_{kind}" if op is Ops.IDIV and sign == "s" else f"{'div' if op is Ops.IDIV else 'rem'}_{kind}_{sign}"
         )
@@ -170,7 +170,7 @@ class WasmArithmetic(Casts):
     # *** registers ***
 
     def lanes_arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
-        """Arithmetic register by register; lane by lane if there is no instruction."""
+        """Returns arithmetic register by register, or lane by lane if there is no instruction."""
         if dtypes.is_bool(dtype):
             return self.masks(op, dtype.count, values)
         if op is Ops.MULACC:
@@ -184,12 +184,12 @@ class WasmArithmetic(Casts):
         return Value(tuple(texts), dtype.scalar.itemsize)
 
     def register(self, op: Ops, dtype: DType, texts: list[str]) -> str:
-        """`op` on one register of each value."""
+        """Returns `op` on one register of each value."""
         kind, joined = shape(dtype), " ".join(texts)
         if op in _BITS:
             return f"(v128.{_BITS[op]} {joined})"
         if dtypes.is_float(dtype):
-            if op in _EXTREME:  # the greater of the two, as on x86; if the first is NaN, the first
+            if op in _EXTREME:  # the greater one, as on x86: if the first is NaN, the first
                 greater = f"({kind}.p{_EXTREME[op]} {texts[1]} {texts[0]})"
                 return f"(v128.bitselect {texts[0]} {greater} ({kind}.ne {texts[0]} {texts[0]}))"
             name = _FLOATS.get(op) or _COMPARE.get(op)
@@ -217,7 +217,7 @@ class WasmArithmetic(Casts):
         return f"({kind}.{name} {joined})"
 
     def extreme_of_number(self, op: Ops, dtype: DType, values: list[Value]) -> Value:
-        """The extreme of any value and a constant number: a NaN in the first stays."""
+        """Returns the extreme of any value and a constant number. A NaN in the first stays."""
         if dtype.scalar in BITS_ONLY or dtype.count == 1:
             return self.arithmetic(op, dtype, values)
         name = f"{shape(dtype)}.p{_EXTREME[op]}"
@@ -242,7 +242,7 @@ class WasmArithmetic(Casts):
         return Value(tuple(forms[op].format(*row) for row in rows), lane)
 
     def shift_lanes(self, op: Ops, dtype: DType, values: list[Value], counts: UOp) -> Value:
-        """Shifts all lanes by one count if it is known to be equal; else lane by lane."""
+        """Shifts all lanes by one count if the counts are known to be equal; else lane by lane."""
         same = counts.op is Ops.CONST or (counts.op is Ops.VECTORIZE and len(set(counts.src)) == 1)
         if not same:
             return self.lane_by_lane(op, dtype, values)
@@ -263,7 +263,7 @@ class WasmArithmetic(Casts):
         return self.put_together(lanes, dtype)
 
     def horizontal(self, op: Ops, value: Value, dtype: DType) -> str:
-        """All lanes combined: lane i with lane i + half."""
+        """Combines all lanes: lane i with lane i + half."""
         count = dtype.count
         while count > 1:
             count //= 2

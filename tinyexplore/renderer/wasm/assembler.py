@@ -1,8 +1,8 @@
-"""An assembler: the text of a module, as the renderer writes it, in WebAssembly's binary format.
+"""An assembler: converts the text of a module, as the renderer writes it, to WebAssembly's binary format.
 
-It knows what kernels use of the text format: folded expressions, one imported memory, exported constants, functions
-with named parameters and locals, their export, `block`, `loop` and `if`. It needs nothing but Python, so a module
-can be made wherever a kernel can be rendered.
+It supports the part of the text format that kernels use: folded expressions, one imported memory, exported constants,
+functions with named parameters and locals, their export, `block`, `loop` and `if`. It needs only Python, so a module
+can be assembled wherever a kernel can be rendered.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES, _IMPORTS, _FUNCTIONS, _GLOBALS, _EXPORTS, _CODE = 1, 2, 3, 6, 7, 10
 
 
 class AssemblerError(ValueError):
-    """Raised for a text that the assembler does not support: the form, and its line."""
+    """Raised for a text that the assembler does not support. The message has the form and its line."""
 
 
 class _Atom(str):
@@ -55,7 +55,7 @@ class _Atom(str):
 
 
 def assemble(text: str) -> bytes:
-    """The binary of a module in the text format."""
+    """Returns the binary of a module in the text format."""
     module = _parsed(text)
     if module[:1] != ["module"]:
         raise _error("a module is expected", module)
@@ -88,7 +88,7 @@ def assemble(text: str) -> bytes:
 
 
 def _parsed(text: str) -> Form:
-    """The single form of the text."""
+    """Returns the single form of the text."""
     forms: list[Form] = [[]]
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
@@ -140,7 +140,7 @@ def _string(text: str) -> bytes:
 
 
 def _memory(form: Form) -> bytes:
-    """An imported memory: `(memory (import "a" "b") pages)`."""
+    """Encodes an imported memory: `(memory (import "a" "b") pages)`."""
     if len(form) != 3 or form[1][0] != "import":
         raise _error("the memory is imported, (memory (import …) pages)", form)
     module, name = (word.strip('"') for word in form[1][1:])
@@ -148,7 +148,7 @@ def _memory(form: Form) -> bytes:
 
 
 def _constant(form: Form) -> tuple[str, bytes]:
-    """The name and the content of an exported constant: `(global (export "a") i32 (i32.const 1))`."""
+    """Returns the name and the content of an exported constant: `(global (export "a") i32 (i32.const 1))`."""
     if len(form) != 4 or form[1][0] != "export" or form[2] not in TYPE or form[3][0] not in CONST:
         raise _error("a global is an exported constant, (global (export …) type (type.const …))", form)
     value = CONST[form[3][0]] + _number(form[2], form[3][1])
@@ -191,7 +191,7 @@ class _Function:
         return TYPE[word]
 
     def body(self, functions: dict[str, int]) -> bytes:
-        """The declarations of locals, in runs of one type, and the instructions."""
+        """Returns the declarations of locals, grouped by consecutive types, and the instructions."""
         self._functions = functions
         runs: list[tuple[int, int]] = []
         for kind in self._local_types:

@@ -26,32 +26,34 @@ from tinyexplore.uop import Ops, UOp
 
 
 class Casts(ABC):
-    """Conversions and access to operands. A writer supplies the values of nodes, keeps values in locals, and adds
-    helpers."""
+    """Conversions and access to operands.
+
+    A writer supplies the values of nodes, keeps values in locals, and adds helpers.
+    """
 
     narrow: set[UOp]
 
     @abstractmethod
     def operand(self, node: UOp) -> Value:
-        """The value of a source."""
+        """Returns the value of a source."""
 
     @abstractmethod
     def held(self, value: Value) -> Value:
-        """`value` in locals, so that it can be used more than once."""
+        """Stores `value` in locals, so that it can be used more than once."""
 
     @abstractmethod
     def needs(self, helper: str) -> str:
-        """The name of a helper, which is then written into the module."""
+        """Returns the name of a helper, and adds the helper to the module."""
 
     # *** scalars ***
 
     def kind(self, node: UOp) -> str:
-        """The wasm type that holds a scalar."""
+        """Returns the wasm type that holds a scalar."""
         assert isinstance(node.dtype, DType)
         return "i32" if node in self.narrow else scalar_type(node.dtype.scalar)
 
     def number(self, node: UOp, kind: str) -> str:
-        """The text of a scalar; integers have the width of `kind`."""
+        """Returns the text of a scalar. Integers have the width of `kind`."""
         if node.op is Ops.CONST and kind[0] == "i" and not dtypes.is_float(node.dtype):
             return f"({kind}.const {int(node.arg)})"
         text, have = self.operand(node).text, self.kind(node)
@@ -64,7 +66,7 @@ class Casts(ABC):
         raise RenderError(f"{node!r} is {have}; {kind} is expected")
 
     def wrapped(self, text: str, dtype: DType) -> str:
-        """The small integer of `dtype` that has the low bits of an i32."""
+        """Returns the small integer of `dtype` that has the low bits of an i32."""
         dtype = dtype.scalar
         if dtypes.is_bool(dtype) or dtype.itemsize >= 4 or dtypes.is_float(dtype) and dtype not in BITS_ONLY:
             return text
@@ -82,7 +84,7 @@ class Casts(ABC):
         return self.cast(self.operand(node.src[0]), source, target)
 
     def cast(self, value: Value, source: DType, target: DType) -> Value:
-        """The conversion of C."""
+        """Converts a value as C does."""
         if source is target:
             return value
         if source.count > 1:
@@ -111,7 +113,7 @@ class Casts(ABC):
         return text if fits or dtypes.is_bool(source) else self.wrapped(text, target)
 
     def truncated(self, text: str, have: str, target: DType) -> str:
-        """A float as an integer; through a wider type if there is no instruction, as on x86."""
+        """Converts a float to an integer, as on x86; through a wider type if there is no instruction."""
         if target is dtypes.uint64:
             double = text if have == "f64" else f"(f64.promote_f32 {text})"
             return f"(call ${self.needs('f64_to_u64')} {double})"
@@ -127,7 +129,7 @@ class Casts(ABC):
         return f"(i32x4.extract_lane 0 (call ${self.needs(_to_bits_name(target))} {single}))"
 
     def from_bits(self, source: DType, register: str) -> str:
-        """The float32s of a register of 16-bit floats, each in 32 bits."""
+        """Returns the float32s of a register of 16-bit floats, each in 32 bits."""
         if source.scalar is dtypes.bfloat16:
             return f"(i32x4.shl {register} (i32.const 16))"
         return f"(call ${self.needs('f16_to_f32')} {register})"
@@ -181,7 +183,7 @@ class Casts(ABC):
         return self.resized(words, 2, source.count, signed=False)
 
     def cast_float_lanes(self, value: Value, source: DType, target: DType) -> Value:
-        """Conversions between floats, and between floats and integers; in 32 bits, or lane by lane."""
+        """Converts between floats, and between floats and integers; in 32 bits, or lane by lane."""
         count, letter = source.count, sign(source)
         int_type = target if dtypes.is_float(source) else source
         ints = dtypes.int32.vec(count)
@@ -212,7 +214,7 @@ class Casts(ABC):
         return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))
 
     def doubled(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
-        """Each half of a register, converted to a whole register."""
+        """Converts each half of a register to a whole register."""
         if count == 2:
             return Value((convert(value.text),), 8)
         parts = []
@@ -222,14 +224,14 @@ class Casts(ABC):
         return Value(tuple(parts), 8)
 
     def mask(self, node: UOp, lane: int) -> Value:
-        """A vector of bools with lanes of `lane` bytes."""
+        """Returns a vector of bools with lanes of `lane` bytes."""
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
             return constant(node.arg, node.dtype, lane)
         return self.resized(self.operand(node), lane, node.dtype.count, signed=True)
 
     def resized(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
-        """`count` integers with lanes of `lane` bytes: extended, or their low bits."""
+        """Converts `count` integers to lanes of `lane` bytes: extends them, or takes their low bits."""
         while value.lane < lane:
             name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
             count_after = registers(count, 2 * value.lane)
@@ -247,7 +249,7 @@ class Casts(ABC):
         return value
 
     def moved(self, value: Value, taken: list[int]) -> Value:
-        """One register with its bytes permuted."""
+        """Returns one register with its bytes permuted."""
         return Value((shuffled(value.text, value.text, taken),), value.lane)
 
     # *** lanes ***
@@ -256,7 +258,7 @@ class Casts(ABC):
         return 0 if dtype.count == 1 else lane_bytes(dtype)
 
     def lane(self, value: Value, number: int, dtype: DType) -> str:
-        """The scalar in a lane."""
+        """Returns the scalar in a lane."""
         per = REGISTER_BYTES // value.lane
         part, lane = value.parts[number // per], number % per
         if dtypes.is_bool(dtype):
@@ -268,7 +270,7 @@ class Casts(ABC):
         return f"({shape(dtype)}.extract_lane{letter} {lane} {part})"
 
     def put_together(self, lanes: list[str], dtype: DType) -> Value:
-        """A vector from the texts of scalars; bools are 0 or 1."""
+        """Assembles a vector from the texts of scalars. Bools are 0 or 1."""
         lane = lane_bytes(dtype)
         kind, per = shape(dtype), REGISTER_BYTES // lane
         if dtypes.is_bool(dtype):
@@ -294,6 +296,6 @@ def _to_bits_name(target: DType) -> str:
 
 
 def _constant_in(text: str) -> str | None:
-    """The number in `(i32.const 3)`."""
+    """Returns the number in `(i32.const 3)`; None for other texts."""
     head, _, rest = text[1:].partition(" ")
     return rest[:-1] if head in ("i32.const", "i64.const", "f32.const", "f64.const") else None

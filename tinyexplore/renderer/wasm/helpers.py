@@ -1,5 +1,7 @@
-"""Functions that kernels call, as text: operations that take several instructions. Each is written into a module only
-if it is called."""
+"""Functions that kernels call, as text: operations that take several instructions.
+
+A function is written into a module only if it is called.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,8 @@ _F64_TO_U64 = """\
       (else
         (i64.trunc_sat_f64_s (select (local.get $x) (f64.const -inf) (f64.eq (local.get $x) (local.get $x)))))))"""
 
-# {0}: float, {1}: integer, {2}: the first number too large for it; that, and NaN, become the least integer, as on x86
+# {0}: float, {1}: integer, {2}: the first number too large for it; this number, and NaN, become the least integer, as
+# on x86
 _TO_INT = """\
   (func ${0}_to_{1} (param $x {0}) (result {1})
     ({1}.trunc_sat_{0}_s

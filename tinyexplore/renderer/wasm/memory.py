@@ -1,4 +1,4 @@
-"""Loads and stores of the linear program: addresses, partial registers, and lanes under conditions."""
+"""Writes loads and stores of the linear program: addresses, partial registers, and lanes under conditions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tinyexplore.renderer.wasm.values import (
 )
 from tinyexplore.uop import Ops, UOp
 
-MOST_LANES = 32  # most lanes under one mask, whose bits fit in an i32
+MOST_LANES = 32  # most lanes under one mask: its bits must fit in an i32
 _ZERO = "(v128.const i32x4 0 0 0 0)"
 
 
 class Accesses(Casts):
-    """Memory accesses of a writer."""
+    """Writes memory accesses. A writer supplies lines and locals."""
 
     uses: Uses
     values: dict[UOp, Value]
@@ -33,7 +33,7 @@ class Accesses(Casts):
 
     @abstractmethod
     def also(self, *nodes: UOp) -> None:
-        """Adds nodes to those from which the present line comes."""
+        """Adds nodes to those that the current line comes from."""
 
     @abstractmethod
     def line(self, text: str) -> None:
@@ -41,11 +41,11 @@ class Accesses(Casts):
 
     @abstractmethod
     def local(self, name: str, kind: str) -> str:
-        """The name of a new local of that type."""
+        """Returns the name of a new local of that type."""
 
     @abstractmethod
     def define(self, node: UOp, value: Value) -> None:
-        """Makes `value` the value of `node` from now on."""
+        """Makes `value` the value of `node`."""
 
     # *** addresses ***
 
@@ -74,7 +74,7 @@ class Accesses(Casts):
         return f"(local.get $data{buffer.arg})"
 
     def address(self, index: UOp) -> tuple[str, int]:
-        """The base address of an INDEX, and its byte offset."""
+        """Returns the base address of an INDEX, and its byte offset."""
         place, further = place_of(index)
         buffer, varying = place
         self.also(index)
@@ -140,7 +140,7 @@ class Accesses(Casts):
         self.define(node, Value((text,)))
 
     def loaded(self, value: Value, dtype: DType) -> Value:
-        """Bytes from memory in their register form: bools as masks."""
+        """Converts bytes from memory to their register form: bools become masks."""
         if not dtypes.is_bool(dtype):
             return value
         return Value(tuple(f"(i8x16.ne {part} {_ZERO})" for part in value.parts), 1)
@@ -178,7 +178,7 @@ class Accesses(Casts):
             self.line("))")
 
     def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
-        """The registers of a vector in their memory form."""
+        """Returns the registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
             return self.held(self.operand(value)).parts
         ones = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
@@ -186,7 +186,7 @@ class Accesses(Casts):
         return self.held(Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), 1)).parts
 
     def mask_bits(self, valid: UOp) -> str:
-        """The lanes of a vector of bools as bits of an i32."""
+        """Returns the lanes of a vector of bools as bits of an i32."""
         count = valid.dtype.count
         if count > MOST_LANES:
             raise RenderError(f"{valid!r}: a mask of {count} lanes; here it has at most {MOST_LANES}")
@@ -200,7 +200,7 @@ class Accesses(Casts):
 
 
 def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
-    """The start and the number of the bytes of each register."""
+    """Returns the start and the number of the bytes of each register."""
     total = dtype.count * lane_bytes(dtype)
     pieces = []
     for number in range(registers(dtype.count, lane_bytes(dtype))):

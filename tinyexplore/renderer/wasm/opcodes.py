@@ -1,4 +1,4 @@
-"""The instructions of WebAssembly that kernels use, by name: data, after the tables of the core specification."""
+"""The instructions of WebAssembly that kernels use, by name: data from the tables of the core specification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FLOAT_LANES = "abs neg - sqrt add sub mul div min max pmin pmax"
 _FROM_FLOATS = "trunc{0}_f32_s trunc{0}_f32_u trunc{0}_f64_s trunc{0}_f64_u"
 _FROM_INTS = "convert_i32_s convert_i32_u convert_i64_s convert_i64_u"
 
-# (first opcode, type, names one after another; "-": a number that is not used)
+# (first opcode, type, consecutive names; "-": an opcode that is not used)
 _PLAIN = (
     (0x45, "i32", f"eqz {_COMPARE}"),
     (0x50, "i64", f"eqz {_COMPARE}"),
@@ -103,7 +103,7 @@ _LANES_IN_MEMORY = (
 
 
 def leb(value: int) -> bytes:
-    """An unsigned number in LEB128."""
+    """Encodes an unsigned number in LEB128."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -113,7 +113,7 @@ def leb(value: int) -> bytes:
 
 
 def signed_leb(value: int) -> bytes:
-    """A signed number in LEB128."""
+    """Encodes a signed number in LEB128."""
     encoded = bytearray()
     while not -0x40 <= value < 0x40:
         encoded.append(value & 0x7F | 0x80)
@@ -148,7 +148,7 @@ TYPE = {"i32": b"\x7f", "i64": b"\x7e", "f32": b"\x7d", "f64": b"\x7c", "v128": 
 
 
 def alignment(name: str) -> int:
-    """The natural alignment of a memory instruction, as the power of two that the binary format wants."""
+    """Returns the natural alignment of a memory instruction, as the power of two that the binary format has."""
     kind, _, access = name.partition(".")
     digits = "".join([letter for letter in access.partition("_")[0] if letter.isdecimal()])
     bits = int(digits) if digits else {"i32": 32, "f32": 32, "i64": 64, "f64": 64, "v128": 128}[kind]

@@ -1,14 +1,14 @@
-"""The linear program as a module of WebAssembly, in its text format, with registers of 16 bytes.
+"""Renders the linear program as a WebAssembly module, in text format, with registers of 16 bytes.
 
 The module exports a function and imports the memory of the buffers. The function takes, each as an i32:
 
 - the addresses of the buffers;
-- the kernel's Variables, as an i64 where they may need it;
+- the kernel's Variables, as an i64 if they may need it;
 - the address of scratch memory, if the kernel has some: the exported constant "scratch" is its size, in whole cache
-lines;
+  lines;
 - start and stop of the THREAD axis, if the kernel has one.
 
-`assemble` makes the binary of it.
+`assemble` converts the text to the binary format.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-INLINE_LIMIT = 90  # longer expressions get a separate local
+INLINE_LIMIT = 90  # a longer expression gets a separate local
 SCRATCH_ALIGNMENT = 64
 LOCALS_IN_A_LINE = 8
 
 
 class WASMRenderer:
-    """WebAssembly's text format."""
+    """Renders WebAssembly's text format."""
 
     language = "wat"
 
@@ -50,7 +50,7 @@ class WASMRenderer:
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-        """The `ProgramSpec` of a kernel called `name`."""
+        """Returns the `ProgramSpec` of a kernel called `name`."""
         lines = _WasmWriter(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
@@ -67,8 +67,8 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.made_by: dict[UOp, tuple[UOp, ...]] = {}  # the nodes that an inlined text represents
         self.collected: list[UOp] = []
         self.locals: dict[str, str] = {}  # types by name
-        self.taken = {"$scratch", "$start", "$stop"}  # names
-        self.counts: dict[str, int] = {}  # of numbered names
+        self.taken = {"$scratch", "$start", "$stop"}  # names in use
+        self.counts: dict[str, int] = {}  # counts of numbered names
         self.addresses: dict[Place, str] = {}
         self.helpers: list[str] = []
         self.scratch_bytes = 0
@@ -112,8 +112,10 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.collected.extend(nodes)
 
     def local(self, name: str, kind: str) -> str:
-        """A new local, `$name`, with a number if the name is in use: v0, v1, … for values, a0, … for addresses, t0, …
-        for values used twice, m0, … for the bits of masks."""
+        """Declares a new local. Returns `$name`, with a number if the name is in use.
+
+        Names: v0, v1, … for values, a0, … for addresses, t0, … for values used twice, m0, … for the bits of masks.
+        """
         if name in ("v", "a", "t", "m"):
             self.counts[name] = number = self.counts.get(name, -1) + 1
             name = f"{name}{number}"
@@ -152,7 +154,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         return expression
 
     def define(self, node: UOp, value: Value, name: str = "v") -> None:
-        """Stores `value` in locals, which represent `node` from now on."""
+        """Stores `value` in locals, which represent `node` from then on."""
         assert isinstance(node.dtype, DType)
         kind = self.kind(node) if node.dtype.count == 1 else "v128"
         parts = []
@@ -217,7 +219,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.write_addresses(node)
 
     def whole(self, node: UOp) -> Value:
-        """The value of a node at the width of its dtype: an int64 in 64 bits, a mask with lanes of a byte."""
+        """Returns the value of a node at the width of its dtype: an int64 in 64 bits, a mask with lanes of a byte."""
         assert isinstance(node.dtype, DType)
         if node.dtype.count == 1:
             return Value((self.number(node, scalar_type(node.dtype)),))
@@ -229,7 +231,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.values[node] = self.values[node.src[0]]
 
     def open_loop(self, node: UOp) -> None:
-        """A loop from 0 to the end; a loop that may have no step tests that first."""
+        """Writes the head of a loop from 0 to the end. A loop that may have no step tests that first."""
         kind = self.kind(node)
         name = self.local(node.arg.name, kind)
         self.values[node] = Value((f"(local.get {name})",))
@@ -301,5 +303,5 @@ class _WasmWriter(WasmArithmetic, Accesses):
 
 
 def _name_in(text: str) -> str:
-    """The name of the local in `(local.get $x)`."""
+    """Returns the name of the local in `(local.get $x)`."""
     return text.removeprefix("(local.get ").removesuffix(")")

@@ -1,4 +1,4 @@
-"""Analysis of a linear program before it is rendered: which nodes are used, how often, and which integers are small."""
+"""Analyzes a linear program before it is rendered: which nodes are used, how often, and which integers are small."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KNOWN = OpGroups.ALU | _ROOTS | _OTHERS
 _NARROW_OPS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.NEG})
 _NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # operations whose text may use an operand more than once
 
-Place = tuple[UOp, UOp | None]  # of an address: the buffer, and the variable part of the index
+Place = tuple[UOp, UOp | None]  # of an address: (the buffer, the variable part of the index)
 
 
 class Uses:
@@ -28,7 +28,7 @@ class Uses:
 
     live: nodes that contribute to some result.
     inlinable: nodes that are written inside the only expression that uses them.
-    narrow: int64s that fit in 32 bits, computed from others that do.
+    narrow: int64s that fit in 32 bits and are computed from other such int64s.
     places: the addresses to compute once their variable part is known.
     splatted: scalars that are loaded only to fill vectors.
     """
@@ -77,8 +77,10 @@ class Uses:
         return bool(users) and all(user.op is Ops.VECTORIZE and set(user.src) == {node} for user in users)
 
     def _inlinable(self, uops: Sequence[UOp]) -> set[UOp]:
-        """Scalar integers and conditions that are used once, inside the same loop, and read no register; and values
-        assigned to a register before another register changes."""
+        """Returns scalar integers and conditions that are used once, inside the same loop, and read no register.
+
+        Also returns values assigned to a register before another register changes.
+        """
         loop_of: dict[UOp, UOp | None] = {}
         loops: list[UOp] = []
         changes = 0
@@ -109,7 +111,7 @@ class Uses:
 
 
 def place_of(index: UOp) -> tuple[Place, int]:
-    """The buffer of an INDEX, the variable part of its position, and the constant offset in elements."""
+    """Returns the buffer and variable position of an INDEX, and the constant offset in elements."""
     buffer, position = index.src[:2]
     if position.op is Ops.CONST:
         return (buffer, None), position.arg

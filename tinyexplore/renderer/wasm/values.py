@@ -17,8 +17,10 @@ LEAST_I32, MOST_I32 = -(1 << 31), (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The text of a scalar, or of the registers that hold a vector's lanes. A vector of bools is a mask: -1 or 0 in
-    each lane, as wide as the compared lanes. Lanes beyond the last have unspecified values.
+    """The text of a scalar, or of the registers that hold a vector's lanes.
+
+    A vector of bools is a mask: -1 or 0 in each lane, as wide as the compared lanes. Lanes beyond the last have
+    unspecified values.
 
     parts: one expression for each register.
     lane: bytes of a lane.
@@ -34,7 +36,7 @@ class Value:
 
 
 def scalar_type(dtype: DType) -> str:
-    """The wasm type that holds a scalar: an i32 for small integers, bools and the bits of 16-bit floats."""
+    """Returns the wasm type that holds a scalar: an i32 for small integers, bools and the bits of 16-bit floats."""
     if dtype is dtypes.float32:
         return "f32"
     if dtype is dtypes.float64:
@@ -43,34 +45,34 @@ def scalar_type(dtype: DType) -> str:
 
 
 def lane_bytes(dtype: DType) -> int:
-    """The bytes of a lane of a vector of `dtype` that is no mask."""
+    """Returns the bytes of a lane of a vector of `dtype` that is not a mask."""
     return dtype.scalar.itemsize
 
 
 def registers(count: int, lane: int) -> int:
-    """The number of registers that hold `count` lanes of `lane` bytes."""
+    """Returns the number of registers that hold `count` lanes of `lane` bytes."""
     return -(-count * lane // REGISTER_BYTES)
 
 
 def int_shape(lane: int) -> str:
-    """The name of a register of integers in instructions: i32x4."""
+    """Returns the name of a register of integers in instructions: i32x4."""
     return f"i{8 * lane}x{REGISTER_BYTES // lane}"
 
 
 def shape(dtype: DType) -> str:
-    """The name of a register of `dtype` in instructions: f32x4, i8x16."""
+    """Returns the name of a register of `dtype` in instructions: f32x4, i8x16."""
     if dtype.scalar is dtypes.float32:
         return "f32x4"
     return "f64x2" if dtype.scalar is dtypes.float64 else int_shape(lane_bytes(dtype))
 
 
 def sign(dtype: DType) -> str:
-    """The last letter of instructions that distinguish signed from unsigned integers."""
+    """Returns the last letter of instructions that distinguish signed from unsigned integers."""
     return "u" if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) or dtype.scalar in BITS_ONLY else "s"
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A number in the text format."""
+    """Returns a number in the text format."""
     dtype = dtype.scalar
     if dtypes.is_bool(dtype):
         return "1" if value else "0"
@@ -93,7 +95,7 @@ def _short(text: str) -> str:
 
 
 def constant(value: Any, dtype: DType, lane: int = 0) -> Value:
-    """A constant in every lane. `lane`: the bytes of a lane of a mask."""
+    """Returns a constant in every lane. `lane`: the bytes of a lane of a mask."""
     if dtype.count == 1:
         return Value((f"({scalar_type(dtype)}.const {literal(value, dtype)})",))
     if dtypes.is_bool(dtype):
@@ -110,18 +112,18 @@ def lanes_text(kind: str, numbers: list[str]) -> str:
 
 
 def shuffled(first: str, second: str, taken: list[int]) -> str:
-    """Bytes of two registers, by their numbers; the second register's bytes start at 16."""
+    """Selects bytes of two registers, by their numbers. The second register's bytes start at 16."""
     return f"(i8x16.shuffle {' '.join(map(str, taken))} {first} {second})"
 
 
 def low_halves(first: str, second: str, half: int = 8) -> str:
-    """The first `half` bytes of one register, then those of another."""
+    """Returns the first `half` bytes of one register, then those of another."""
     taken = [*range(half), *range(REGISTER_BYTES, REGISTER_BYTES + half)]
     return shuffled(first, second, (taken * (REGISTER_BYTES // len(taken)))[:REGISTER_BYTES])
 
 
 def lacking(what: str) -> RenderError:
-    """The error for an operation that this renderer does not support."""
+    """Returns the error for an operation that this renderer does not support."""
     return RenderError(
         f"{what}: WebAssembly has no such operation, and it is not written out in arithmetic; cast to float32, where "
         "all are, or compute this on another device, x.to('LLVM')"
