@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
+"""Reverse-mode automatic differentiation: the steps of the tape, and one gradient rule per operation."""
 
 from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
 from tinyexplore.autograd.places import picked_gradient, taken_gradient

@@ -1,7 +1,7 @@
-"""Gradients without requires_grad: a tape built afterwards from the graph of LazyBuffers.
+"""Gradients without requires_grad: builds a tape afterwards from the graph of LazyBuffers.
 
-Most operations are nodes of that graph, with a rule by their op; a function with a rule of its own leaves a note on its
-result. What was realized has forgotten its sources: where a gradient might have to go through it, nothing is guessed.
+Most operations are nodes of that graph, with a rule for their op. A function with its own rule leaves a note on its
+result. A realized value has dropped its sources. If a gradient might have to flow through it, `Forgotten` is raised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCAN_GRADIENTS: dict[Ops, GradientRule] = {
 class OwnRule:
     """A note: this value is differentiated by `rule` with respect to `inputs`, not operation by operation.
 
-    The inputs, which the value is computed from, are held by its graph, not by the note.
+    The value's graph, not the note, holds the inputs, which the value is computed from.
     """
 
     __slots__ = ("rule", "inputs", "arg")
@@ -46,22 +46,22 @@ class OwnRule:
         return OwnRule, (self.rule, [reference() for reference in self.inputs], self.arg)
 
     def on(self, node: LazyBuffer) -> OwnRule:
-        """This note for `node`; of one that was known beforehand (`Simplified`), whose graph holds nothing, a note that
-        holds the inputs."""
+        """Returns this note for `node`. For a simplified node, whose graph holds no inputs, returns a note that
+        holds them."""
         if type(getattr(node, "note", None)) is not Simplified:
             return self
         inputs = self.inputs_of(node)
         return self if inputs is None else HeldRule(self.rule, inputs, self.arg)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
-        """None where one is gone."""
+        """Returns the inputs; None if one is freed."""
         inputs = [reference() for reference in self.inputs]
         alive = tuple([tensor for tensor in inputs if tensor is not None])
         return alive if len(alive) == len(inputs) else None
 
 
 class OwnRuleAt(OwnRule):
-    """An `OwnRule` whose one input is found by following the sources numbered `way`. All nodes can share it."""
+    """An `OwnRule` whose only input is found by following the sources numbered `way`. All nodes can share it."""
 
     __slots__ = ("way",)
 
@@ -82,7 +82,7 @@ class OwnRuleAt(OwnRule):
 
 
 class HeldRule(OwnRule):
-    """An `OwnRule` that holds its inputs itself, because nothing else refers to them."""
+    """An `OwnRule` that holds its inputs itself, because nothing else references them."""
 
     __slots__ = ("held",)
 
@@ -102,21 +102,23 @@ def _gone() -> None:
 
 
 class Forgotten(RuntimeError):
-    """Raised if a value on the path to a target is realized, so that its sources are forgotten."""
+    """Raised if a value on the path to a target is realized, so that its sources are unknown."""
 
 
 def taped_graph(
     root: LazyBuffer, targets: Sequence[LazyBuffer], ends: Collection[LazyBuffer] = ()
 ) -> tuple[TapedBuffer, dict[int, TapedBuffer]]:
-    """`root` with the steps that lead back to `targets`, and each target that was found, by the id of its LazyBuffer.
+    """Returns `root` with the steps that lead back to `targets`, and each target that was found, by the id of its
+    LazyBuffer.
 
-    What is in `ends` counts as computed from nothing. Forgotten where a node that lies in memory may depend on a
-    target: it was computed, after that was made.
+    Nodes in `ends` count as computed from nothing. Raises Forgotten if a node in memory may depend on a target, because
+    it was computed after the target was made.
     """
     target_ids, stops = {id(target) for target in targets}, {id(end) for end in ends}
     target_numbers = sorted([target.number for target in targets])
     taped_nodes: dict[int, TapedBuffer] = {}
-    stack: list[tuple[LazyBuffer, TapeEntry | None] | LazyBuffer] = [root]  # a pair: its inputs have been walked
+    # (node, is_done): with True, its inputs have been walked
+    stack: list[tuple[LazyBuffer, TapeEntry | None] | LazyBuffer] = [root]
     while stack:
         top = stack.pop()
         if not isinstance(top, tuple):
@@ -139,7 +141,7 @@ def taped_graph(
 
 
 def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collection[int]) -> TapeEntry | None:
-    """The step that made `node`, with LazyBuffers as inputs; None where the gradient stops."""
+    """Returns the step that made `node`, with LazyBuffers as inputs; None where the gradient stops."""
     if not dtypes.is_float(node.dtype):
         return None
     note = node.noted
@@ -152,7 +154,7 @@ def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collec
         return _step(node, GRADIENTS[Ops.COPY], (note.source,))
     if isinstance(note, OwnRule):
         inputs = note.inputs_of(node)
-        if inputs is None and node.op is not Ops.CONST:  # of which the gradient is 0
+        if inputs is None and node.op is not Ops.CONST:  # its gradient is 0
             _check_known(node, target_numbers)
         if inputs is None:
             return None
@@ -167,7 +169,7 @@ def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collec
 
 
 def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
-    """Forgotten where what this was computed from may depend on one of the targets, whose numbers are `asked`."""
+    """Raises Forgotten if the unknown sources of `node` may depend on one of the targets, given by their numbers."""
     note = node.noted
     if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= target_numbers[0]):
         return
@@ -216,7 +218,7 @@ def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | N
 
 
 def _floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[LazyBuffer]:
-    """The nearest floats whose bits `node` is made of."""
+    """Returns the nearest floats whose bits `node` is computed from."""
     floats, stack, seen = [], list(node.src), set()
     while stack:
         source = stack.pop()
@@ -233,7 +235,8 @@ def _floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[Lazy
 
 
 def prod_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """y = Π x: dxᵢ = g · product of the others, which has a rule of its own: as quotients it has none at a zero"""
+    """y = Π x: dxᵢ = g · product of the others, which has its own rule (as a quotient, it would have no gradient at
+    a zero)"""
     (x,) = step.sources
     product = product_of_others(x, step.arg)
     product.note = OwnRule(others_gradient, (x,), step.arg).on(product)
@@ -249,5 +252,5 @@ def others_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, 
 
 
 def bitcast_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """There is none."""
+    """Raises an error: a bitcast has no gradient."""
     raise RuntimeError("bitcast has no gradient: detach() the tensor first")

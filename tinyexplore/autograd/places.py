@@ -19,7 +19,7 @@ def _wide(dtype: DType) -> DType:
 
 
 def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
-    """The element of `axis` that `index` names at each of its places; 0 where there is none."""
+    """Returns the elements of `axis` at the positions in `index`; 0 where an index is out of range."""
     if not isinstance(table, LazyBuffer):
         return cast(Any, table).taken(axis, index)
     rest = tuple(i for i in range(len(table.shape)) if i != axis)
@@ -29,7 +29,7 @@ def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
 
 
 def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = the elements that are named: to each of them the total of the g that ask for it"""
+    """y = the elements at the indices: each element gets the sum of the g at its index"""
     (table,), (axis, index) = step.sources, step.arg
     values = g.cast(_wide(g.dtype))
     return (constant(0, values, table.shape).scatter(Ops.ADD, axis, index, values).cast(g.dtype),)
@@ -49,7 +49,8 @@ def gather_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(…) = x(…, index(…)), where x and index were broadcast: dx(…, v) = Σ g(…) over the … with index(…) = v
 
-    Along some axes x was repeated: they are scattered. Along some the index was: what it names are rows.
+    Along the axes along which x was repeated, g is scattered. Along those along which the index was repeated, it
+    selects rows.
     """
     (x,), index = step.sources, step.arg
     rank, length = len(g.shape), x.shape[-1]
@@ -71,7 +72,7 @@ def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y(i) = the largest (or least) x(j) over j ≤ i: g goes to where that stands last"""
+    """y(i) = the largest (or least) x(j) over j ≤ i: g goes to the last such x(j)"""
     (x,), axis, y = step.sources, step.arg, step.result
     shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
@@ -81,7 +82,7 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = x with v at the row-major places `arg`: dx = g elsewhere, dv = g from there"""
+    """y = x with v at the row-major positions `arg`: dx = g elsewhere, dv = g at these positions"""
     (_, v), indices = step.sources, step.arg
     flat, line = g.reshape((elements_of(g.shape),)), indices.reshape((elements_of(v.shape),))
     remaining = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
@@ -89,7 +90,7 @@ def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = the last v that goes there, else x: g to just that one"""
+    """y = the last v written to a position, else x: g goes to that v or x only"""
     (x, v), (_, axis, index) = step.sources, step.arg
     shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
     order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
@@ -100,13 +101,13 @@ def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = x + Σ v that go there: dx = g, dv = g from where it went"""
+    """y = x + Σ v added to a position: dx = g, dv = g at its position"""
     _, axis, index = step.arg
     return (g, taken(g, axis, index) if step.needs(1) else None)
 
 
 def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = the largest (or least) of x and all v that go there: g in equal shares to all that are y"""
+    """y = the largest (or least) of x and all v at a position: g is shared equally by all that equal y"""
     (x, v), (_, axis, index) = step.sources, step.arg
     wide = _wide(g.dtype)
     is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
@@ -117,9 +118,9 @@ def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def scatter_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = x · Π v that go there: g · product of the others, as for a product along an axis
+    """y = x · Π v at a position: g · product of the others, as for a product along an axis
 
-    Differentiated again, what it gives is right where no factor is 0.
+    The gradient of this gradient is correct where no factor is 0.
     """
     (x, v), (_, axis, index) = step.sources, step.arg
     no_x, no_v = x.alu(Ops.CMPEQ, constant(0.0, x)), v.alu(Ops.CMPEQ, constant(0.0, v))
@@ -147,5 +148,5 @@ SCATTER_GRADIENTS = {
 
 @gradient_of(Ops.SCATTER)
 def scatter_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """By what is done with the values that go to one place; `arg` is (op, axis, index)"""
+    """Calls the rule for the operation that combines values at one position. `arg` is (op, axis, index)."""
     return SCATTER_GRADIENTS[step.arg[0]](step, g)

@@ -22,7 +22,7 @@ GRADIENTS: dict[Ops, GradientRule] = {}
 
 
 def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
-    """Adds the decorated rule to the table."""
+    """Returns a decorator that adds a rule to the table."""
 
     def enter(rule: GradientRule) -> GradientRule:
         GRADIENTS[op] = rule
@@ -32,7 +32,7 @@ def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
 
 
 def constant(value: ConstType, like: LazyBuffer, shape: Shape | None = None) -> LazyBuffer:
-    """`value` everywhere, with the dtype and device of `like`, and its shape unless another is given."""
+    """Returns a tensor filled with `value`, with the dtype, device and shape of `like`, unless `shape` is given."""
     return beside(like, LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape))
 
 
@@ -41,7 +41,7 @@ def _negated(x: LazyBuffer) -> LazyBuffer:
 
 
 def sum_axes(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
-    """The sum over `axes` (kept with size 1), accumulated in float32 where `x` is narrower."""
+    """Sums over `axes` (which remain with size 1), accumulated in float32 if `x` is narrower."""
     if not axes:
         return x
     if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:
@@ -65,7 +65,7 @@ def sqrt_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def deviation_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = √x, where all the values are equal if x is 0: dx = g / 2y, there 0"""
+    """y = √x, where all values are equal if x is 0: dx = g / 2y, and 0 if x is 0"""
     y = step.result
     flat = y.alu(Ops.CMPEQ, constant(0.0, y))
     slope = g.alu(Ops.FDIV, flat.alu(Ops.WHERE, constant(1.0, y), y.alu(Ops.ADD, y)))
@@ -125,13 +125,13 @@ def erf_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 @gradient_of(Ops.FLOOR)
 def step_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y is the same all around each source, but for single jumps: its gradient is 0, also where y is NaN"""
+    """y is constant around each source, except for single jumps: the gradient is 0, also where y is NaN"""
     return tuple([constant(0.0, source) for source in step.sources])
 
 
 @gradient_of(Ops.CAST)
 def cast_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """Between float types: dx = g, converted back. From or to anything else there is no gradient."""
+    """y = x cast between float types: dx = g, converted back. Other casts have no gradient."""
     source = step.sources[0].dtype
     if not dtypes.is_float(source) or not dtypes.is_float(g.dtype):
         return (None,)
@@ -139,7 +139,8 @@ def cast_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def stationary_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """dx = g: what else y depends on is where the result is stationary. `arg` is y with all that on the tape."""
+    """dx = g: the result is stationary in everything else that y depends on. `arg` is y with all of that on the
+    tape."""
     return (g,)
 
 
@@ -159,7 +160,7 @@ def sigmoid_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def clip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x between the numbers low and high (`arg`; None: no limit): dx = g strictly between them, else 0
 
-    So it is 0 at a limit and at NaN, as in PyTorch 2.14.
+    As in PyTorch 2.14, it is 0 at a limit and at NaN.
     """
     (x,) = step.sources
     low, high = step.arg
@@ -171,7 +172,7 @@ def clip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     return (g,)
 
 
-# *** functions made of several operations, whose gradient is better written alone ***
+# *** functions of several operations that have their own gradient rule ***
 
 
 def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
@@ -179,7 +180,7 @@ def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
 
 
 def abs_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = |x|: dx = g where x is positive, -g where negative, 0 at 0"""
+    """y = |x|: dx = g for positive x, -g for negative x, 0 at 0"""
     (x,) = step.sources
     zero = constant(0.0, x)
     falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), zero)
@@ -187,7 +188,7 @@ def abs_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def copysign_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = |x| with the sign of s: dx = g where x and y have one sign, -g where not, 0 at 0, NaN at NaN; ds = 0"""
+    """y = |x| with the sign of s: dx = g where x and y have the same sign, else -g; 0 at 0, NaN at NaN; ds = 0"""
     x, s = step.sources
     zero = constant(0.0, x)
     of_size = step.result.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), g)
@@ -278,7 +279,7 @@ def fdiv_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 @gradient_of(Ops.MOD)
 def mod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = a - n · b, n whole: da = g, db = -g · n; where y is NaN, n is a / b, as in PyTorch"""
+    """y = a - n · b for a whole n: da = g, db = -g · n; where y is NaN, n is a / b, as in PyTorch"""
     if not step.needs(1):
         return g, None
     a, b = step.sources
@@ -308,7 +309,7 @@ def _larger_gradient(step: TapeEntry, g: LazyBuffer, takes_first: Ops) -> Gradie
     a, b = step.sources
     first, second = (b, a) if takes_first is Ops.MAX else (a, b)
     zero = constant(0.0, g)
-    share = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), g)  # all of it beside a NaN
+    share = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), g)  # a NaN gets all of it
     return (
         second.alu(Ops.CMPLT, first).alu(Ops.WHERE, zero, share) if step.needs(0) else None,
         first.alu(Ops.CMPLT, second).alu(Ops.WHERE, zero, share) if step.needs(1) else None,
@@ -317,13 +318,13 @@ def _larger_gradient(step: TapeEntry, g: LazyBuffer, takes_first: Ops) -> Gradie
 
 @gradient_of(Ops.MAX)
 def max_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = max(a, b): g goes to the larger, half each where they are equal"""
+    """y = max(a, b): g goes to the larger one, half to each where they are equal"""
     return _larger_gradient(step, g, Ops.MAX)
 
 
 @gradient_of(Ops.MIN)
 def min_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = min(a, b): g goes to the smaller, half each where they are equal"""
+    """y = min(a, b): g goes to the smaller one, half to each where they are equal"""
     return _larger_gradient(step, g, Ops.MIN)
 
 
@@ -339,16 +340,16 @@ def where_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     )
 
 
-# *** reductions; arg is the tuple of axes ***
+# *** reductions; `arg` is the tuple of axes ***
 
 
 def reduce_sum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = Σ x: every summand gets g"""
+    """y = Σ x: each summand gets g"""
     return (g.expand(step.sources[0].shape),)
 
 
 def reduce_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least"""
+    """y = max x (or min): g is shared equally by all elements that equal y, counted in float32 at least"""
     (x,) = step.sources
     wide = least_upper_dtype(g.dtype, dtypes.float32)
     holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide)
@@ -359,18 +360,18 @@ def reduce_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def reduce_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = Π x: dxᵢ = g · product of the others
 
-    y / xᵢ is wrong where a factor is 0, infinite or NaN, and where y overflows or underflows.
+    It is not y / xᵢ, which is wrong if a factor is 0, infinite or NaN, or if y overflows or underflows.
     """
     (x,) = step.sources
     return (g.expand(x.shape).alu(Ops.MUL, product_of_others(x, step.arg)),)
 
 
-FOLDED_FROM = 256  # factors: a line of as many is multiplied in columns, which are the lanes of vectors
+FOLDED_FROM = 256  # factors: a line of at least this many is multiplied in columns, which are the lanes of vectors
 MOST_COLUMNS = 1024
 
 
 def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
-    """For each element the product of all other ones along `axes`: of all before it times that of all after it."""
+    """Returns for each element the product of all others along `axes`: of all before it times that of all after it."""
     last = len(x.shape) - 1
     if len(axes) == 1 and axes[0] != last and x.shape[last] != 1:
         return _product_from_both_sides(x, axes[0])
@@ -384,7 +385,7 @@ def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
 
 
 def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
-    """The product of all other elements along `axis`, as running products from both ends."""
+    """Returns the product of all other elements along `axis`, by running products from both ends."""
     count = x.shape[axis]
 
     def of_all_before(x: LazyBuffer) -> LazyBuffer:
@@ -396,8 +397,11 @@ def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
 
 
 def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
-    """The product of all other elements along the last axis, which becomes a matrix: of those in the element's column,
-    times that of all other columns. A running product down the rows has all columns of a row in vectors."""
+    """Returns the product of all other elements along the last axis, which becomes a matrix.
+
+    It is the product of the others in the element's column, times that of all other columns. A running product down the
+    rows computes all columns of a row in vectors.
+    """
     *outer, count = line.shape
     last = len(outer)
     columns = 16
@@ -414,7 +418,7 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
 
 
 def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
-    """Adds 1 to the positions from `start` to `end` of `axis`, where `x` is 0."""
+    """Adds 1 to the positions `start` to `end` of `axis`, where `x` is 0."""
     size = x.shape[axis]
     ones = constant(1.0, x, tuple(end - start if at == axis else n for at, n in enumerate(x.shape)))
     return x.alu(Ops.ADD, ones.pad([(start, size - end) if at == axis else (0, 0) for at in range(len(x.shape))]))
@@ -428,50 +432,50 @@ REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
 }
 
 
-# *** movements; arg is the LazyBuffer method's argument ***
+# *** movements; `arg` is the argument of the LazyBuffer method ***
 
 
 @gradient_of(Ops.RESHAPE)
 def reshape_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """The old shape again."""
+    """y = x reshaped: dx = g in the old shape"""
     return (g.reshape(step.sources[0].shape),)
 
 
 @gradient_of(Ops.EXPAND)
 def expand_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """A repeated element gets the sum over its copies."""
+    """y = x repeated: an element gets the sum of g over its copies"""
     before = step.sources[0].shape
     return (sum_axes(g, tuple(axis for axis, size in enumerate(before) if size != g.shape[axis])),)
 
 
 @gradient_of(Ops.PERMUTE)
 def permute_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """The inverse permutation."""
+    """y = x permuted: dx = g by the inverse permutation"""
     return (g.permute(sorted(range(len(step.arg)), key=step.arg.__getitem__)),)
 
 
 @gradient_of(Ops.PAD)
 def pad_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """The padding is cut off."""
+    """y = x padded: dx = g without the padding"""
     shape = step.sources[0].shape
     return (g.shrink(tuple((before, before + size) for size, (before, _) in zip(shape, step.arg))),)
 
 
 @gradient_of(Ops.SHRINK)
 def shrink_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """What was cut off gets 0."""
+    """y = a part of x: dx = g there, 0 elsewhere"""
     shape = step.sources[0].shape
     return (g.pad(tuple((start, size - stop) for size, (start, stop) in zip(shape, step.arg))),)
 
 
 @gradient_of(Ops.FLIP)
 def flip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """Flipped back."""
+    """y = x flipped: dx = g flipped"""
     return (g.flip(step.arg),)
 
 
 def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y = x, z, … along an axis: each gets its part"""
+    """y = x, z, … along an axis: each gets its part of g"""
     axis, gradients, start = step.arg, [], 0
     for source in step.sources:
         stop = start + source.shape[axis]
@@ -481,7 +485,7 @@ def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
-    """`axis` cut, or padded with zeros at its end, to `size`."""
+    """Cuts `axis` to `size`, or pads it with zeros at its end."""
     have = x.shape[axis]
     if have > size:
         return x.shrink(tuple((0, size) if i == axis else (0, n) for i, n in enumerate(x.shape)))
@@ -489,7 +493,7 @@ def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
 
 
 def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
-    """`stride - 1` zeros between neighbors along `axis`."""
+    """Inserts `stride - 1` zeros between neighbors along `axis`."""
     if stride == 1:
         return x
     shape, count = x.shape, x.shape[axis]
@@ -503,9 +507,9 @@ def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
 def window_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y[o, k] = x[o·stride + k·dilation]: dx[i] = Σₖ g'[i - k·dilation, k]
 
-    g' is g with stride - 1 zeros between windows. Written as a gather, so that nothing is
-    scattered: windows over g' (padded), of which the diagonal is summed. Without dilation no zeros are needed:
-    dx[q·stride + r] = Σᵤ g[q - u, r + u·stride].
+    g' is g with stride - 1 zeros between windows. It is written as a gather, so that nothing is scattered: the diagonal
+    of windows over g' (padded) is summed. Without dilation no zeros are needed: dx[q·stride + r] = Σᵤ g[q - u, r +
+    u·stride].
     """
     axis, size, stride, dilation = step.arg
     length = step.sources[0].shape[axis]
@@ -521,7 +525,7 @@ def window_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def _overlaid(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
-    """y[i] = Σₖ g[i - k·dilation, k] with i along `axis`, k along the axis `taps`, which goes."""
+    """Returns y[i] = Σₖ g[i - k·dilation, k] with i along `axis` and k along the axis `taps`, which is removed."""
     rank = len(g.shape)
     reach = (g.shape[taps] - 1) * dilation
     padded = g.pad(tuple((reach, reach) if i == axis else (0, 0) for i in range(rank)))
@@ -531,7 +535,7 @@ def _overlaid(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
 
 
 def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int) -> LazyBuffer:
-    """Windows that do not overlap are laid side by side again."""
+    """Computes `window_gradient` for windows that do not overlap: puts them side by side again."""
     rank = len(g.shape) - 1
     beside = g.permute((*range(axis + 1), rank, *range(axis + 1, rank)))
     spaced = _resized(beside, axis + 1, stride)
@@ -541,7 +545,7 @@ def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int
 
 @gradient_of(Ops.DIAGONAL)
 def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """On the diagonal g, elsewhere 0."""
+    """y = the diagonal of x: dx = g on the diagonal, 0 elsewhere"""
     first, second = step.arg
     shape = step.sources[0].shape
     counter = LazyBuffer.iota(shape[first], dtypes.index, g.device)
@@ -559,7 +563,7 @@ def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def assigned_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """What was computed is no longer what the tensor holds: there is no way back."""
+    """Raises an error: the tensor was assigned to, so the values that were used are gone."""
     raise RuntimeError(
         f"backward through a tensor of shape {g.shape} that was assigned to after it had been computed: "
         "write y = ... for another value instead of y.assign(...), or detach() it first"
@@ -568,16 +572,16 @@ def assigned_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 @gradient_of(Ops.CONTIGUOUS)
 def contiguous_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """The same values: dx = g"""
+    """y = x in memory: dx = g"""
     return (g,)
 
 
 def contiguous_backward_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """dx = g, realized as a kernel's result"""
+    """y = x: dx = g, realized as a kernel's result"""
     return (g.contiguous(),)
 
 
 @gradient_of(Ops.COPY)
 def copy_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """dx = g, copied back"""
+    """y = x on another device: dx = g, copied back"""
     return (g.copy_to_device(step.sources[0].device),)

@@ -11,7 +11,7 @@ from tinyexplore.uop import Ops
 
 @gradient_of(Ops.SCAN_AXIS)
 def cumsum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""
+    """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running sum from the other end"""
     axis = step.arg
     return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)
 
@@ -26,7 +26,7 @@ def _extended(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
 
 
 def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
-    """r(j) = g(j) + factor(j) · r(j + 1); the last one needs no factor"""
+    """Returns r(j) = g(j) + factor(j) · r(j + 1). The last element needs no factor."""
     factors = _extended(factor, axis, 0, 1)
     return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
 
@@ -40,7 +40,8 @@ def recurrence_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
-    """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); zeros need no care"""
+    """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); correct also for
+    zeros"""
     (x,), axis = step.sources, step.arg
     first = constant(1.0, x, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
     is_first = _extended(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
@@ -51,7 +52,7 @@ def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = ln Σ e^x(j) over j ≤ i: dx(j) = e^(x(j) - y(j)) · r(j), r(j) = g(j) + e^(y(j) - y(j + 1)) · r(j + 1)
 
-    As y never falls, no exponent is positive.
+    y never decreases, so no exponent is positive.
     """
     (x,), y, axis = step.sources, step.result, step.arg
     first, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)

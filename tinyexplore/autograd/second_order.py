@@ -1,7 +1,7 @@
 """Gradients of gradients: repeats the walk back over the tape when needed, and records the repetition on the tape.
 
-Until then a gradient remembers only which walk it comes from. So the first walk costs what it costs without this, and
-what is not differentiated twice is never built twice.
+Before that, a gradient only references its walk. So the first walk costs no more than without this feature, and
+gradients that are not differentiated again are never built twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GradientWalk:
         self._found: dict[int, TapedBuffer] = {}
 
     def gradient_of(self, target: Taped) -> TapedBuffer:
-        """Returns the gradient of `target`, on a tape of its own: gradients can flow through it."""
+        """Returns the gradient of `target` on its own tape: gradients can flow through it."""
         if not self._found:
             self._found = self._repeated()
         return self._found[id(target)]
@@ -50,14 +50,14 @@ class GradientWalk:
 
 
 def _on_tape(result: Taped, step: TapeEntry) -> TapeEntry:
-    """`step`, which made `result`, with all values on the tape."""
+    """Returns `step`, which made `result`, with all values on the tape."""
     sources: Any = tuple([TapedBuffer.of(tensor, value) for tensor, value in zip(step.inputs, step.sources)])
     value: Any = TapedBuffer.of(result, step.result)
     return TapeEntry(step.rule, step.inputs, sources, value, _with_buffers(step.arg))
 
 
 def _with_buffers(arg: Any) -> Any:
-    """A step's argument with TapedBuffers (an index, say) for LazyBuffers."""
+    """Returns the argument of a step with each LazyBuffer (an index, for example) replaced by a TapedBuffer."""
     if isinstance(arg, LazyBuffer):
         return TapedBuffer(arg)
     return tuple([_with_buffers(part) for part in arg]) if type(arg) is tuple else arg

@@ -1,7 +1,7 @@
 """The tape: records the inputs of each operation, and is walked backwards to compute gradients.
 
-It hangs on the tensors themselves (`_ctx`), not on the LazyBuffers: those forget their sources when they are realized,
-so a loss may be read before it is differentiated.
+The tensors hold it (`_ctx`), not the LazyBuffers, which drop their sources when they are realized. So a loss may be
+read before it is differentiated.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Taped(Protocol):
 
 
 class TapeEntry:
-    """One operation on the tape: `result` was made from `inputs`, whose values then were `sources`.
+    """One operation on the tape: `result` was computed from `inputs`, whose values then were `sources`.
 
-    `sources` is kept beside `inputs`, because an input may have been assigned to since.
+    The entry stores `sources`, too, because an input may have been assigned to since.
     """
 
     __slots__ = ("rule", "inputs", "sources", "result", "arg")
@@ -47,14 +47,14 @@ class TapeEntry:
         return f"Step({self.rule.__name__}, {', '.join(str(lb.shape) for lb in self.sources)} → {self.result.shape})"
 
     def needs(self, position: int) -> bool:
-        """True where the gradient of that input will be read."""
+        """Whether the gradient of input number `position` will be read."""
         return bool(self.inputs[position].requires_grad)
 
 
 def beside(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """`made`, which no gradient flows to, as a rule that computes with `like` needs it: on the tape if that is there.
+    """Returns `value`, which has no gradient, in the form that a rule needs beside `like`: on the tape if `like` is.
 
-    Then `like` is a `TapedBuffer`, and so must be whatever a method of it is not called on, but given to.
+    If `like` is a `TapedBuffer`, all other operands must be, too.
     """
     return value if isinstance(like, LazyBuffer) else cast(Any, like).beside(value)
 
@@ -64,10 +64,10 @@ GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"
 
 
 def taped_order(root: Taped) -> list[Taped]:
-    """Lists the tensors that `root` was computed from, and `root`, each after its inputs."""
+    """Returns the tensors that `root` was computed from, and `root`, each after its inputs."""
     order: list[Taped] = []
-    seen: set[int] = set()  # by identity: tensors compare element by element
-    stack: list[Taped | None] = [root]  # after None stands what all inputs have been walked of
+    seen: set[int] = set()  # by identity, because tensors compare element by element
+    stack: list[Taped | None] = [root]  # None, then a tensor: all inputs of the tensor have been walked
     while stack:
         tensor = stack.pop()
         if tensor is None:
@@ -88,9 +88,10 @@ def taped_order(root: Taped) -> list[Taped]:
 
 
 def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
-    """Every tensor that `root` depends on and that requires a gradient, with the gradient: d(root · seed) / d(tensor).
+    """Returns every tensor that `root` depends on and that requires a gradient, with the gradient d(root · seed) /
+    d(tensor).
 
-    In the order in which they were used, last first. A tensor that no gradient reaches is left out.
+    They are in the order of their use, last first. Tensors that no gradient reaches are left out.
     """
     gradients_of: dict[int, LazyBuffer] = {id(root): seed}
     reached: list[tuple[Taped, LazyBuffer]] = []

@@ -1,4 +1,4 @@
-"""Values on the tape: what gradient rules compute with where their results are to be differentiated again."""
+"""Values on the tape: gradient rules compute with them if their results are to be differentiated again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from tinyexplore.util.interpreter import Findable
 
 
 class TapedBuffer(Findable):
-    """A LazyBuffer and, where its gradient is needed, the step that made it.
+    """A LazyBuffer and, if its gradient is needed, the step that computed it.
 
-    It has the methods of LazyBuffers that rules use, with the same arguments: a rule need not know which of the two it
-    is given.
+    It has the methods of LazyBuffers that rules use, with the same arguments, so that a rule works on both.
     """
 
     __slots__ = ("lazydata", "requires_grad", "_ctx", "__weakref__")
@@ -38,7 +37,7 @@ class TapedBuffer(Findable):
 
     @staticmethod
     def of(tensor: Taped, value: LazyBuffer) -> TapedBuffer:
-        """`value`, which `tensor` had when it was used."""
+        """Returns `value`, which `tensor` had when it was used, on the tape."""
         if not tensor.requires_grad:
             return TapedBuffer(value)
         step = tensor._ctx
@@ -47,13 +46,14 @@ class TapedBuffer(Findable):
         return TapedBuffer(value, TapeEntry(same_gradient, (tensor,), (value,), value))
 
     def beside(self, value: LazyBuffer) -> TapedBuffer:
-        """`made`, which has no gradient, in a form to compute with."""
+        """Returns `value`, which has no gradient, as a TapedBuffer."""
         return value if isinstance(value, TapedBuffer) else TapedBuffer(value)
 
     def _made(
         self, lazydata: LazyBuffer, rule: GradientRule | None, others: tuple[Any, ...] = (), arg: Any = None
     ) -> TapedBuffer:
-        """`lazydata`, which `rule` differentiates with respect to this and the others; this, if nothing was done."""
+        """Wraps `lazydata`, which `rule` differentiates with respect to this and `others`. Returns this if nothing
+        was done."""
         if lazydata is self.lazydata:
             return self
         inputs = (self, *[self.beside(other) for other in others])
@@ -63,7 +63,7 @@ class TapedBuffer(Findable):
             lazydata, TapeEntry(rule, inputs, tuple([tensor.lazydata for tensor in inputs]), lazydata, arg)
         )
 
-    # *** what rules ask of a LazyBuffer ***
+    # *** the methods of LazyBuffer that rules use ***
 
     @property
     def shape(self) -> Shape:
@@ -97,7 +97,7 @@ class TapedBuffer(Findable):
         return self._made(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
 
     def taken(self, axis: int, index: Any) -> TapedBuffer:
-        """See `places.taken`: in one step, whose gradient is a scatter."""
+        """Calls `places.taken` as one step, whose gradient is a scatter."""
         indices = plain(index)
         return self._made(taken(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
 
@@ -112,7 +112,7 @@ class TapedBuffer(Findable):
     def copy_to_device(self, device: str) -> TapedBuffer:
         return self._made(self.lazydata.copy_to_device(device), GRADIENTS[Ops.COPY])
 
-    # *** moving ***
+    # *** movements ***
 
     def _moved(self, op: Ops, lazydata: LazyBuffer) -> TapedBuffer:
         return self._made(lazydata, GRADIENTS[op], (), lazydata.arg)
@@ -143,10 +143,10 @@ class TapedBuffer(Findable):
 
 
 def plain(value: Any) -> LazyBuffer:
-    """The LazyBuffer in it, or it."""
+    """Returns the LazyBuffer in `value`, or `value` itself."""
     return value.lazydata if isinstance(value, TapedBuffer) else cast(LazyBuffer, value)
 
 
 def same_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """y is x: dx = g"""
+    """y = x: dx = g"""
     return (g,)

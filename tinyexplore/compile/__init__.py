@@ -1,1 +1,2 @@
-"""Compiles a ScheduleItem: chooses or searches its opts, lowers it, compiles it on several threads, and caches it."""
+"""Compiles ScheduleItems: chooses or searches opts, lowers the kernel, compiles it on several threads, and caches
+it."""

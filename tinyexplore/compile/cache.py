@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: the most recently used, up to `KERNEL_MB`, and all that are referenced."""
+"""The cache of compiled kernels: the most recently used ones, up to `KERNEL_MB`, and all that are referenced."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.recent import Recent
 
-RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # device, ast, options that affect opts, threads
+RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # (device, ast, options that affect opts, threads)
 
 
 class RunnerCache:
     """A cache of Runners, by device, ast and options. Any thread may use it.
 
-    An evicted Runner is still found as long as a plan, a TinyJit or other code refers to it, so that no kernel is in
-    memory twice. Without references, its machine code is unloaded.
+    An evicted Runner is still found while a plan, a TinyJit or other code references it, so that no kernel is in memory
+    twice. Without references, its machine code is unloaded.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class RunnerCache:
 
 
 class OwnKernels(dict[RunnerKey, Runner]):
-    """The kernels of one recording, which starts without any and keeps all. Other computations can use them too."""
+    """The kernels of one recording, which starts without any and keeps all. Other computations can use them, too."""
 
     def find(self, key: RunnerKey) -> Runner | None:
         return self.get(key)

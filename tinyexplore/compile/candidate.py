@@ -40,19 +40,19 @@ from tinyexplore.util.private import is_private, user
 try:
     import fcntl
     import resource
-except ImportError:  # a system without them: timings are not exclusive, and interruptions are not counted
+except ImportError:  # this system lacks them: timings are not exclusive, and interruptions are not counted
     fcntl = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
 
 HOPELESS = 3.0  # a first run this many times slower than the best so far ends the measurement
-BEHIND = 1.3  # so does a time this many times slower after a few more runs
-ENOUGH = 8  # undisturbed samples
-SAMPLE_S = 100e-6  # a sample has enough runs to take this long, because of the resolution of the clock
-SAMPLING_S, DUEL_S = 0.3, 1.5  # time for one candidate, and for a duel
-FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, unless they take longer than this
-REMEMBERED = 256  # compiled programs
-IDLE_S = 20.0  # time without a request after which memory is freed
-COMPARED = 1 << 18  # elements of a result that are compared
+BEHIND = 1.3  # a time this many times slower after a few more runs also ends it
+ENOUGH = 8  # number of undisturbed samples
+SAMPLE_S = 100e-6  # least seconds of a sample, because of the resolution of the clock
+SAMPLING_S, DUEL_S = 0.3, 1.5  # seconds for one candidate, and for a duel
+FEWEST, PATIENCE_S = 5, 4.0  # number of samples that a verdict needs, unless they take more than these seconds
+REMEMBERED = 256  # number of cached programs
+IDLE_S = 20.0  # seconds without a request after which memory is freed
+COMPARED = 1 << 18  # most elements of a result to compare
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
 DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
 
@@ -67,7 +67,7 @@ class Sampled:
 
     seconds: seconds of its best run.
     disturbed: whether other programs used this machine's cores during every run.
-    note: where the time is from, or why there is none.
+    note: the origin of the time, or why there is none.
     """
 
     seconds: float
@@ -75,13 +75,14 @@ class Sampled:
     note: str
 
 
-# *** requests (the search calls `request_of`, the worker the rest) ***
+# *** requests (the search calls `request_of`, the worker calls the rest) ***
 
 
 def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_level: int = 0, **more: Any) -> str:
-    """A request as text: `do` is "compile", "time", "duel" or "sample"; the kernels' graphs, and the settings.
+    """Returns a request as text: the command `do` ("compile", "time", "duel" or "sample"), the kernels' graphs, and the
+    settings.
 
-    `cache_level`: CACHELEVEL of the worker; 0 for a search, because few of its candidates come back.
+    cache_level: CACHELEVEL of the worker; 0 for a search, because few of its candidates occur again.
     """
     settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": cache_level}
     graphs = to_plain([kernel.original, kernel.ast, *(other.ast for other in others)])
@@ -91,7 +92,7 @@ def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_leve
 
 
 def machine_of(device: str) -> str:
-    """The properties of the machine that must be equal for times to be comparable."""
+    """Returns the properties of the machine that must be equal for times to be comparable."""
     interface = Device[device]
     target = interface.target
     lanes, threads = target.vector_bytes, target.threads
@@ -99,19 +100,19 @@ def machine_of(device: str) -> str:
     return f"{target.arch} {target.cpu} {target.features}, {lanes} bytes, {threads} threads, {compiler}"
 
 
-# *** the machine, shared by all processes that measure on it ***
+# *** locks shared by all processes that measure on this machine ***
 
 
 @contextmanager
 def among_compilers() -> Iterator[None]:
-    """A lock for compiling: held while nothing is timed."""
+    """Holds the lock for compiling: nothing is timed meanwhile."""
     with _lock(lambda: fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """A lock for timing: held while nothing else is timed or compiled for a search on this machine."""
+    """Holds the lock for timing: no search on this machine times or compiles anything else meanwhile."""
     with _lock(lambda: fcntl.LOCK_EX):
         yield
 
@@ -129,7 +130,7 @@ def _lock(kind: Callable[[], int]) -> Iterator[None]:
 
 
 def _lock_file() -> int | None:
-    """The file that this user's searches on this machine lock; None if it cannot be created."""
+    """Returns the file that this user's searches on this machine lock; None if it cannot be created."""
     if fcntl is None:
         return None
     try:
@@ -139,17 +140,17 @@ def _lock_file() -> int | None:
         return None
     if is_private(os.fstat(handle)):
         return handle
-    os.close(handle)  # any user may create a file with that name and hold its lock forever
+    os.close(handle)  # any user could create a file with that name and hold its lock forever
     return None
 
 
 def interruptions() -> int:
-    """The number of times that the system has taken a core from this process."""
+    """Returns how often the system has taken a core from this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
 
 
 def is_crowded() -> bool:
-    """Whether other programs presently want cores that a kernel on all its threads would use."""
+    """Whether other programs currently want cores that a kernel on all its threads would use."""
     try:
         with open("/proc/loadavg", encoding="utf-8") as file:
             running = int(file.read().split()[3].partition("/")[0])
@@ -180,7 +181,7 @@ class Workbench:
         self.busy.release()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; raises CandidateFailed if the candidate leaves the search."""
+        """Returns the reply to a request. Raises CandidateFailed if the candidate leaves the search."""
         with self.busy:
             return self.answered(request)
 
@@ -189,7 +190,7 @@ class Workbench:
             return self.answered_as_set(request)
 
     def answered_as_set(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`answered` under the settings of the request."""
+        """Returns `answered` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
             raise CandidateFailed(f"this worker is another machine: {machine_of(device)}")
@@ -220,21 +221,22 @@ class Workbench:
         return runner
 
     def prepare(self, device: str, original: UOp) -> None:
-        """Allocates separate memory with the sizes of the kernel."""
+        """Allocates separate memory for the buffers of the kernel."""
         if original is not self.original:
             self.original, self.expected, self.buffers = original, {}, ()
             self.buffers = scratch_buffers(device, original)
 
     def run_of(self, runner: Runner) -> Callable[[], object]:
-        """A function that runs the program once. On a device with its own clock it returns the seconds by that
-        clock."""
-        values = [variable.arg[2] for variable in runner.spec.variables]  # their greatest values: the most work
+        """Returns a function that runs the program once. On a device with its own clock it returns the seconds by
+        that clock."""
+        # Variables at their greatest values, for the most work
+        values = [variable.arg[2] for variable in runner.spec.variables]
         bound = runner.program.bind(self.buffers, values)
         timed: Callable[[], float] | None = getattr(bound, "timed", None)
         return timed or (lambda: runner.run(bound, values))
 
     def results(self, runner: Runner) -> list[Any]:
-        """The results of one run, whose output memory starts with every bit set."""
+        """Returns the results of one run. Its output memory starts with every bit set."""
         slots = sorted(runner.spec.writes)
         for slot in slots:
             self.buffers[slot].copyin(b"\xff" * self.buffers[slot].nbytes)
@@ -256,7 +258,7 @@ class Workbench:
                 raise CandidateFailed(f"its results are wrong (buffer {slot})")
 
     def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
-        """The best run. `limit`: the seconds of the best candidate so far, if any."""
+        """Returns the best run. `limit`: the seconds of the best candidate so far, if any."""
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with alone():
@@ -277,14 +279,15 @@ class Workbench:
         return Sampled(fastest, False, "")
 
     def samples(self, runners: Sequence[Runner], reference: Runner, most: int) -> list[list[float]]:
-        """Seconds of one run of each runner, measured alternately (`in_turns`), after their results were checked."""
+        """Checks the results of the runners. Returns seconds of one run of each runner, measured alternately
+        (`in_turns`)."""
         for runner in runners:
             self.check(runner, reference)
         with alone():
             return in_turns([self.run_of(runner) for runner in runners], most)
 
     def duel(self, *runners: Runner) -> list[float]:
-        """The best seconds of each, measured alternately."""
+        """Returns the best seconds of each runner, measured alternately."""
         runs = [self.run_of(runner) for runner in runners]
         with alone():
             first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
@@ -297,14 +300,15 @@ class Workbench:
 
 
 def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
-    """Seconds of one run, from `calls` of them, and whether this process had the machine for itself."""
+    """Returns the seconds of one run, measured over `calls` runs, and whether no other program disturbed this
+    process."""
     crowded, before = is_crowded(), interruptions()
     start = time.perf_counter()
     times = [run() for _ in range(calls)]
     seconds = (time.perf_counter() - start) / calls
     by_device = [elapsed for elapsed in times if isinstance(elapsed, float) and elapsed]
     if len(by_device) == calls:
-        seconds = sum(by_device) / calls  # without the host's work around a kernel
+        seconds = sum(by_device) / calls  # without the host's overhead per kernel
     return seconds, not crowded and interruptions() == before
 
 
@@ -314,11 +318,11 @@ def in_turns(
     seconds_of: Callable[[Callable[[], object], int], tuple[float, bool]] = sample,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[list[float]]:
-    """Seconds of one run of each of `runs`: up to `most` samples each, in rounds of one sample of each.
+    """Returns seconds of one run of each of `runs`: up to `most` samples each, in rounds of one sample of each.
 
     Every second round runs in reverse order, so that a change of the machine's speed affects all equally. The first run
-    of each warms up and is discarded. `FEWEST` rounds are taken if they take no longer than `PATIENCE_S`, otherwise at
-    least one.
+    of each warms up and is discarded. `FEWEST` rounds are taken if they take at most `PATIENCE_S`, otherwise at least
+    one.
     """
     first = [seconds_of(run, 1)[0] for run in runs]
     calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
@@ -335,7 +339,7 @@ def in_turns(
 
 
 def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
-    """A sample. A sample that was disturbed and took longer than `enough` is repeated, a few times."""
+    """Returns a sample. Repeats a disturbed sample that took longer than `enough` a few times."""
     fastest, was_quiet = sample(run, calls)
     for _ in range(3):
         if was_quiet or fastest <= enough:
@@ -349,7 +353,7 @@ def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
 
 
 def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
-    """Separate memory for a kernel, filled with numbers of ordinary magnitude, always the same ones."""
+    """Returns separate buffers for a kernel, filled with numbers of ordinary magnitude, always the same ones."""
     pointers = sorted((node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
     buffers = []
     for pointer in pointers:
@@ -363,7 +367,7 @@ def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
 
 
 def numbers(dtype: DType, seed: int) -> bytes:
-    """A stretch of numbers: floats from 0.5 to 1.5, ints from 0 to 96, or bools."""
+    """Returns a block of numbers: floats from 0.5 to 1.5, ints from 0 to 96, or bools."""
     source = random.Random(seed)
     count = 4099  # a prime, so that rows differ
     if dtype is dtypes.bool:
@@ -380,10 +384,10 @@ def numbers(dtype: DType, seed: int) -> bytes:
 
 
 def sampled(buffer: Buffer) -> Any:
-    """Elements of a buffer, evenly spread over all of it, as a NumPy array of numbers to compare.
+    """Returns elements of a buffer, evenly spaced over all of it, as a NumPy array of numbers to compare.
 
-    The distance between two of them is coprime to the size, so that every column of every matrix and every lane of a
-    vector is examined.
+    Their distance is coprime to the size, so that elements of every column of every matrix and of every lane of a
+    vector are examined.
     """
     import numpy
 
@@ -391,7 +395,7 @@ def sampled(buffer: Buffer) -> Any:
         wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
         elements = wide.view("float32")
     elif buffer.dtype in dtypes.fp8s:
-        elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbors are one apart
+        elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # the distance of neighbors may be 1
     else:
         elements = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
     distance = next(
@@ -401,7 +405,7 @@ def sampled(buffer: Buffer) -> Any:
 
 
 def differ(actual: Any, expected: Any, dtype: DType) -> bool:
-    """True if `actual` differs from `expected` by more than rounding explains."""
+    """Whether `actual` differs from `expected` by more than rounding explains."""
     import numpy
 
     if actual.size == 0:
@@ -420,7 +424,7 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
 
 
 def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
-    """The reply to one request; an error becomes a reply too."""
+    """Returns the reply to one request. An error becomes a reply, too."""
     try:
         return bench.answer(json.loads(line))
     except CandidateFailed as error:
@@ -443,7 +447,8 @@ def main() -> None:
         idle.cancel()
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # works inside machine code too
+            # this also interrupts machine code
+            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)
             reply = reply_to(bench, request)
             faulthandler.cancel_dump_traceback_later()
         idle = threading.Timer(IDLE_S, bench.forget)

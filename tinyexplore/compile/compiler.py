@@ -36,7 +36,7 @@ _numbers = count()
 
 
 def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
-    """An ExecItem for each of `items`: its kernel is compiled now or comes from the cache.
+    """Returns an ExecItem for each of `items`. Its kernel is compiled now or comes from the cache.
 
     Other threads compile kernels while this one lowers the next. A search (BEAM) has the machine to itself.
     """
@@ -84,14 +84,16 @@ def record_known(number: int, key: RunnerKey, scope: ReuseScope) -> None:
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:
-    """`compile_many` of one."""
+    """Compiles one item like `compile_many`."""
     (runner,) = compile_many([item])
     return runner
 
 
 def run_item(item: ExecItem) -> ExecItem:
-    """Runs `item`. If this machine cannot execute its program and native code may replace it, runs that and records the
-    reason. Returns the ExecItem that ran."""
+    """Runs `item` and returns the ExecItem that ran.
+
+    If this machine cannot execute its program and native code may replace it, runs that and records the reason.
+    """
     refusal = "" if item.runner is None else item.runner.program.refusal
     if not refusal or not current_cache_scope().stands_in:
         item.run()
@@ -106,7 +108,7 @@ def run_item(item: ExecItem) -> ExecItem:
 
 
 def choose_opts(device: str, ast: UOp) -> Kernel:
-    """The kernel of `ast` with its opts: from a search, from the heuristics, or none."""
+    """Returns the kernel of `ast` with its opts: from a search, from the heuristics, or none."""
     kernel = Kernel.of(ast, Device[device].target)
     settings = config()
     if settings.NOOPT:

@@ -1,10 +1,10 @@
-"""The disk cache of lowering results: a second process need not choose opts, lower or render the same kernels.
+"""The disk cache of lowering results: another process need not choose opts, lower or render the same kernels.
 
 An entry has the facts of a program that a call needs, and the key of its machine code, which is stored beside it
-(`runtime/cache.py`). The key of an entry is the inputs of the result: the ast node by node, the target, the
-compiler, every option and the number of threads; the entry itself names the text of the modules that did the work.
-A change of one rule of one pass invalidates all entries. A change in the running process, as in a notebook, switches
-the cache off. The program's UOps and source are made when needed.
+(`runtime/cache.py`). The key of an entry is the inputs of the result: the ast node by node, the target, the compiler,
+every option and the number of threads. The entry itself has a digest of the text of the modules that did the work. So a
+change of one rule of one pass invalidates all entries. A change in the running process, as in a notebook, switches the
+cache off. The program's UOps and source are made when needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tinyexplore.util import config
 FORMAT = 2
 NOT_KEPT = ("python", "opencl")  # languages of devices that execute the UOps, or need them for a launch
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
-# where the floors are put to work
+# modules outside these packages that lowering uses
 ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
 
 
@@ -45,13 +45,13 @@ class ProgramFacts:
     language: the language of its source.
     key: the digest of its source.
     thread_extent: the length of the THREAD axis, None without one.
-    n_buffers: number of buffers that a call takes.
+    n_buffers: the number of buffers that a call takes.
     writes: positions of the buffers that it stores to.
     aligned: positions of buffers that must start at a cache line.
     flops: floating-point operations of one run.
     bytes_moved: bytes read and written in one run.
     operations: `flops`, with each function weighted by its time.
-    engine: version of the engine that wrote the entry.
+    engine: the version of the engine that wrote the entry.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ProgramFacts:
         )
 
     def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:
-        """The program, whose text the function `again` rebuilds when needed."""
+        """Returns the program. The function `again` rebuilds its text when needed."""
         interface = Device[device]
         return StoredSpec(
             again,
@@ -99,9 +99,11 @@ class ProgramFacts:
 
 
 def lowering_key(device: str, ast: UOp) -> str | None:
-    """The key under which the lowering of `ast` is stored. None if it is not stored: without a disk cache, with
-    measured opts, which are stored separately, and for a device that executes the UOps, or needs them to launch its
-    programs."""
+    """Returns the key under which the lowering of `ast` is stored; None if it is not stored.
+
+    It is not stored without a disk cache, with measured opts, which are stored separately, and for a device that
+    executes the UOps, or needs them to launch its programs.
+    """
     settings = config()
     renderer = Device[device].renderer
     if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
@@ -109,20 +111,20 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
     try:
         text = json.dumps([*parts, settings.values, to_plain([ast])])
-    except TypeError:  # an arg that cannot be converted to plain data
+    except TypeError:  # an arg cannot be converted to plain data
         return None
     return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 @cache
 def _plain_target(target: Target) -> list[str]:
-    """All fields; sets in an order that is the same in every process."""
+    """Returns all fields of a target as text, sets in an order that is the same in every process."""
     values = [getattr(target, field.name) for field in fields(target)]
     return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
 
 
 def find_facts(key: str) -> ProgramFacts | None:
-    """The facts stored under `key` by this version of the engine."""
+    """Returns the facts stored under `key` by this version of the engine; None if there are none."""
     stored = disk.find(key)
     if stored is None:
         return None
@@ -140,7 +142,7 @@ def keep_facts(key: str, facts: ProgramFacts) -> None:
 
 @cache
 def engine_digest() -> str:
-    """A digest of the text of every module that lowering uses."""
+    """Returns a digest of the text of every module that lowering uses."""
     digest = blake2b(digest_size=16)
     for floor in FLOORS:
         for name, text in sorted(_modules(floor)):
@@ -149,7 +151,7 @@ def engine_digest() -> str:
 
 
 def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
-    """The name and the text of each module of `floor`, including subfolders."""
+    """Yields the name and the text of each module of `floor`, including subfolders."""
     folder = os.path.join(os.path.dirname(__file__), os.pardir, floor)
     if not os.path.isdir(folder):  # the package is in an archive
         stack = [resources.files("tinyexplore").joinpath(floor)]
@@ -168,8 +170,11 @@ def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
 
 
 def is_as_written() -> bool:
-    """False if a module that lowering uses has other functions, classes or constants than when it was first seen: its
-    text no longer describes its behavior."""
+    """Whether no module that lowering uses has been changed since it was first seen, so that its text describes its
+    behavior.
+
+    A change is another function, class or constant.
+    """
     prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
     for name, module in list(sys.modules.items()):
         if name.startswith(prefixes) or name in ABOVE:
@@ -194,7 +199,7 @@ def _is_class_of(value: Any, module: str) -> bool:
 
 
 def _is_our_own(value: Any) -> bool:
-    """Whether this package or Python's library defines the value; another function replaces one of this package."""
+    """Whether this package or Python's library defines the value. Another function replaces one of this package."""
     if not isinstance(value, FunctionType):
         return True
     package = (value.__module__ or "").split(".")[0]
@@ -202,8 +207,11 @@ def _is_our_own(value: Any) -> bool:
 
 
 def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
-    """Whether anything was replaced, added or removed. Modules, which are imported on demand, counters (numbers whose
-    names are not those of constants), and Python's registry of warnings do not count."""
+    """Whether anything was replaced, added or removed.
+
+    Modules, which are imported on demand, counters (numbers whose names are not those of constants), and Python's
+    registry of warnings do not count.
+    """
     for name in (now.keys() | before.keys()) - {"__warningregistry__"}:
         old, new = before.get(name), now.get(name)
         if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):

@@ -31,7 +31,7 @@ _programs: WeakValueDictionary[tuple[str, str], CompiledProgram] = WeakValueDict
 
 
 def compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
-    """The Runner of a kernel that was pickled."""
+    """Returns the Runner of a kernel that was pickled."""
     return compile_optimized(device, Kernel(ast, Device[device].target, original, start, applied))
 
 
@@ -71,7 +71,7 @@ class Recipe:
         return kernel
 
     def stored(self, spec: ProgramSpec) -> StoredSpec:
-        """`spec`, the kernel's program, in a form whose text can be dropped and rebuilt."""
+        """Returns `spec`, the kernel's program, in a form whose text can be dropped and rebuilt."""
         return StoredSpec.of(spec, self._lowered_again)
 
     def _lowered_again(self) -> ProgramSpec:
@@ -79,7 +79,7 @@ class Recipe:
 
 
 def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> ProgramSpec:
-    """The source of `kernel`."""
+    """Returns the rendered program of `kernel`."""
     uops = lower(kernel, passes)
 
     def render() -> ProgramSpec:
@@ -104,7 +104,7 @@ class Prepared:
     bytes_moved: bytes read and written in one run.
     operations: `flops`, with each function weighted by its time.
     seconds: seconds that lowering took.
-    keep: writes the result of lowering to the disk cache; None where the cache has it.
+    keep: writes the result of lowering to the disk cache; None if the cache has it.
     """
 
     device: str
@@ -118,7 +118,7 @@ class Prepared:
     keep: Callable[[], None] | None = None
 
     def compiled(self, number: int | None = None) -> Runner:
-        """The Runner, compiled now. `number`: the number of the kernel."""
+        """Compiles the program and returns the Runner. `number`: the number of the kernel."""
         start = time.perf_counter()
         program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
         seconds = self.seconds + time.perf_counter() - start
@@ -145,7 +145,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
     key = lowering_key(device, ast)
     facts = find_facts(key) if key is not None else None
     if facts is not None and may_reuse():
-        settings = config()  # the present settings
+        settings = config()  # the current settings
         spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, choose())))
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
@@ -167,7 +167,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
 def prepare_optimized(
     device: str, kernel: Kernel, start: float | None = None, passes: Sequence[Pass] = PASSES
 ) -> Prepared:
-    """`kernel` lowered with its present opts."""
+    """Lowers `kernel` with its current opts."""
     start = time.perf_counter() if start is None else start
     recipe = Recipe.of(device, kernel, passes)
     spec = recipe.stored(lowered(device, kernel, passes))
@@ -177,18 +177,21 @@ def prepare_optimized(
 
 
 def compile_optimized(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
-    """A Runner of `kernel` with its present opts. No cache stores it."""
+    """Returns a Runner of `kernel` with its current opts. No cache stores it."""
     return prepare_optimized(device, kernel, passes=passes).compiled()
 
 
 def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
-    """A Runner of a given linear program for `kernel`."""
+    """Returns a Runner of a given linear program for `kernel`."""
     spec: ProgramSpec = Device[device].renderer.render(kernel.name, tuple(uops))
     return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:
-    """`work()` under `settings`, without a recorder. (A copied context would keep what a TinyJit captures alive.)"""
+    """Calls `work` under `settings`, without a recorder, and returns its result.
+
+    It does not copy the context, because that would keep what a TinyJit captures alive.
+    """
 
     def under_settings() -> R:
         with Context(**dict(zip(Config.__dataclass_fields__, settings.values))):
@@ -198,10 +201,10 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
 
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """For display: the program as C, for any device language, and the listings that the device can show of it; for a
-    GPU's program, its assembly if LLVM supports the GPU, and the other GPU languages.
+    """Returns listings for display: the program as C, and the listings that the device can show of it.
 
-    A recording does not include these listings; they are made when the recording is shown.
+    For a GPU's program also its assembly, if LLVM supports the GPU, and the other GPU languages. A recording does not
+    include these listings; they are made when the recording is shown.
     """
     interface = Device.made_for(spec.target)
     if spec.target.has_local:
@@ -213,8 +216,11 @@ def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...
 
 
 def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
-    """The machine code of `spec`: compiled now, or reused if it is referenced, since equal content exists once. Its
-    text is dropped if it can be rebuilt."""
+    """Returns the machine code of `spec`: compiled now, or reused if it is referenced, because equal content exists
+    once.
+
+    Drops its text if that can be rebuilt.
+    """
     key = (device, spec.key)
     start = time.perf_counter()
     program = _programs.get(key)

@@ -1,4 +1,4 @@
-"""The caches that successive realizes share: plans and kernels. Step-by-step recordings use empty caches."""
+"""The caches that successive realizations share: plans and kernels. Step-by-step recordings use empty caches."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from tinyexplore.util.locks import can_start_threads
 from tinyexplore.util.workers import AtOnce
 
 COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that also runs other programs
-RUN_LIMIT_S = 20.0  # plus 50 times the time of the best candidate
+RUN_LIMIT_S = 20.0  # in addition to 50 times the time of the best candidate
 QUEUE_LIMIT_S = 60.0  # that an executor may add
 FORMAT = 1  # version of the entries on disk
 
@@ -46,7 +46,7 @@ class Executor(Protocol):
     """Runs the measurements of a search: a `concurrent.futures` executor, or a cluster's equivalent of one."""
 
     def submit(self, function: Any, /, *arguments: Any) -> Any:
-        """A future of `function(*arguments)`: it has `result(timeout)` and `cancel()`."""
+        """Returns a future of `function(*arguments)`: it has `result(timeout)` and `cancel()`."""
         ...
 
 
@@ -55,11 +55,10 @@ _executor: ContextVar[Executor | None] = ContextVar("tinyexplore_executor", defa
 
 @contextmanager
 def measuring_on(executor: Executor | None) -> Iterator[None]:
-    """Searches (BEAM) inside the block compile and run their candidates through `executor`.
+    """Lets searches (BEAM) inside the block compile and run their candidates through `executor` (None: this process).
 
     The executor must run functions of this package: threads or processes of this machine, or the workers of a cluster
-    of machines like this one. A worker on another kind of machine loses its candidates, and reports that. None: this
-    process.
+    of machines like this one. A worker on another kind of machine loses its candidates, and reports that.
     """
     token = _executor.set(executor)
     try:
@@ -69,7 +68,7 @@ def measuring_on(executor: Executor | None) -> Iterator[None]:
 
 
 def searched(device: str, kernel: Kernel, width: int) -> Kernel:
-    """`kernel` with the opts that a beam of `width` finds fastest; the default schedule is the one to beat.
+    """Returns `kernel` with the opts that a beam of `width` finds fastest. The default schedule is the baseline.
 
     The result is stored on disk (except with `CACHELEVEL=0`), under the kernel, the machine, the compiler, the width
     and the seed. A stored result is recorded like a new one.
@@ -97,7 +96,8 @@ def refusal_of(device: str) -> str:
 
 
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
-    """A new search, stored under `key` if anything could be measured and the measuring process did not end early."""
+    """Runs a new search. Stores it under `key` if anything could be measured and the measuring process did not end
+    early."""
     recorder = SearchRecorder(active_recorder())
     with CandidateTimer(device, starts[0]) as bench, recording(recorder):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
@@ -109,7 +109,7 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
 
 
 def unsearched(kernel: Kernel, reason: str) -> Kernel:
-    """The result of the heuristics, with the reason why nothing was measured."""
+    """Returns the result of the heuristics, and records the reason why nothing was measured."""
     chosen = hand_coded(kernel)
     recorder = active_recorder()
     if recorder is not None:
@@ -119,7 +119,7 @@ def unsearched(kernel: Kernel, reason: str) -> Kernel:
 
 
 def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
-    """The kernel of the result, rebuilt opt by opt, so that each opt is recorded."""
+    """Returns the kernel of the result, rebuilt opt by opt, so that each opt is recorded."""
     if result.kernel.ast is starts[0].ast:
         return hand_coded(kernel)
     step = with_merged_axes(with_split_axes(kernel))
@@ -131,7 +131,7 @@ def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResul
 
 
 def own_executor() -> concurrent.futures.Executor:
-    """Threads that wait for this process's workers; the calling thread if no thread can start."""
+    """Returns threads that wait for this process's workers, or the calling thread if no thread can start."""
     return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
 
 
@@ -149,10 +149,10 @@ class SearchRecorder(Recorder):
 
 
 class CandidateTimer:
-    """The clock of one search. Candidates are compiled in parallel, and each different program is timed once.
+    """The clock of one search. It compiles candidates in parallel, and times each different program once.
 
     Without an executor, threads of this process wait for its workers, and candidates are timed one after the other,
-    each against the best so far. With one, all of a round are handed over at once.
+    each against the best so far. With an executor, all candidates of a round are submitted at the same time.
     """
 
     def __init__(self, device: str, start: Kernel) -> None:
@@ -182,7 +182,7 @@ class CandidateTimer:
     # *** the interface of a search ***
 
     def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
-        """See `kernel.search.Clock`."""
+        """Implements `kernel.search.Clock`."""
         compiled: list[dict[str, Any]] = []
         futures = [self.submit("compile", kernel, COMPILE_LIMIT_S) for kernel in kernels]
         for future in futures:
@@ -201,7 +201,7 @@ class CandidateTimer:
         self.show(len(kernels), len(kernels), len(kernels), best)
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
-        """See `kernel.search.Clock`. If the duel cannot take place, the earlier times stand."""
+        """Implements `kernel.search.Clock`. If the duel cannot take place, returns the earlier times."""
         limit = run_limit(self.time_of(first))
         reply = self.reply(self.submit("duel", first, limit, second), limit)
         if "lost" in reply:
@@ -209,10 +209,11 @@ class CandidateTimer:
         first_seconds, other = reply["seconds"]
         return float(first_seconds), float(other)
 
-    # *** its implementation ***
+    # *** implementation ***
 
     def timing(self, kernel: Kernel, compiled: dict[str, Any], best: float, waiting: dict[str, Any]) -> CandidateTime:
-        """The time of one candidate, given the result of compiling it. `waiting`: timings that were submitted."""
+        """Returns the time of one candidate, given the result of compiling it. `waiting`: timings that were
+        submitted."""
         if "lost" in compiled:
             return CandidateTime(math.inf, compiled["lost"])
         program = compiled["program"]
@@ -237,18 +238,18 @@ class CandidateTimer:
         return self.submit("time", kernel, run_limit(best), self.start, limit=limit)
 
     def submit(self, do: str, kernel: Kernel, limit_s: float, *others: Kernel, **more: Any) -> Any:
-        """A future of the response, for `reply`."""
+        """Submits a request. Returns a future of the response, for `reply`."""
         if self.gone:
             return concurrent.futures.Future()
         request = request_of(do, kernel, self.device, *others, **more)
         try:
             return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
-        except Exception as error:  # a broken pool, or a closed client
+        except Exception as error:  # the pool is broken, or the client is closed
             self.gone = f"the executor takes no work: {type(error).__name__}: {error}"
             return concurrent.futures.Future()
 
     def reply(self, future: Any, limit_s: float) -> dict[str, Any]:
-        """The reply of a worker; {"lost": why} if the executor has no reply."""
+        """Returns the reply of a worker; {"lost": why} if the executor has no reply."""
         if self.gone:
             future.cancel()
             return {"lost": self.gone}
@@ -271,7 +272,7 @@ class CandidateTimer:
 
 
 def run_limit(best: float) -> float:
-    """The time limit, in seconds, to compile, check and time a candidate."""
+    """Returns the time limit, in seconds, to compile, check and time a candidate."""
     return COMPILE_LIMIT_S + RUN_LIMIT_S + (0.0 if math.isinf(best) else 50 * best)
 
 
@@ -279,7 +280,7 @@ def run_limit(best: float) -> float:
 
 
 def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
-    """The cache key of a search: equal if kernel, machine, compiler, version, width and seed are equal."""
+    """Returns the cache key of a search: equal if kernel, machine, compiler, version, width and seed are equal."""
     settings = config()
     parts = [FORMAT, _version(), device, machine_of(device), width, settings.BEAM_SEED, settings.THREADS]
     parts.append(to_plain([starts[0].original, *(start.ast for start in starts)]))
@@ -292,12 +293,12 @@ def _version() -> str:
 
     try:
         return version("tinyexplore")
-    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still show most changes
+    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still reflect most changes
         return ""
 
 
 def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Kernel]) -> bytes:
-    """The cache entry of a search: the choice and every candidate, each as its start and its opts."""
+    """Returns the cache entry of a search: the choice and every candidate, each as its start and its opts."""
 
     def place(kernel: Kernel) -> list[Any]:
         start = next(number for number, start in enumerate(starts) if start.start is kernel.start)
@@ -313,7 +314,7 @@ def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Ker
 
 
 def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
-    """The outcome of an earlier search, whose candidates are recorded again; None if there is none."""
+    """Returns the outcome of an earlier search, and records its candidates again; None if there is none."""
     content = find(key)
     if content is None:
         return None

@@ -17,10 +17,10 @@ R = TypeVar("R")
 
 
 class Compilers:
-    """A context manager: other threads do the work that is submitted. Each item runs with the options and the recorder
-    that were in force when it was submitted. When the block ends, all work is done.
+    """Context manager: other threads do the submitted work. When the block ends, all work is done.
 
-    Inside the block, one core is left to the submitting thread.
+    Each item runs with the options and the recorder that were active when it was submitted. Inside the block, one core
+    is left to the submitting thread.
     """
 
     def __init__(self, *, at_once: bool) -> None:
@@ -35,12 +35,14 @@ class Compilers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.running:
-            self._cores.put(None)  # the submitting thread only waits from here on
+            self._cores.put(None)  # from here on, the submitting thread only waits
             wait_for_all(self.running)
 
     def submit(self, work: Callable[[], R]) -> Callable[[], R]:
-        """A function that waits for the result of `work`, or raises its exception. With `at_once`, `work` runs
-        before this returns."""
+        """Returns a function that waits for the result of `work`, or raises its exception.
+
+        With `at_once`, `work` runs before this returns.
+        """
         if self.at_once:
             result = work()
             return lambda: result

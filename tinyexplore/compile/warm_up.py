@@ -11,8 +11,10 @@ _ready: set[str] = set()
 
 
 def make_ready(device: str) -> None:
-    """Opens `device` once, unless it only stores: loads its compiler and its threads' code, and reads the data that
-    validates lowerings on disk. DeviceUnavailable if it cannot open."""
+    """Opens `device` once, unless it only stores. Raises DeviceUnavailable if it cannot open.
+
+    Loads its compiler and its threads' code, and reads the data that validates lowerings on disk.
+    """
     if device in _ready:
         return
     if not Device.is_storage(device):

@@ -25,9 +25,9 @@ class WorkerLost(RuntimeError):
 
 
 def answer(request: str, name: str, timeout_s: float) -> str:
-    """The reply to `request`, both JSON objects; {"lost": why} if the worker ended before it replied.
+    """Returns the reply to `request`, both JSON objects; {"lost": why} if the worker ended before it replied.
 
-    `name`: requests with the same name go to the same worker if it is free, because it caches compiled programs.
+    name: requests with the same name go to the same worker if it is free, because it caches compiled programs.
     """
     return _workers.answer(request, name, timeout_s)
 
@@ -47,11 +47,11 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt from the keyboard goes to the waiting process only
+            start_new_session=True,  # so that an interrupt from the keyboard goes only to the waiting process
         )
 
     def ask(self, request: str, name: str, timeout_s: float) -> str:
-        """The reply. The worker itself enforces the time limit, and ends when it is reached."""
+        """Returns the reply to a request. The worker itself enforces the time limit: it then ends."""
         self.names.add(name)
         began = time.monotonic()
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -66,7 +66,7 @@ class Worker:
         return reply.decode()
 
     def exit_reason(self, seconds: float, timeout_s: float) -> str:
-        """The reason why a worker does not reply, as text."""
+        """Returns the reason why a worker does not reply, as text."""
         self.kill()
         status = self.process.returncode
         if seconds >= timeout_s:
@@ -77,7 +77,7 @@ class Worker:
         return f"it crashed its worker ({names.get(status, f'signal {-status}')})"
 
     def kill(self) -> None:
-        """Ends the process. A process that has already ended keeps its status."""
+        """Ends the process. A process that has already ended keeps its exit status."""
         try:
             self.process.wait(0.2)
         except subprocess.TimeoutExpired:
@@ -104,7 +104,7 @@ class CompilerWorkers:
             os.register_at_fork(after_in_child=self.forget)
 
     def answer(self, request: str, name: str, timeout_s: float) -> str:
-        """See `answer`."""
+        """Implements `answer`."""
         try:
             worker = self.take(name)
         except OSError as error:
@@ -114,7 +114,7 @@ class CompilerWorkers:
         except WorkerLost as error:
             self.drop(worker)
             return json.dumps({"lost": str(error)})
-        except BaseException:  # interrupted: the next request to this worker must not get this answer
+        except BaseException:  # interrupted: the next request to this worker must not get this reply
             self.drop(worker)
             raise
         self.put_back(worker)

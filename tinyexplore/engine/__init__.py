@@ -1,4 +1,4 @@
-"""Realizing: schedule, compile, run; and reading values back."""
+"""Realizes values: schedules, compiles and runs their graph. Also reads values back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.execute.batch import give_values, prepare_batch
 from tinyexplore.execute.capture import ExecutionCapture, active_capture, capture_variable, capturing
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.execute.graph import tell_launches
+from tinyexplore.execute.graph import record_launches
 from tinyexplore.execute.liveness import is_alone, writes_now
 from tinyexplore.execute.memory import (
     MemoryPlan,
@@ -83,20 +83,20 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     if unrealized:
         constants = [] if active_capture() is not None else [node for node in unrealized if _is_constant(node)]
         _compute([node for node in unrealized if node not in constants] if constants else unrealized)
-        for node in constants:  # last: kernels that use a constant then contain it, and need not read it from memory
+        for node in constants:  # last, so that kernels that use a constant contain it, and need not read it from memory
             _fill(node)
         forget_sources(outputs)
 
 
 def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
-    """Computes `outputs` like `realize`, but stores a view in memory of its own, too."""
+    """Computes `outputs` like `realize`, but also stores a view in its own memory."""
     unrealized = [output for output in spread(outputs) if output.buffer is None and output.size]
     if unrealized:
         _compute(unrealized)
 
 
 def _is_constant(node: LazyBuffer) -> bool:
-    """Whether `node` is one number in each element. `_fill` stores it without a kernel."""
+    """Whether `node` is one number in each element. `_fill` stores such a node without a kernel."""
     return node.op is Ops.CONST and node.buffer is None and not is_symbolic((*node.shape, node.arg))
 
 
@@ -156,7 +156,7 @@ def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
         items = list(create_schedule(unrealized, writes_now(unrealized)))
         record_memory(items, unrealized)
         ready = compile_many(items)
-        items.clear()  # so that a buffer is freed after its last reader
+        items.clear()  # consumed, so that a buffer is freed after its last reader
         run_each(ready, Since(first) if first else None)
 
 
@@ -262,6 +262,6 @@ __all__ = [
     "spread",
     "step_by_step",
     "target_of",
-    "tell_launches",
+    "record_launches",
     "with_other_buffers",
 ]

@@ -1,1 +1,1 @@
-"""Compiled kernels running: plans, groups of native calls, memory, instances, threads."""
+"""Runs compiled kernels: plans, groups of native calls, memory, instances, threads."""

@@ -1,5 +1,5 @@
-"""Turns a list of ExecItems into few functions: neighboring native kernels become one native call, or one graph on a
-device with graphs."""
+"""Batches a list of ExecItems: neighboring native kernels become one native call, or one graph on a device with
+graphs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tinyexplore.runtime.pool import NativePool
 
 
 def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
-    """Functions that together, in order, do what running `items` one after the other does.
+    """Returns functions that together, in order, run `items` one after the other.
 
-    A native item is bound now; its buffers may be exchanged afterwards in `item.bound.pointers`.
+    Native items are bound now. Their buffers may be exchanged afterwards in `item.bound.pointers`.
     """
     steps: list[Callable[[], None]] = []
     stretches = side_by_side(
@@ -69,7 +69,7 @@ def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
     if values == item.values:
         return
     assert item.runner is not None
-    item.values = ()  # after an interrupt, they are set again
+    item.values = ()  # None, so that a call after an interrupt sets them again
     if isinstance(item.bound, BoundProgram):
         item.bound.give_values(values)
         bound, extent, parts = native_call(item.bound, item.runner, values)

@@ -1,4 +1,4 @@
-"""Captures the ExecItems that run, so that TinyJit can run them again."""
+"""Captures the ExecItems that run, so that TinyJit can replay them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ R = TypeVar("R")
 
 @dataclass(eq=False)
 class ExecutionCapture:
-    """Everything that ran while the capture was active. LazyBuffers are held by weak references. A buffer whose
-    LazyBuffer was freed may be reused after its last read.
+    """All items that ran while the capture was active.
+
+    LazyBuffers are referenced weakly. A buffer whose LazyBuffer was freed may be reused after its last read.
 
     items: the ExecItems, in order.
     used: every LazyBuffer that they computed or read.
@@ -32,15 +33,15 @@ class ExecutionCapture:
     given: set[Buffer] = field(default_factory=set)
 
     def may_overwrite(self, buffer: Buffer) -> bool:
-        """Whether only this capture uses the memory: it was written in it, or given to it."""
+        """Whether only this capture uses the memory: it wrote the memory first, or received it."""
         return buffer in self.owners or buffer in self.given
 
     def owned(self) -> list[Buffer]:
-        """The buffers written whose values are still referenced."""
+        """Returns the written buffers whose values are still referenced."""
         return [buffer for buffer, owner in self.owners.items() if owner() is not None]
 
     def add(self, done: ExecItem) -> None:
-        """Adds `done`, without the graph that it came from."""
+        """Adds a finished item, without the graph that it came from."""
         for node in done.item.members:
             self.used.add(node)
             self.used.update(node.src)
@@ -57,17 +58,18 @@ _capture: ContextVar[ExecutionCapture | None] = ContextVar("tinyexplore_capture"
 
 
 def capture_variable() -> ContextVar[ExecutionCapture | None]:
-    """The context variable that `active_capture` reads."""
+    """Returns the context variable that `active_capture` reads."""
     return _capture
 
 
 def active_capture() -> ExecutionCapture | None:
-    """The capture attached here, or None."""
+    """Returns the active capture of this context, or None."""
     return _capture.get()
 
 
 def capturing(capture: ExecutionCapture | None, work: Callable[[], R]) -> R:
-    """Returns `work()`. Adds the items that it runs to `capture`, or to no capture if that is None."""
+    """Calls `work` and returns its result. Adds the items that it runs to `capture`, or to no capture if that is
+    None."""
     before = _capture.get()
     try:
         _capture.set(capture)

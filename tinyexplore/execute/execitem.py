@@ -23,8 +23,8 @@ class ExecItem:
     item: the schedule item.
     runner: its compiled kernel; None for a copy between devices.
     kernel: the kernel's number in this process, if it has one.
-    buffers: the buffers that it reads and writes.
-    bound: the program bound to its buffers, once it ran.
+    buffers: the buffers that it accesses.
+    bound: the program bound to its buffers, after the first run.
     values: the values of the kernel's Variables.
     """
 
@@ -36,10 +36,10 @@ class ExecItem:
     values: tuple[int, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "bound": None}  # addresses are valid in this process only
+        return {**vars(self), "bound": None}  # addresses are valid only in this process
 
     def run(self) -> None:
-        """Runs the item on all its threads, recorded as `Ran`; then takes the samples that `sampling` requests."""
+        """Runs the item on all its threads and records it as `Ran`, then takes the samples that `sampling` requests."""
         recorder = active_recorder()
         if recorder is not None:
             recorder.about_to_run(self)
@@ -62,7 +62,7 @@ class ExecItem:
         return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:
-        """Runs the item once; a device may only launch it."""
+        """Runs the item once. An asynchronous device may return after the launch."""
         if self.runner is None:
             to, source = self.buffers
             to.allocate().copyin(source.memoryview())
@@ -77,13 +77,13 @@ class ExecItem:
         return self.bound
 
     def measure(self, repeat: int) -> list[float]:
-        """Seconds of each of `repeat` further runs, each of which writes the same values."""
+        """Returns the seconds of each of `repeat` further runs, which all write the same values."""
         return [self._timed() for _ in range(repeat)]
 
     def _timed(self) -> float:
         """Runs the item once, waits, and returns the seconds, by the device's own clock if it has one."""
         if self.runner is None:
-            for buffer in self.buffers:  # a copy's time excludes the wait for earlier work
+            for buffer in self.buffers:  # a copy's time excludes the wait for earlier kernels
                 buffer.allocate().memory.settle()
         start = time.perf_counter()
         timed = None if self.runner is None else getattr(self.bind(), "timed", None)

@@ -12,13 +12,16 @@ from tinyexplore.trace import Launches, active_recorder
 
 
 class GraphLaunch:
-    """`items`, kernels of one device, in their order. The first call builds the graph; later calls change its
-    arguments. If the graph cannot do a call, the kernels run one by one, and the first of them records the reason."""
+    """Launches `items`, kernels of one device, in their order, as one graph.
+
+    The first call builds the graph; later calls change its arguments. If the graph does not support a call, the kernels
+    run one by one, and the first of them records the reason.
+    """
 
     def __init__(self, items: Sequence[ExecItem], graphs: Graphs) -> None:
         self.items, self.graphs = items, graphs
         self.graph: DeviceGraph | None = None
-        self.refusal = ""  # the reason for the last call
+        self.refusal = ""  # why the last call did not use the graph
 
     def __call__(self) -> None:
         kernels = [item.bind() for item in self.items]
@@ -36,7 +39,7 @@ class GraphLaunch:
 
 
 def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
-    """Functions that run `items` in order: two or more neighboring kernels of a device with graphs become one."""
+    """Returns functions that run `items` in order. Neighboring kernels of a device with graphs become one function."""
     steps: list[Callable[[], None]] = []
     for device, neighbors in groupby(items, key=_device_with_graphs):
         together = list(neighbors)
@@ -48,9 +51,9 @@ def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     return steps
 
 
-def tell_launches(items: Sequence[ExecItem]) -> None:
-    """If a recorder is attached: records which of `items` are launched together, and which are not, on devices with
-    graphs."""
+def record_launches(items: Sequence[ExecItem]) -> None:
+    """Records, if a recorder is attached, which of `items` are launched together on devices with graphs, and which
+    are not."""
     recorder = active_recorder()
     if recorder is None:
         return
@@ -74,4 +77,4 @@ def _device_with_graphs(item: ExecItem) -> str | None:
     return name if item.runner is not None and Device[name].graphs is not None else None
 
 
-__all__ = ["GraphLaunch", "in_graphs", "tell_launches"]
+__all__ = ["GraphLaunch", "in_graphs", "record_launches"]

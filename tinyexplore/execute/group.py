@@ -1,4 +1,4 @@
-"""The steps of a plan: kernels and copies over numbered slots, and groups of them that are one native call."""
+"""The steps of a plan: kernels and copies over numbered slots, and groups of steps that are one native call."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from tinyexplore.uop.symbolic import value_of
 T = TypeVar("T")
 G = TypeVar("G")
 
-MOST_BYTES = 1 << 20  # that a group fills: larger buffers are freed after their last reader, step by step
-MOST_STEPS = 128  # of a group
+# most bytes of buffers that a group fills: larger buffers are freed after their last reader, step by step
+MOST_BYTES = 1 << 20
+MOST_STEPS = 128  # most steps of a group
 
 
-NO_NODE = -1  # a value that splitting introduced: no node of the user has it
+NO_NODE = -1  # for a value that splitting introduced, which no node of the user has
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,9 +34,9 @@ class StepOutput:
 
     slot: its slot in the plan.
     node: the number of the node whose value it holds, or NO_NODE.
-    device: the device that it is on.
-    size: number of elements.
-    dtype: dtype of the elements.
+    device: its device.
+    size: the number of elements.
+    dtype: the dtype of the elements.
     is_new: whether it is allocated for the step; otherwise the step stores into a part of an existing buffer.
     """
 
@@ -60,7 +61,7 @@ class PlanStep:
     made: the buffers that it fills.
     done: slots whose last use this step is.
     variables: the integer arguments of the kernel.
-    starts: values of those of them that are the same in each call.
+    starts: values of the Variables that are the same in each call.
     """
 
     runner: Runner | None
@@ -71,14 +72,14 @@ class PlanStep:
     starts: Mapping[UOp, int]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
-        """Runs the step on the buffers in `memory`, to which the buffers that it fills are added."""
+        """Runs the step on the buffers in `memory`. Adds the buffers that it fills."""
         for output in self.made:
             if output.is_new:
                 memory[output.slot] = Buffer(output.device, output.size, output.dtype)
         buffers = [_there(memory[slot]) for slot in self.slots]
         if self.runner is None:
             (output,), source = self.made, buffers[1]
-            if source.size != output.size:  # symbolic: the same size as the source buffer
+            if source.size != output.size:  # the size is symbolic, so it is that of the source buffer
                 buffers[0] = memory[output.slot] = Buffer(output.device, source.size, output.dtype)
             buffers[0].allocate().copyin(source.memoryview())
         elif self.variables:
@@ -88,7 +89,7 @@ class PlanStep:
             self.runner.run(self.runner.program.bind(buffers))
 
     def numbers(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
-        """The integer arguments for the values of the Variables in a call."""
+        """Returns the integer arguments for the values of the Variables in a call."""
         bound = {**values, **self.starts} if self.starts else values
         return tuple([value_of(variable, bound) for variable in self.variables])
 
@@ -102,10 +103,10 @@ Places = list[tuple["array[int]", int]]
 
 
 class StepGroup:
-    """Neighboring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
+    """Neighboring machine-code steps as one native call, which needs only the addresses of its buffers.
 
     A value that only steps of the group use may get an offset in shared memory instead of a buffer (`omit_buffers`).
-    The group's other fields are as in a PlanStep. Another run at the same time cannot use its tables (`Plan.running`).
+    The group's other fields are as in a PlanStep. A concurrent run cannot use its tables (`Plan.running`).
     """
 
     def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
@@ -128,7 +129,7 @@ class StepGroup:
         self.omit_buffers(frozenset())
 
     def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
-        """The offset in shared memory of each slot that needs no separate buffer, and the total size."""
+        """Returns the offset in shared memory of each slot that needs no separate buffer, and the total size."""
         last = {slot: time for time, step in enumerate(steps) for slot in step.done}
         lives = {
             output.slot: LiveRange(aligned(output.nbytes), time, last[output.slot])
@@ -140,7 +141,7 @@ class StepGroup:
         return dict(zip(lives, plan.offsets)), plan.peak_bytes
 
     def omit_buffers(self, unneeded: Collection[int]) -> None:
-        """Gives those slots in `unneeded` that are in `offsets` shared memory instead of buffers, from now on."""
+        """Gives the slots in `unneeded` that have an offset in shared memory no buffers, from now on."""
         inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded]
         self.made = tuple(
             [output for output in self._every if output.slot not in self.offsets or output.slot not in unneeded]
@@ -162,7 +163,7 @@ class StepGroup:
         ]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
-        """See `PlanStep.run`."""
+        """Runs the group like `PlanStep.run`."""
         for slot, device, size, dtype, nbytes, allocate, uses in self._own:
             shared_memory = allocate(nbytes)
             memory[slot] = Buffer(device, size, dtype, shared_memory)
@@ -192,8 +193,12 @@ def in_groups(
     nbytes: Callable[[T], int] = lambda item: 0,
     most: int = MOST_STEPS,
 ) -> list[T | G]:
-    """`items`, in order, with neighboring native calls `made_of` combined into one: at most `most` of them, and at
-    most MOST_BYTES by `nbytes`. Unchanged without a pool of native threads."""
+    """Returns `items`, in order, with neighboring native calls combined by `made_of`. Unchanged without a native thread
+    pool.
+
+    nbytes: the bytes that an item fills; a group has at most MOST_BYTES.
+    most: the most items of a group.
+    """
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
         return list(items)
@@ -223,20 +228,23 @@ def in_groups(
 
 
 def grouped(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
-    """`steps`, in order, with machine code in groups."""
+    """Returns `steps`, in order, with machine-code steps combined to groups."""
     return in_groups(steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.made]))
 
 
 def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> tuple[BoundProgram, int | None, int]:
-    """The data that the pool of native threads needs to run `bound`: the extent of its THREAD axis, and the number of
-    parts."""
+    """Returns the arguments of the native thread pool to run `bound`: the extent of its THREAD axis, and the number
+    of parts."""
     extent = runner.spec.extent(values)
     return bound, extent, parts_for(extent, runner.work_ns(values), thread_count())
 
 
 def _needs_only_addresses(step: PlanStep) -> bool:
-    """False if a step needs more than addresses: a copy, Variables of the user, a device without machine code, a write
-    into an existing buffer, or buffers of the caller that must be aligned."""
+    """Whether a step needs only addresses, so that it can be part of a group.
+
+    That excludes a copy, Variables of the user, a device without machine code, a write into an existing buffer, and the
+    caller's buffers that must be aligned.
+    """
     if (
         step.runner is None
         or len(step.variables) > len(step.starts)

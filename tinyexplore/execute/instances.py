@@ -1,4 +1,4 @@
-"""Several instances at once: kernels between two copies access the memory of their own instance only.
+"""Runs several instances at the same time. Between two copies, kernels access only the memory of their own instance.
 
 Each instance with enough work gets a thread and its share of the cores. If an instance has little work, all run one
 after the other, each on all cores. The kernels of an instance keep their order, and copies wait for all instances. The
@@ -19,7 +19,7 @@ from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
 from tinyexplore.util.workers import Job, ThreadWorkers
 
-WORTH_NS = 100_000  # least work of two instances, on one core: a handover takes some 30 µs
+WORTH_NS = 100_000  # least work of two instances, in ns on one core: a handover takes some 30 µs
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -28,11 +28,13 @@ Work = Callable[[], None]
 def side_by_side(
     items: Sequence[T], device: Callable[[T], str | None], work_ns: Callable[[T], float]
 ) -> list[list[list[T]]]:
-    """`items` in stretches, each of them lists that may run at the same time: one for each instance, and no more than
-    there are threads.
+    """Divides `items` into stages. Each stage is a list of queues that may run at the same time, one for each instance.
 
-    `device` is None for what waits for all before it and holds up all after it (a copy). A stretch in which fewer than
-    two instances have `WORTH_NS` of work is one list, in the order given.
+    There are at most as many queues as threads. A stage in which fewer than two instances have `WORTH_NS` of work is
+    one queue, in the given order.
+    device: returns the instance of an item, or None if it must wait for all items before it, and all items after it
+    must wait (a copy).
+    work_ns: returns the work of an item.
     """
     parts: list[list[list[T]]] = []
     threads = thread_count()
@@ -55,26 +57,26 @@ def side_by_side(
 
 
 def instance_of(device: str, buffers: Sequence[Buffer], runner: Runner | None) -> str | None:
-    """The only instance whose memory a kernel of machine code accesses; else None."""
+    """Returns the only instance whose memory a machine-code kernel accesses; None if there are several."""
     if runner is None or runner.program.entry_address is None or any(buffer.device != device for buffer in buffers):
         return None
     return device
 
 
 def estimated_work(runner: Runner | None) -> float:
-    """Estimated nanoseconds on one core; 0 if the estimate depends on Variables."""
+    """Returns the estimated nanoseconds on one core; 0 if the estimate depends on Variables."""
     return 0.0 if runner is None or runner.spec.variables else runner.work_ns(())
 
 
 def share_of(queues: int) -> int:
-    """The number of threads for each of `queues` instances."""
+    """Returns the number of threads for each of `queues` instances."""
     return max(1, thread_count() // queues)
 
 
 def run_side_by_side(queues: Sequence[Work]) -> None:
-    """Runs each of `queues` on a separate thread, under the present options except THREADS.
+    """Runs each of `queues` on a separate thread, under the current options except THREADS.
 
-    Returns when all have ended. It raises the exception of the first queue, in the given order, that raised one.
+    Returns when all have ended. Raises the exception of the first queue, in the given order, that raised one.
     """
     share = share_of(len(queues))
     jobs = [
@@ -85,14 +87,14 @@ def run_side_by_side(queues: Sequence[Work]) -> None:
 
 
 def as_instance(number: int, share: int, work: Callable[[], T]) -> T:
-    """Runs `work()` as instance `number`, on `share` threads from a separate pool."""
+    """Calls `work` as instance `number`, on `share` threads from a separate pool, and returns its result."""
     with Context(THREADS=share):
         current_instance.set(number)
         return work()
 
 
 def for_instance(number: int, queues: int, work: Callable[[], T]) -> T:
-    """Runs `work()`, which prepares launches for that instance."""
+    """Calls `work`, which prepares launches for that instance, and returns its result."""
     return copy_context().run(as_instance, number, share_of(queues), work)
 
 

@@ -1,7 +1,7 @@
 """Liveness: finds the old values that may still be read. All others may be overwritten.
 
-Outside of recordings, references are counted: a value to which only its graph refers has no other reader. A recording
-refers to everything that it records, and TinyJit to everything that it captures. There, every living tensor is examined
+Outside recordings, references are counted: a value that only its graph references has no other reader. A recording
+references everything that it records, and TinyJit everything that it captures. There, every living tensor is examined
 instead.
 """
 
@@ -19,15 +19,15 @@ from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
-    """Whether only `value` refers to its memory: no other value, program or captured call does."""
+    """Whether only `value` refers to its memory, and no other value, program or captured call does."""
     assert value.buffer is not None
     return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
 
 def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
-    """Yields the nodes to which the graph of `nodes` refers, once for each reference.
+    """Yields the nodes that the graph of `nodes` references, once for each reference.
 
-    A node refers to its sources, and to those in its note if it is a simplified operation.
+    A node references its sources, and the sources in its note if it is a simplified operation.
     """
     sources: dict[int, tuple[LazyBuffer, ...]] = {}
     for node in nodes:
@@ -80,10 +80,10 @@ def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]
 def needed_later(
     nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], computed: Collection[LazyBuffer]
 ) -> set[LazyBuffer]:
-    """Finds the `computed` nodes that may be needed after the graph of `nodes` is computed.
+    """Returns the `computed` nodes that may be needed after the graph of `nodes` is computed.
 
     Such a node has references from outside the graph, or a node with such references would be computed from it again.
-    `counts`: the `reference_counts` of the `chosen` nodes.
+    counts: the `reference_counts` of the `chosen` nodes.
     """
     inside = dict.fromkeys(nodes, 0)
     for source in _references_among(nodes):

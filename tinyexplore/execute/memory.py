@@ -41,7 +41,7 @@ class MemoryPlan:
     """The offsets of intermediates in shared memory.
 
     lives: the live range of each intermediate.
-    offsets: the offset of each in the shared memory, in bytes.
+    offsets: the offset of each intermediate in the shared memory, in bytes.
     total_bytes: bytes without sharing.
     bound_bytes: a lower bound: the most bytes live at one time.
     peak_bytes: bytes with these offsets.
@@ -63,7 +63,7 @@ class MemoryPlan:
         return _peak(self.lives, self.offsets)
 
     def describe(self) -> str:
-        """A summary in one line."""
+        """Returns a summary in one line."""
         return (
             f"{len(self.lives)} intermediates of {_bytes(self.total_bytes)} in {_bytes(self.peak_bytes)} "
             f"(at least {_bytes(self.bound_bytes)} live at once)"
@@ -71,7 +71,7 @@ class MemoryPlan:
 
 
 def lower_bound(lives: Iterable[LiveRange]) -> int:
-    """The most bytes that are needed at one time."""
+    """Returns the most bytes that are live at one time."""
     changes: dict[int, int] = {}
     for life in lives:
         changes[life.first] = changes.get(life.first, 0) + life.nbytes
@@ -84,7 +84,7 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
 
 
 def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
-    """Offsets for all of `lives`: placed by size and, if that wastes memory, by time too; the smaller result."""
+    """Returns offsets for all of `lives`, placed by size. If that wastes memory, also tries to place them by time."""
     plan = MemoryPlan(tuple(lives), _placed(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
@@ -111,7 +111,7 @@ def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]])
 
 
 def aligned(nbytes: int) -> int:
-    """`nbytes` rounded up to whole cache lines, so that the next buffer starts at one."""
+    """Rounds `nbytes` up to whole cache lines, so that the next buffer starts at one."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -127,24 +127,25 @@ def _bytes(count: int) -> str:
     return f"{count:.4g} GB"
 
 
-# *** of schedules and captures ***
+# *** schedules and captures ***
 
 
 def outputs_of(item: ExecItem | ScheduleItem) -> int:
-    """Returns the number of buffers that `item` writes. They are its first ones."""
+    """Returns the number of buffers that `item` writes. These are its first buffers."""
     if isinstance(item, ScheduleItem):
         return len(item.outputs)
     return 1 if item.runner is None else len(item.runner.spec.writes)
 
 
 def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection[Buffer]) -> dict[Buffer, LiveRange]:
-    """The live range of each buffer that `items` write before they read it, except those in `persistent`, in order."""
+    """Returns the live range of each buffer that `items` write before they read it, in order, except those in
+    `persistent`."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     outside = set(persistent)
     for time, item in enumerate(items):
         schedule_item = item if isinstance(item, ScheduleItem) else item.item
-        count = 0 if schedule_item.in_place else outputs_of(item)  # a buffer written in part has a value before
+        count = 0 if schedule_item.in_place else outputs_of(item)  # a buffer that is written in part has a value before
         for number, buffer in enumerate(item.buffers):
             if number >= count and buffer not in first:
                 outside.add(buffer)
@@ -158,15 +159,19 @@ def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection
 
 
 def plan_memory(items: Sequence[ExecItem | ScheduleItem], live: Collection[Buffer] = ()) -> MemoryPlan:
-    """The memory for the intermediates of `items`. Buffers in `live` are not among them, because they live longer."""
+    """Plans the memory of the intermediates of `items`. Buffers in `live` are not intermediates, because they live
+    longer."""
     return place_live_ranges(list(live_ranges(items, live).values()))
 
 
 def share_memory(
     items: Sequence[ExecItem], live: Collection[Buffer]
 ) -> tuple[list[ExecItem], list[MemoryPlan], list[Buffer]]:
-    """`items` with their intermediates in shared memory, the plan of each device (each has its own memory), and the
-    buffers that share."""
+    """Lets the intermediates of `items` share memory.
+
+    Returns:
+        The items with other buffers, the plan of each device (each has its own memory), and the buffers that share.
+    """
     lives = live_ranges(items, live)
     moved: dict[Buffer, Buffer] = {}
     plans = []
@@ -182,7 +187,7 @@ def share_memory(
 
 
 def with_other_buffers(items: Sequence[ExecItem], other: Mapping[Buffer, Buffer]) -> list[ExecItem]:
-    """`items` with some buffers replaced."""
+    """Returns `items` with some buffers replaced."""
     rebound = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)

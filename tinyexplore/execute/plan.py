@@ -1,7 +1,8 @@
 """Plans: schedules without their memory, cached by the structure of the graph.
 
-A program realizes the same graph over other buffers again and again (a training step, say). One walk
-computes a key of the structure; a graph with a known key is not fused, lowered or compiled again."""
+A program realizes the same graph repeatedly, over other buffers (a training step, for example). One walk computes a key
+of the structure. A graph with a known key is not fused, lowered or compiled again.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.recent import Recent
 
-NODE_BYTES = 200  # of a key, per node of the graph
-LARGEST_GRAPH = 1 << 14  # nodes; for larger graphs the cost of planning again is negligible
+NODE_BYTES = 200  # bytes of a key, per node of the graph
+LARGEST_GRAPH = 1 << 14  # nodes; for a larger graph, planning again costs little in comparison
 
 Key = tuple[Any, ...]
 
@@ -53,7 +54,7 @@ class NumberedGraph:
 
 
 def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
-    """The graph behind `outputs`; None if it is too large for a cached plan."""
+    """Returns the numbered graph behind `outputs`; None if it is too large for a cached plan."""
     graph = _read_off(outputs)
     if graph is None:
         return None
@@ -73,8 +74,12 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
 def _read_off(
     outputs: Sequence[LazyBuffer],
 ) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool, int] | None:
-    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, and the first node
-    that was made; None if the graph is too large."""
+    """Numbers the graph behind `outputs`; None if it is too large.
+
+    Returns:
+        The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, and the number of
+        the oldest node.
+    """
     number: dict[LazyBuffer, int] = {}
     slots: dict[Buffer, int] = {}
     key: list[Any] = []
@@ -104,7 +109,7 @@ def _read_off(
             if missing:
                 continue
             op = node.op
-            key += (op, node.dtype, node.arg)  # from these and the sources, shape and device follow
+            key += (op, node.dtype, node.arg)  # shape and device follow from these and the sources
             for source in src:
                 key.append(number[source])
             if op is Ops.COPY:
@@ -119,19 +124,22 @@ def _read_off(
 
 
 def _constant(value: Any) -> Any:
-    """A key of a constant: 0.0 and -0.0 are equal in Python. The dtype beside it distinguishes other equal
-    constants."""
+    """Returns a key of a constant that differs for 0.0 and -0.0, which are equal in Python.
+
+    The dtype beside it distinguishes other equal constants.
+    """
     return str(value) if value == 0 else value
 
 
 Unit = tuple[PlanStep | StepGroup, list[tuple[LazyBuffer, int]]]
 Units = Sequence[Sequence[Sequence[PlanStep | StepGroup]]]
 NO_SLOTS: frozenset[int] = frozenset()
-MOST_PATTERNS = 16  # patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
+# most patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
+MOST_PATTERNS = 16
 
 
 def _work_of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
-    """The operations of all items, and the bytes moved."""
+    """Returns the operations of all items, and the bytes moved."""
     flops: sint = 0
     moved: sint = 0
     for item, runner in zip(items, runners):
@@ -145,8 +153,8 @@ class Plan:
     """The steps that compute every graph of one structure. It holds no memory and no LazyBuffer.
 
     steps: stages; each holds lists of steps that run in parallel.
-    count: number of kernels and copies.
-    slot_count: number of slots.
+    count: the number of kernels and copies.
+    slot_count: the number of slots.
     flops: floating-point operations of one run.
     bytes_moved: bytes read and written in one run.
     requires: conditions on the values of Variables.
@@ -156,7 +164,7 @@ class Plan:
     running: whether the groups' tables are in use.
     nodes: slots of the nodes that may have no buffer.
     unneeded: for reference counts of `chosen`: the slots whose values nothing needs later.
-    omitted: slots that have no buffer at present.
+    omitted: slots that currently have no buffer.
     unnamed: slots of intermediates that the scheduler made; no tensor can hold them.
     """
 
@@ -177,7 +185,7 @@ class Plan:
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: NumberedGraph) -> Plan:
-        """The plan of `items`, for all graphs with the structure of `graph`."""
+        """Returns the plan of `items`, for all graphs with the structure of `graph`."""
         number = {node: position for position, node in enumerate(graph.nodes)}
         slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
         used = [tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items]
@@ -220,7 +228,7 @@ class Plan:
             todo = [[[_aimed(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
             since = Since(graph.first) if graph.first else None
-            graph.nodes, graph.buffers = [], []  # so that a buffer is freed after its last reader
+            graph.nodes, graph.buffers = [], []  # consumed, so that a buffer is freed after its last reader
             for stretch in todo:
                 if len(stretch) == 1:
                     _do(stretch[0], memory, values, since)
@@ -234,8 +242,10 @@ class Plan:
         GlobalCounters.add(self.count, flops, moved, seconds)
 
     def _prepared(self, nodes: list[LazyBuffer]) -> Units:
-        """The steps in groups, for a graph whose nodes have the present references. Only the caller holds the list
-        `nodes`."""
+        """Returns the steps in groups, for a graph whose nodes have the current references.
+
+        nodes: a list that only the caller references.
+        """
         if self.groups is None:
             self.omitted = NO_SLOTS
             self.groups = [
@@ -270,9 +280,9 @@ class Plan:
         ]
 
     def _find_unneeded(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
-        """Finds the slots of values that nothing needs after the graph is computed. They need no buffer.
+        """Returns the slots of values that nothing needs after the graph is computed. They need no buffer.
 
-        `counts`: the number of references to each node in `chosen`. The result is cached for these counts.
+        counts: the number of references to each node in `chosen`. The result is cached for these counts.
         """
         slot_of = {nodes[number]: slot for number, slot in self.nodes.items()}
         needed = needed_later(nodes, self.chosen, counts, slot_of)
@@ -289,7 +299,7 @@ def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
 
 
 def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
-    """Runs the steps of a queue; the nodes that they compute get their buffers."""
+    """Runs the steps of a queue. Gives the computed nodes their buffers."""
     for unit, targets in queue:
         unit.run(memory, values)
         for node, slot in targets:
@@ -303,7 +313,7 @@ def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], 
 
 
 class Plans:
-    """The cache of plans: the most recently used, up to `KERNEL_MB` with their kernels. Any thread may use it."""
+    """The cache of plans: the most recently used ones, up to `KERNEL_MB` with their kernels. Any thread may use it."""
 
     def __init__(self) -> None:
         self._recent: Recent[Key, Plan] = Recent()

@@ -1,4 +1,4 @@
-"""Runner: one compiled kernel, ready for any buffers."""
+"""Runner: one compiled kernel, which can run on any buffers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 
-# A Runner that is kept: its nodes, the facts of its program, and what a plan has of each step. Its text and the nodes
-# of its program are not kept, which would be 20 to 200 kB more.
+# Approximate bytes of a cached Runner: its nodes, the facts of its program, and its part of a plan. Its text and the
+# nodes of its program are dropped, which would take 20 to 200 kB more.
 RUNNER_BYTES = 40 << 10
 
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """A compiled kernel. Work is arithmetic with Variables where the kernel has some.
+    """A compiled kernel. If the kernel has Variables, its work is arithmetic on them.
 
     device: the device that runs it.
     make_kernel: returns the Kernel, rebuilt when it is needed.
@@ -51,12 +51,11 @@ class Runner:
 
     @cached_property
     def nbytes(self) -> int:
-        """About how many bytes of memory the Runner takes."""
+        """Approximate bytes of memory that the Runner takes."""
         return RUNNER_BYTES + self.program.nbytes
 
     def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
-        """Runs `bound`, which is this program bound to buffers and `values`, once, on as many threads as the work
-        justifies."""
+        """Runs `bound`, this program bound to buffers and `values`, once, on as many threads as the work justifies."""
         run_divided(bound, self.spec.extent(values), self.work_ns(values))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -65,7 +64,7 @@ class Runner:
         return self.again, (self.device, kernel.ast, kernel.original, kernel.start, kernel.applied)
 
     def work_ns(self, values: Sequence[int]) -> float:
-        """About how long one core takes for these values of its Variables."""
+        """Returns the estimated nanoseconds on one core, for these values of its Variables."""
         operations, moved = self.operations, self.bytes_moved
         if type(operations) is int and type(moved) is int:
             return estimated_ns(operations, moved, self.spec.target)

@@ -25,22 +25,22 @@ from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
 LEAST = 2  # fewest samples of a launch
-LAUNCH_S = 0.25  # for the samples of one launch: a long kernel gets fewer
-TOTAL_S = 5.0  # for the samples of all launches; later ones get the least
-LONGEST_S = 3.0  # a launch that takes longer is not run again
-LIMIT_S = 30.0  # after this time, launches get no samples
-WARM_S = 0.01  # a launch that takes longer gains nothing from warm caches
+LAUNCH_S = 0.25  # seconds for the samples of one launch: a long kernel gets fewer
+TOTAL_S = 5.0  # seconds for the samples of all launches; later ones get the least
+LONGEST_S = 3.0  # seconds; a launch that takes longer is not run again
+LIMIT_S = 30.0  # seconds after which launches get no samples
+WARM_S = 0.01  # seconds; a launch that takes longer gains nothing from warm caches
 MOST_WAITED = 0.1  # largest fraction of a sample's time spent waiting for a core
-PAUSE_S = 0.005  # after disturbed samples
-CLEAN_S = 0.6  # time to replace disturbed samples by undisturbed ones
-LEAST_USED = 0.6  # smallest fraction used of the cores that a threaded kernel can use
+PAUSE_S = 0.005  # seconds to wait after disturbed samples
+CLEAN_S = 0.6  # seconds to replace disturbed samples by undisturbed ones
+LEAST_USED = 0.6  # least fraction used of the cores that a threaded kernel can use
 LEAST_CLEAN = 3  # this many undisturbed samples, or all, are enough
-SINGLE = 3  # samples on one thread
-HELD_BYTES = 1 << 28  # in buffers of waiting launches; with more, their samples are taken immediately
+SINGLE = 3  # number of samples on one thread
+HELD_BYTES = 1 << 28  # most bytes in buffers of waiting launches; with more, their samples are taken immediately
 
 
 class TimedItem(Protocol):
-    """The part of an ExecItem that timing uses."""
+    """The attributes of an ExecItem that timing uses."""
 
     runner: Any
     buffers: tuple[Buffer, ...]
@@ -82,12 +82,16 @@ class _Waiting:
 
 @dataclass(eq=False)
 class Sampling:
-    """A request for samples: `count` of each launch (1: none beside the launch itself), fewer where that takes longer
-    than LAUNCH_S. `most_launches`: later ones get none. `spent_s`: what it has taken so far. `clock`: seconds.
-    `waited`: reads how many seconds the threads of this process have waited for a core (None where that is unknown).
-    Where it is given, disturbed samples are taken again, and threaded kernels get SINGLE samples on one thread.
+    """A request for samples of launches, and its state.
 
-    counts: how many samples the launches of a program get. waiting: launches whose samples are not taken yet.
+    count: how many samples each launch gets; fewer if they take longer than LAUNCH_S. 1: only the launch itself.
+    most_launches: how many launches get samples.
+    clock: returns seconds.
+    waited: returns how many seconds the threads of this process have waited for a core (None if unknown). If given,
+    disturbed samples are taken again, and threaded kernels also get SINGLE samples on one thread.
+    spent_s: seconds taken so far.
+    counts: how many samples the launches of each program get.
+    waiting: launches whose samples are not taken yet.
     held: the buffers of these launches, and the bytes of each.
     """
 
@@ -101,18 +105,20 @@ class Sampling:
     held: dict[Buffer, int] = field(default_factory=dict)
 
     def add(self, launch: TimedItem, first_s: float) -> None:
-        """`launch`, which took `first_s` in the program, waits for its samples."""
+        """Adds a launch, which took `first_s` in the program, to the launches that wait for samples."""
         self.waiting.append(_Waiting(launch, first_s))
         self.held |= {buffer: buffer.nbytes for buffer in launch.buffers}
 
     @property
     def is_full(self) -> bool:
-        """Whether the waiting launches hold as much memory as they may, or no further launch will come."""
+        """Whether the waiting launches hold too much memory, or no further launch gets samples."""
         return self.most_launches <= 0 or sum(self.held.values()) > HELD_BYTES
 
     def take(self, just_ran: bool = False) -> list[Retimed]:
-        """The samples of the waiting launches, in their order. Memory is unchanged afterwards. `just_ran`: the last
-        launch ran immediately before, so its outputs are unchanged."""
+        """Takes the samples of the waiting launches, in their order. Memory is unchanged afterwards.
+
+        just_ran: whether the last launch ran immediately before, so that its outputs are unchanged.
+        """
         waiting, self.waiting = self.waiting, []
         self.held.clear()
         began = self.clock()
@@ -128,7 +134,7 @@ class Sampling:
         runs_s = sum(entry.took_s for entry in waiting)
         took_s = self.clock() - began
         self.spent_s += took_s
-        aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # saving and restoring
+        aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # the time to save and restore memory counts, too
         return [
             Retimed(
                 entry.launch,
@@ -165,8 +171,10 @@ class Sampling:
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
     def _quiet_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """Takes the samples. If threads waited for a core, each launch gets samples without waiting, if there are any
-        within CLEAN_S; else it keeps the disturbed ones."""
+        """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
+
+        A launch that gets none within CLEAN_S keeps the disturbed ones.
+        """
         began, before = self.clock(), self.waited() if self.waited is not None else None
         for turn in range(max((entry.count for entry in rounds), default=0)):
             for entry in reversed(rounds) if turn % 2 else rounds:
@@ -183,8 +191,10 @@ class Sampling:
             self._clean_samples(rounds, saved)
 
     def _clean_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """Takes samples and reads the waiting time of each. Samples with more than MOST_WAITED are dropped. So are
-        samples of a threaded kernel in which a thread got no core, because the others did its part."""
+        """Takes samples and reads the waiting time of each. Drops samples with more than MOST_WAITED.
+
+        Also drops samples of a threaded kernel in which a thread got no core, because the others did its part.
+        """
         clean: dict[_Waiting, list[tuple[float, float]]] = {entry: [] for entry in rounds}
         began, dropped = self.clock(), 0
         while self.clock() - began < CLEAN_S:
@@ -202,7 +212,7 @@ class Sampling:
                     clean[entry].append((seconds, share))
                 else:
                     dropped += 1
-            if dropped > len(rounds):  # a pause, for the other process to end its work or its time slice
+            if dropped > len(rounds):  # a pause lets the other process end its work or its time slice
                 time.sleep(PAUSE_S)
                 dropped = 0
         for entry, waits in clean.items():
@@ -214,8 +224,11 @@ class Sampling:
         return (self.waited() if self.waited is not None else None) or 0.0
 
     def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """Takes the samples on one thread in a separate block, because a change of the number of threads moves the data
-        between the cores' caches."""
+        """Takes the samples on one thread.
+
+        They are in a separate block, because a change of the number of threads moves the data between the cores'
+        caches.
+        """
         threaded = [entry for entry in rounds if _is_threaded(entry.launch)]
         with Context(THREADS=1):
             for entry in threaded:
@@ -230,7 +243,7 @@ class Sampling:
         entry.seconds += self._run(entry, saved)
 
     def _run(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> list[float]:
-        """Seconds of one run, after which the launch's inputs are restored."""
+        """Runs a launch once and restores its inputs. Returns the seconds."""
         began = self.clock()
         seconds = entry.launch.measure(1)
         for buffer in entry.overwritten:
@@ -259,7 +272,7 @@ def _is_threaded(launch: TimedItem) -> bool:
 
 
 def _cores_of(launch: TimedItem) -> int:
-    """The cores that a threaded kernel can use; 0 for any other."""
+    """Returns how many cores a threaded kernel can use; 0 for other kernels."""
     return min(launch.runner.spec.thread_extent, thread_count(), core_count()) if _is_threaded(launch) else 0
 
 
@@ -268,7 +281,7 @@ def seconds_waited() -> float | None:
     total = 0
     try:
         for thread in os.listdir("/proc/self/task"):
-            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
                 with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
                     total += int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
@@ -277,7 +290,7 @@ def seconds_waited() -> float | None:
 
 
 def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
-    """The content of the buffers that further runs overwrite."""
+    """Returns the content of the buffers that further runs overwrite."""
     written: set[Buffer] = set()
     for entry in waiting:
         is_fresh = just_ran and entry is waiting[-1]
@@ -291,8 +304,8 @@ def _written(launch: TimedItem) -> list[Buffer]:
 
 
 def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
-    """The buffers that a kernel both reads and writes. A buffer that it only writes gets the same values in each
-    run."""
+    """Returns the buffers that a kernel both reads and writes. A buffer that it only writes gets the same values in
+    each run."""
     if launch.runner is None:
         return []  # a copy reads one buffer and writes another
     spec = launch.runner.spec
@@ -319,8 +332,10 @@ _active: ContextVar[Sampling | None] = ContextVar("tinyexplore_sampling", defaul
 
 @contextmanager
 def sampling(request: Sampling) -> Iterator[None]:
-    """Inside the block, every launch that runs separately is sampled as `request` says, or as an enclosing request for
-    more samples says. The samples are recorded as `Retimed`."""
+    """Samples every launch that runs separately inside the block as `request` says. Records the samples as `Retimed`.
+
+    An enclosing request for more samples takes precedence.
+    """
     outer = _active.get()
     active = outer if outer is not None and outer.count > request.count else request
     token = _active.set(active)

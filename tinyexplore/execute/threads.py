@@ -17,19 +17,21 @@ from tinyexplore.runtime.pool import find_native_pool, thread_count
 from tinyexplore.target import Target
 from tinyexplore.util.workers import Job, ThreadWorkers
 
-PARTS_PER_THREAD = 4  # so that other threads can take the parts of a delayed thread
+PARTS_PER_THREAD = 4  # several parts per thread, so that other threads can take the parts of a delayed thread
 PART_NS = 5_000  # waking a worker costs some microseconds
 
 current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # the number of the running instance
 
 
 def estimated_ns(flops: int, bytes_moved: int, target: Target) -> float:
-    """About how long one core takes. Data from memory takes longer, but such kernels are large enough anyway."""
+    """Returns the estimated nanoseconds on one core. Data from memory takes longer, but such kernels are large
+    enough anyway."""
     return flops / target.flops_per_ns + bytes_moved / target.bytes_per_ns
 
 
 def parts_for(extent: int | None, work_ns: float, threads: int) -> int:
-    """The number of parts of a THREAD axis of `extent` steps with `work_ns` of work on one core in total."""
+    """Returns into how many parts to divide a THREAD axis of `extent` steps with `work_ns` of work on one core in
+    total."""
     if extent is None or threads < 2 or work_ns < 2 * PART_NS:
         return 1
     worth = int(min(work_ns / PART_NS, threads * PARTS_PER_THREAD))

@@ -143,7 +143,7 @@ def _is_same(now: Any, before: Any) -> bool:
         return len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before))
     try:
         return bool(now == before)
-    except Exception:  # values that cannot be compared (arrays, for example) are not known to be equal
+    except Exception:  # values that cannot be compared (arrays, for example) do not count as equal
         return False
 
 
@@ -182,12 +182,12 @@ def lies_packed(value: LazyBuffer) -> bool:
 
 
 def buffers_of(value: LazyBuffer) -> list[Buffer | None]:
-    """The memory behind each part of `value`, which may be a view of it; None if nothing is computed."""
+    """Returns the memory of each part of `value`, which may be a view; None if nothing is computed."""
     return [part.base.buffer for part in parts_of(value)]
 
 
 def own_buffers(value: LazyBuffer) -> list[Buffer]:
-    """The memory of each part of a packed value."""
+    """Returns the memory of each part of a packed value."""
     buffers = [part.buffer for part in parts_of(value) if part.buffer is not None]
     assert len(buffers) == len(parts_of(value))
     return buffers

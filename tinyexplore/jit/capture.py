@@ -1,4 +1,4 @@
-"""Captures one call: the kernels that ran, their inputs that may change, and their results."""
+"""Captures one call: the kernels that ran, the inputs that may change, and the results."""
 
 from __future__ import annotations
 
@@ -37,10 +37,16 @@ if TYPE_CHECKING:
 
 
 class CaptureLater(JitError):
-    """Raised if this call cannot be replayed, because it assigned to tensors that the call before did not assign to and
-    that had no memory of their own. A later call that starts with their memory allocated can be captured. This call is
-    complete, as without TinyJit: `result` is its result, `changed` the tensors that it assigned to, and `in_part` those
-    of which it wrote parts."""
+    """Raised if this call cannot be replayed, but a later call can be captured. This call is complete, as without
+    TinyJit.
+
+    It assigned to tensors that the call before did not assign to and that had no memory of their own. A later call
+    starts with their memory allocated.
+
+    result: the result of this call.
+    changed: the tensors that it assigned to.
+    in_part: the tensors of which it wrote parts.
+    """
 
     def __init__(self, problem: str, result: Any, changed: list[Tensor], in_part: list[Tensor]) -> None:
         super().__init__(problem)
@@ -57,14 +63,17 @@ def capture(
 ) -> tuple[CallReplay, Any]:
     """Calls `fxn`. Returns the replay of this call, and its result.
 
-    `tensors`: the tensors that it is known to assign to; `in_part`: those among them of which it writes parts.
-    `is_pruned`: leaves out work whose result is the same in every call. CaptureLater if it assigns to tensors that had
-    to be known and were not.
+    tensors: the tensors that earlier calls assigned to.
+    in_part: those among them of which earlier calls wrote parts.
+    is_pruned: leaves out work whose result is the same in every call.
+
+    Raises:
+        CaptureLater: the call assigns to tensors that must be known before, and are not.
     """
     executed = ExecutionCapture()
     with collecting_later():
         call, tensors_given = _capture_call(executed, fxn, args, kwargs, tensors, in_part)
-        collect_young()  # frees values in reference cycles; everything that the call made is still young
+        collect_young()  # frees values in reference cycles; all objects of the call are still young
     _share_memory(call, executed, prune(call) if is_pruned else set())
     replay = CallReplay(call)
     replay.hand_over(tensors_given, call.values)
@@ -74,9 +83,9 @@ def capture(
 
 
 def _share_memory(call: CapturedCall, executed: ExecutionCapture, read_only: set[Buffer]) -> None:
-    """Lets intermediates without references share memory from the first replay on, now that the call is over.
+    """Lets intermediates without references share memory from the first replay on, after the end of the call.
 
-    `read_only`: the intermediates that replays only read.
+    read_only: the intermediates that replays only read.
     """
     persistent = {*executed.owned(), *call.keys, *read_only}
     for state in call.states:
@@ -302,7 +311,7 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
     if old_tensor is None or value is None or tensor.lazydata is not value or lies_packed(value):
         return
     if not any(part in executed.used for part in parts_of(value)):
-        # for a view, too: its memory belongs to another tensor
+        # for a view, too, because its memory belongs to another tensor
         engine.capturing(ExecutionCapture(), lambda: engine.realize_apart([value]))
 
 

@@ -1,4 +1,4 @@
-"""Decides which replays machine code can run from call to result (`runtime/entry.py`), and when it may."""
+"""Decides which replays machine code can run from call to result (`runtime/entry.py`), and when it may run them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tinyexplore.tensor.changes import Epoch
 from tinyexplore.util import GlobalCounters, config_variable
 from tinyexplore.util.interpreter import field_offsets
 
-LONGEST_NS = 20_000  # estimated; a longer batch should let other threads of Python work meanwhile
+LONGEST_NS = 20_000  # estimated nanoseconds; a longer batch should let other Python threads run meanwhile
 
 
 def make_entry(replay: CallReplay) -> NativeEntry | None:
@@ -51,7 +51,7 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
 
 
 def _only_batch(replay: CallReplay) -> Batch | None:
-    """The batch of machine code that is all that `replay` launches; None where it launches anything else."""
+    """Returns the machine-code batch of `replay`; None if `replay` launches anything else."""
     if len(replay.steps[0]) != 1:
         return None
     (step,) = replay.steps[0]
@@ -64,14 +64,14 @@ def _runs_briefly(replay: CallReplay) -> bool:
 
 
 def _only_compares(replay: CallReplay) -> bool:
-    """Whether comparing the arguments is all that a call needs: no state, no random keys, no argument given twice."""
+    """Whether a call only needs to compare its arguments: no state, no random keys, no argument given twice."""
     if not replay.plain or replay.changes or replay.keys or replay.same:
         return False
     return len(replay.slots) <= MOST_ARGUMENTS
 
 
 def _new_results(replay: CallReplay) -> list[LazyBuffer]:
-    """The values of the result: one new tensor, or a tuple or list of new tensors; empty where it is anything else."""
+    """Returns the values of the result: one new tensor, or a tuple or list of new tensors; [] for any other result."""
     structure = replay.captured.structure
     leaves = [structure] if isinstance(structure, Leaf) else structure
     if type(leaves) not in (tuple, list) or not all(isinstance(leaf, Leaf) for leaf in leaves):
@@ -92,7 +92,7 @@ def _argument(slot: Slot) -> Argument | None:
 
 
 def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
-    """Calls come to Python again; the slots get what was given since."""
+    """Takes calls back to Python, and updates the slots with the arguments of the calls since `settle`."""
     if not entry.is_lent:
         return
     entry.unsettle()
@@ -100,15 +100,15 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
         slot.last = value
         if entry.has_moved:
             for uses in slot.places:
-                uses.buffer = None  # whatever comes next is put there again
-    entry.taken_back()  # last: who is interrupted before does all of it again
+                uses.buffer = None  # unknown, so that the next buffer is put there again
+    entry.taken_back()  # last, so that a call after an interrupt repeats all of it
 
 
 def settle(entry: NativeEntry, replay: CallReplay) -> None:
-    """`entry` may do the next call if no recorder is attached; it must be like the one just done."""
+    """Lets `entry` run the next calls that resemble this one, if no recorder is attached."""
     if engine.current_cache_scope().plans is None:
         return
     last_tensors = [slot.last for slot in replay.slots]
     for slot in replay.slots:
-        slot.last = None  # `entry` has it now, and lets it go when another is given
+        slot.last = None  # `entry` holds it now, and releases it with the next argument
     entry.settle(replay.epoch, replay.training, (config_variable().get(), None, None), last_tensors)

@@ -13,8 +13,8 @@ from tinyexplore.jit.replay import CapturedCall, read_by, written_by
 def prune(call: CapturedCall) -> set[Buffer]:
     """Removes kernels and copies that depend on nothing that may change. Returns the memory that they wrote.
 
-    They ran when the call was captured, and their results remain. The tensors that they read are no longer followed: an
-    assignment to one of them requires a new capture. The memory of a result is written in every call.
+    They ran when the call was captured, and their results remain. Assignments to the tensors that they read are no
+    longer followed: such an assignment requires a new capture. The memory of a result is written in every call.
     """
     changing = _changing(call)
     remaining = [item for item in call.items if _depends(item, changing)]
@@ -31,7 +31,7 @@ def prune(call: CapturedCall) -> set[Buffer]:
 
 
 def _changing(call: CapturedCall) -> set[Buffer]:
-    """The buffers that may have another content, or be another buffer, in another call."""
+    """Returns the buffers that may have another content, or be another buffer, in another call."""
     changing = set(call.keys)
     for state in call.states:
         changing.update((*state.before, *state.buffers[0], *state.buffers[1]))
@@ -40,7 +40,8 @@ def _changing(call: CapturedCall) -> set[Buffer]:
     for value in values:
         changing.update(own_buffers(value))
     count = -1
-    while count != len(changing):  # also backwards: a buffer that is written again later must be written again before
+    # also backwards: a buffer that is written again later must be written again before, too
+    while count != len(changing):
         count = len(changing)
         for item in call.items:
             if _depends(item, changing):

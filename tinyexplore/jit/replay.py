@@ -25,14 +25,14 @@ from tinyexplore.uop.symbolic import SymbolicError, is_symbolic, rebound, simpli
 from tinyexplore.util import GlobalCounters
 from tinyexplore.util.uninterrupted import run_uninterrupted
 
-Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # as `run_uninterrupted` takes it
+Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # in the format of `run_uninterrupted`
 
 
 class State:
     """A tensor that each call assigns to. It has two buffers, which calls read and write alternately.
 
-    A sharded tensor has two buffers for each part. JitError if it was divided differently before. `stays`: only parts
-    of it are written, in its single buffer.
+    A sharded tensor has two buffers for each part. Raises JitError if it was divided differently before.
+    stays: whether only parts of it are written, in its single buffer.
     """
 
     def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
@@ -44,7 +44,7 @@ class State:
         self.tensor, self.before = tensor, own_buffers(before)
         self.stays = own_buffers(after) == self.before
         other = after if self.stays else in_new_buffers(after)
-        self.values = (after, other)  # read in turn 0, read in turn 1
+        self.values = (after, other)  # (buffers read in turn 0, buffers read in turn 1)
         self.buffers = (own_buffers(after), own_buffers(other))
 
 
@@ -72,7 +72,7 @@ class Output:
 
 @dataclass(eq=False)
 class CapturedCall:
-    """Everything that one captured call consists of.
+    """The parts of one captured call.
 
     arguments: the structure of its arguments.
     given: the values of the tensor arguments.
@@ -106,7 +106,8 @@ class CapturedCall:
     requirements: list[Requirement] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keeps only those of the other tensors that the kernels read, and of intermediates only their existence."""
+        """Returns the state to pickle: of other tensors only those that kernels read, of intermediates only their
+        existence."""
         read = read_by(self.items)
         others = [(tensor, value) for tensor, value in self.others if not read.isdisjoint(buffers_of(value))]
         empty = {buffer: Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in self.shared}
@@ -125,7 +126,7 @@ class CapturedCall:
 
 
 def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
-    """A value in memory of symbolic shape, with the Variables bound to `values`."""
+    """Returns a value in memory of symbolic shape, with the Variables bound to `values`."""
     if value.buffer is None or not is_symbolic(value.shape):
         return value
     rebound_value = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
@@ -134,24 +135,24 @@ def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
 
 
 def written_by(items: Iterable[ExecItem]) -> set[Buffer]:
-    """The buffers that any of `items` writes."""
+    """Returns the buffers that any of `items` writes."""
     return {buffer for item in items for buffer in item.buffers[: outputs_of(item)]}
 
 
 def read_by(items: Iterable[ExecItem]) -> set[Buffer]:
-    """The buffers that any of `items` reads."""
+    """Returns the buffers that any of `items` reads."""
     return {buffer for item in items for buffer in item.buffers[outputs_of(item) :]}
 
 
 def _costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
-    """Number of launches, floating-point operations and bytes moved of one replay."""
+    """Returns the number of launches, floating-point operations and bytes moved of one replay."""
     flops = sum(0 if item.runner is None else item.runner.flops for item in items)
     moved = sum(item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in items)
     return len(items), simplified(flops), simplified(moved)
 
 
 class CallReplay:
-    """Repeats a captured call. With state, there are two lists of items, which alternate."""
+    """Repeats a captured call. If the call has state, there are two lists of items, which alternate."""
 
     def __init__(self, captured: CapturedCall) -> None:
         self.captured, self.states, self.assigned, self.keys = (
@@ -163,7 +164,7 @@ class CallReplay:
         self.training = Tensor.training
         self.values = captured.values
         self.epoch = Epoch.count[0]
-        self.is_known = False  # whether TinyJit has checked that machine code can do the calls
+        self.is_known = False  # whether TinyJit has checked that machine code can run the calls
         self._bind_kernels()
         every = list({id(item): item for items in self.turns for item in items}.values())
         self._bind_arguments(every)
@@ -179,14 +180,14 @@ class CallReplay:
         self.turns = [_exchanged(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         with engine.console():
-            engine.tell_launches(self.turns[0])
+            engine.record_launches(self.turns[0])
         self.is_native = all(isinstance(step, Batch) for steps in self.steps for step in steps)
         self.costs = _costs(self.items)
         # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
         self.given: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
 
     def _bind_arguments(self, every: list[ExecItem]) -> None:
-        """Find the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
+        """Finds the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
         captured = self.captured
         self.slots = self._argument_slots(every)
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
@@ -206,7 +207,7 @@ class CallReplay:
         }
 
     def _plan_state_exchange(self) -> None:
-        """Prepare, for each turn, the calls and values that advance the state after its kernels have run."""
+        """Prepares, for each turn, the calls and values that advance the state after its kernels have run."""
         self.changes = bool(self.states or self.assigned or self.in_place)
         self.tensors = [state.tensor for state in self.states]
         self.seen: list[int] = []  # the epoch before and after the last change of state
@@ -225,7 +226,8 @@ class CallReplay:
             self.overwritten.append([buffer for buffer in read if buffer in written])
 
     def _classify_call(self) -> None:
-        """Decide whether calls may skip taking arguments apart (`plain`) and putting the result together (`single`)."""
+        """Decides whether calls need not unpack their arguments (`plain`) and need not build a nested result
+        (`single`)."""
         structure = list(self.captured.arguments.structure.values())
         only_tensors = all(isinstance(leaf, Leaf) for leaf in structure)
         self.plain = self.captured.arguments.positional and only_tensors and not self.captured.values
@@ -235,7 +237,8 @@ class CallReplay:
 
     def __reduce__(self) -> tuple[Any, ...]:
         for slot in (*self.slots, *[slot for _, slot in self.watched]):
-            if any(uses.others for uses in slot.places):  # these kernels have different buffers than when captured
+            # these kernels have other buffers than when they were captured
+            if any(uses.others for uses in slot.places):
                 slot.empty()
                 self.epoch = -1
         return _replay_again, (self.captured, self.training, self.turn)
@@ -245,7 +248,7 @@ class CallReplay:
 
     @property
     def turn(self) -> int:
-        """The number of the next list of items, which says which of its two buffers each state is in."""
+        """The number of the next list of items. It determines which of its two buffers each state is in."""
         return self.at[0]
 
     @property
@@ -260,13 +263,14 @@ class CallReplay:
 
     @property
     def jit_cache(self) -> list[ExecItem]:
-        """`items`, by the name that TinyJit has for them."""
+        """`items`, under TinyJit's name for them."""
         return self.items
 
     def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
-        """One slot for each tensor argument. A tensor that is given twice has uses only in its first slot."""
+        """Returns one slot for each tensor argument. A tensor that is given twice has uses only in its first slot."""
         slots: list[Slot] = []
-        self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []  # (argument, part of it), twice
+        # pairs of (argument, part of it) with the same buffer
+        self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []
         first: dict[Buffer, tuple[int, int]] = {}
         for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
             own = set()
@@ -284,7 +288,7 @@ class CallReplay:
         return slots
 
     def _free_arguments(self, every: list[ExecItem]) -> None:
-        """Removes the arguments' buffers: their size says nothing about the next call, which brings other buffers."""
+        """Removes the conditions on the arguments' buffers, because the next call brings other buffers."""
         argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
         for item in every:
             requirements = tuple(node for node in item.item.requires if node.buffer not in argument_buffers)
@@ -323,7 +327,7 @@ class CallReplay:
     # *** before a replay ***
 
     def ready(self) -> bool:
-        """Follows assignments made elsewhere since the last call; False if they require a new capture."""
+        """Updates the slots after assignments outside the replay. Returns False if they require a new capture."""
         now = Epoch.count[0]
         if now == self.epoch:
             return True
@@ -343,7 +347,7 @@ class CallReplay:
                 if not is_alike(tensor.lazydata, slot.like):
                     return False
                 slot.take(tensor.lazydata, self.written)
-        copies: list[partial[Any]] = []  # all sources are read by now: tensors may have exchanged values
+        copies: list[partial[Any]] = []  # all sources have been read: tensors may have exchanged values
         for state, content in moved:
             for buffer, data in zip(state.buffers[self.turn], content):
                 buffer.memory.settle()
@@ -382,7 +386,7 @@ class CallReplay:
         except SymbolicError as error:
             raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
 
-    # *** replaying ***
+    # *** replay ***
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the kernels again, for these arguments."""
@@ -398,7 +402,7 @@ class CallReplay:
             for slot, tensor in zip(self.slots, arguments):
                 if tensor.lazydata is not slot.last:
                     slot.take(tensor.lazydata, self.written)
-        except AttributeError:  # an argument that should be a tensor is none
+        except AttributeError:  # an argument is not a tensor
             self._checked(args, kwargs)
             raise
         if self.same:
@@ -418,8 +422,11 @@ class CallReplay:
         )
 
     def _run(self, exchange: Exchange | None, overwritten: list[Buffer]) -> None:
-        """Runs the kernels, then `exchange` in one step. If it is interrupted before that, the values in `overwritten`
-        are as before: machine code runs in one step, otherwise there is a copy."""
+        """Runs the kernels, then `exchange` in one step.
+
+        If an interrupt comes before that, the values in `overwritten` stay as before: machine code runs in one step,
+        otherwise there is a copy.
+        """
         for key, size in self.keys.items():
             generator.fill(key, size)
         is_stepwise = engine.current_cache_scope().plans is None
@@ -460,7 +467,8 @@ class CallReplay:
             raise
 
     def _run_changing(self, arguments: list[Tensor]) -> None:
-        """Runs kernels that write parts of arguments in place, and new memory for arguments that are assigned to."""
+        """Runs kernels that write parts of arguments in place, and allocates new memory for arguments that are
+        assigned to."""
         self._check_changed(arguments)
         turn = self.at[0]
         exchange: Exchange = self.exchanges[turn], self.tensors, "lazydata", self.after[turn]
@@ -522,12 +530,12 @@ class CallReplay:
 def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallReplay:
     replay = CallReplay(captured)
     replay.training, replay.at[0] = training, turn
-    replay.epoch = -1  # what was assigned between capturing and pickling is followed before the first call
+    replay.epoch = -1  # the first call follows assignments between capturing and pickling
     return replay
 
 
 def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
-    """`items` reading the state from its buffer `turn` and writing it to the other one."""
+    """Returns `items` that read the state from its buffer `turn` and write it to the other one."""
     other: dict[Buffer, Buffer] = {}
     for state in states:
         other.update(zip(state.before, state.buffers[turn]))

@@ -19,15 +19,15 @@ from tinyexplore.util.interpreter import ASKING, references
 
 
 class Slot:
-    """All uses in `items` of the value of one tensor, which was `like` when they were captured.
+    """All uses in `items` of the value of one tensor, whose value was `like` when they were captured.
 
-    `own`: its buffers that represent it alone; the others have their uses in another slot.
+    own: the buffers that only this slot represents; the others have their uses in another slot.
     """
 
     def __init__(self, name: str, like: LazyBuffer, own: Collection[Buffer], items: Iterable[ExecItem]) -> None:
         self.name, self.like = name, like
         self.shape = unbound(like.shape)
-        self.last: LazyBuffer | None = None  # the present value
+        self.last: LazyBuffer | None = None  # the current value
         self.is_written = False  # whether parts of it are written in place: `lend` sets it, for one call
         every = list(items)
         self.places = [BufferUses(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
@@ -41,7 +41,7 @@ class Slot:
             )
         if self.is_written:
             return
-        self.last = None  # until the exchange is complete: an interrupted call starts again
+        self.last = None  # None until the exchange is complete: a call after an interrupt starts again
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
@@ -60,8 +60,8 @@ class Slot:
             uses.withdraw()
 
     def lend(self, tensor: Tensor) -> None:
-        """Lets the kernels write to `tensor` itself if nothing else refers to its memory, else to a copy that it
-        gets."""
+        """Lets the kernels write to the memory of `tensor` if nothing else refers to it, else to a copy that
+        `tensor` gets."""
         value = tensor.lazydata
         if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
@@ -101,7 +101,7 @@ class BufferUses:
                     self.others.append((item, number))
 
     def take(self, buffer: Buffer, written: frozenset[int]) -> bool:
-        """Replaces the buffer by `buffer`; returns False if it uses a copy of it because `buffer` itself cannot be
+        """Replaces the buffer by `buffer`. Returns False if it uses a copy of it because `buffer` itself cannot be
         used."""
         address = buffer.address
         if address in written or (self.aligned and address % 64):
@@ -114,10 +114,10 @@ class BufferUses:
         return True
 
     def put(self, buffer: Buffer) -> None:
-        """Makes the kernels read `buffer` from now on."""
+        """Lets the kernels read `buffer` from now on."""
         if buffer is self.buffer:
             return
-        self.buffer = None  # until every place has it
+        self.buffer = None  # None until every position has it
         address = buffer.address
         for table, index in self.tables:
             table[index] = address
@@ -127,7 +127,7 @@ class BufferUses:
         self.buffer = buffer
 
     def withdraw(self) -> None:
-        """Returns the buffer to the caller, who then holds it alone again."""
+        """Gives the buffer back to the caller, which then is its only owner again."""
         self.put(self.like)
 
 
@@ -139,7 +139,7 @@ def copy_bytes(to: Buffer, source: Buffer) -> None:
 
 
 def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
-    """A value like this one in newly allocated memory."""
+    """Returns a value like this one in newly allocated memory."""
     parts = []
     for part in parts_of(value):
         buffer = Buffer(part.device, part.size, part.dtype).allocate()
@@ -150,13 +150,13 @@ def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
 
 
 def forget_making(value: LazyBuffer) -> None:
-    """Reports memory that replays write: gradients do not know its sources."""
+    """Marks memory that replays write, so that gradients know that its sources are unknown."""
     for part in parts_of(value):
         part.base.note = Origin.UNKNOWN
 
 
 def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
-    """Whether the same kernels serve both: equal shapes, dtypes and devices, with the same division."""
+    """Whether the same kernels can use both: equal shapes, dtypes and devices, with the same division."""
     same = a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
     if same and isinstance(a, ShardedBuffer) and isinstance(b, ShardedBuffer):
         return a.layout == b.layout
@@ -164,7 +164,7 @@ def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
 
 
 def described(value: LazyBuffer) -> str:
-    """The description of a value in error messages."""
+    """Returns the description of a value in error messages."""
     if not isinstance(value, ShardedBuffer):
         return f"{value.shape} {value.dtype.name} on {value.device}"
     axis, sizes = value.layout

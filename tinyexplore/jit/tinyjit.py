@@ -1,4 +1,4 @@
-"""TinyJit: the first call is ignored, the second captured, every later one replayed."""
+"""TinyJit: runs the first call normally, captures the second, and replays every later one."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ from tinyexplore.util import config
 
 R = TypeVar("R")
 
-MOST_PUT_OFF = 2  # calls in a row that assign to tensors never seen before: a program that always does gets a warning
+# consecutive calls that assign to tensors never seen before: a program that always does gets a warning
+MOST_PUT_OFF = 2
 
 
 class TinyJit(Generic[R]):
-    """`fxn`, which realizes tensors, with its kernels replayed from the third call on; a decorator, also of methods.
+    """Replays the kernels of `fxn`, a function that realizes tensors, from the third call on. Also a decorator of
+    methods.
 
-    Tensors among the arguments (in lists, tuples and dicts as well) may be others in every call, of the same shape,
-    dtype and device; all else must stay as it was in the second call. What the function computes is returned in tensors
-    whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or `.clone().realize()` where
-    the value is to stay a tensor) what must outlive that call. Tensors that the function assigns to (parameters, an
-    optimizer's state, running averages) change in every call, and random tensors are drawn again, as without TinyJit; a
-    replay that is interrupted (Ctrl-C) has assigned to all of them or to none. Tensors that it only reads are followed
-    when they are assigned to elsewhere. Python values that the function reads from elsewhere are those of the second
-    call. Calls from several threads wait for each other, and each overwrites the result of the one before: threads that
-    work side by side want a TinyJit each. In the midst of one of its own calls (by a finalizer, or by the function
-    itself) it is the plain function. Pickled, it takes along what was captured, the values of the tensors that this
-    reads, and its function if that can be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts again.
+    Arguments: each call may pass other tensors (also in lists, tuples and dicts), of the same shape, dtype and device.
+    All other arguments must be as in the second call. Python values that the function reads from elsewhere keep their
+    values of the second call.
+    Results: the memory of the returned tensors belongs to the TinyJit. The next call overwrites it, so copy values that
+    must outlive that call (`.numpy()`, or `.clone().realize()` for a tensor).
+    State: tensors that the function assigns to (parameters, an optimizer's state, running averages) change in every
+    call, and random tensors are drawn again, as without TinyJit. A replay that is interrupted (Ctrl-C) has assigned to
+    all of them or to none. Assignments elsewhere to tensors that the function only reads are followed.
+    Threads: calls from several threads wait for each other, and each overwrites the previous result. Threads that work
+    at the same time need one TinyJit each. If a finalizer, or the function itself, calls the TinyJit inside one of its
+    calls, that call runs the plain function.
+    Pickling: a pickle has the captured call, the values of the tensors that it reads, and the function if it can be
+    found by name. A copy (`copy.copy`, `copy.deepcopy`) starts again.
 
-    With `prune`, kernels whose results do not depend on arguments, assigned tensors or random numbers run once, when
-    captured, and are not replayed; assigning to a tensor that they read makes the next call capture again.
+    prune: kernels whose results do not depend on arguments, assigned tensors or random numbers run once, when captured,
+    and are not replayed. An assignment to a tensor that they read makes the next call capture again.
     """
 
     __slots__ = ("__call__", "calls", "name", "__weakref__")
 
-    if TYPE_CHECKING:  # each object has a function of its own there: Python's, or one of machine code
+    if TYPE_CHECKING:  # each object has its own function: of Python, or of machine code
 
         def __call__(self, *args: Any, **kwargs: Any) -> R: ...
 
@@ -62,7 +66,7 @@ class TinyJit(Generic[R]):
         return self.calls.fxn
 
     def reset(self) -> None:
-        """Forgets the captured call: the next call counts as the first one."""
+        """Forgets the captured call. The next call counts as the first one."""
         self.calls.reset()
 
     def __repr__(self) -> str:
@@ -104,7 +108,7 @@ class TinyJit(Generic[R]):
         """The kind of the next call: 0 runs without capture, 1 is captured, 2 is a replay."""
         return min(self.calls.count, 2)
 
-    # *** methods: every object gets a TinyJit of its own ***
+    # *** methods: each object gets its own TinyJit ***
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -118,15 +122,18 @@ class TinyJit(Generic[R]):
         except TypeError:
             kind = type(instance).__name__
             raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
-        own: TinyJit[R] | None = attributes.get(name)  # where Python finds it alone, but for `__call__` and its like
+        # Python finds it there itself, except for `__call__` and other special methods
+        own: TinyJit[R] | None = attributes.get(name)
         if own is None:
             own = attributes[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
         return own
 
 
 class Calls(Generic[R]):
-    """The calls of one TinyJit, one after the other. Where all is as it was, machine code (`jit/entry.py`) does a call
-    without asking here."""
+    """The calls of one TinyJit, one after the other.
+
+    If nothing has changed, machine code (`jit/entry.py`) runs a call without this object.
+    """
 
     __slots__ = (
         "fxn",
@@ -149,7 +156,7 @@ class Calls(Generic[R]):
         self.owner = owner
         self.prune = prune
         self.lock = RLock()
-        self.is_busy = False  # this thread is in the midst of a call, and a finalizer makes another
+        self.is_busy = False  # set during a call, in which a finalizer may call again
         self.entry: NativeEntry | None = None
         self.reset()
 
@@ -157,14 +164,14 @@ class Calls(Generic[R]):
         self.replay: CallReplay | None = None
         self.count = 0
         self.changed: list[ref[Any]] = []
-        self.in_part: list[ref[Any]] = []  # those among them of which it writes parts
-        self.parts_of: list[int] = []  # the arguments of which it writes parts
-        self.put_off = 0  # calls that were to be captured, and could not be yet
+        self.in_part: list[ref[Any]] = []  # those among `changed` of which the function writes parts
+        self.parts_of: list[int] = []  # numbers of the arguments of which the function writes parts
+        self.put_off = 0  # number of calls that could not be captured yet
         self._leave(None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         if not config().JIT or engine.active_capture() is not None:
-            return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
+            return self.fxn(*args, **kwargs)  # inside another capture, the kernels belong to that capture
         with self.lock:
             if self.is_busy:
                 return self.fxn(*args, **kwargs)
@@ -179,7 +186,7 @@ class Calls(Generic[R]):
         if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
             return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
         if entry is not None:
-            unsettle(entry, replay)  # while this replay runs, another thread must not
+            unsettle(entry, replay)  # another thread must not run `entry` during this replay
         elif not replay.is_known:
             entry = self._leave(make_entry(replay))
             replay.is_known = True
@@ -189,7 +196,7 @@ class Calls(Generic[R]):
         return result
 
     def _leave(self, entry: NativeEntry | None) -> NativeEntry | None:
-        """Calls come to `entry` from now on, None: here."""
+        """Lets `entry` receive the calls from now on; None: this object receives them. Returns `entry`."""
         if self.entry is not None:
             self.entry.unsettle()
         owner = self.owner()
@@ -223,7 +230,7 @@ class Calls(Generic[R]):
         return cast(R, result)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        """An ordinary call; the tensors that it assigns to are brought into memory."""
+        """Makes an ordinary call. Brings the tensors that it assigns to into memory."""
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors]
         settle_tensors(tensors)
         notes = Notes()
@@ -242,12 +249,12 @@ def _alive(references: list[ref[Any]]) -> list[Any]:
 
 
 def _with(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
-    """References to all of these, each once."""
+    """Returns references to the referenced objects and to `tensors`, each once."""
     return [ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_alive(references), *tensors]}.values()]
 
 
 def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) -> TinyJit[R]:
-    """A TinyJit as it was pickled: it goes on replaying."""
+    """Rebuilds a pickled TinyJit, which goes on replaying."""
     jit: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn, prune=prune)
     jit.calls.replay, jit.calls.count = replay, 2
     return jit
