@@ -13,13 +13,13 @@ class FrontEnd:
     """One front end on this machine.
 
     Attributes:
-        name: of the framework.
+        name: the name of the framework.
         package: the distribution that it needs.
         extra: the extra of `pip install 'tinyexplore[…]'` that installs it.
         oldest: the oldest version that the extra allows.
-        version: what is installed; None where the package is missing.
-        call: how a program is explored.
-        operators: the framework's operators that have a function here, sorted; none where the package is missing.
+        version: the installed version; None if the package is missing.
+        call: how to explore a program.
+        operators: the framework's operators that have a function here, sorted; empty if the package is missing.
     """
 
     name: str
@@ -42,7 +42,7 @@ class FrontEnd:
 
 
 def front_ends() -> tuple[FrontEnd, ...]:
-    """Every front end, whether or not its package is installed."""
+    """Returns every front end, whether or not its package is installed."""
     onnx, torch = _version("onnx"), _version("torch")
     of_onnx = _onnx_operators() if onnx else ()
     of_torch = _torch_operators() if torch else ()

@@ -1,7 +1,7 @@
 """ONNX models as functions of Tensors: `model = tinyexplore.onnx.load("model.onnx"); model(x)`.
 
-`reading` turns untrusted bytes into a checked graph, `listing` writes it as text, `evaluation` computes it on Tensors
-with one function for each operator (`operators/`), and `model` holds it together. Needs the `onnx` package.
+`reading` converts untrusted bytes to a checked graph. `listing` writes it as text. `evaluation` computes it on Tensors
+with one function per operator (`operators/`). `model` combines these. Needs the `onnx` package.
 """
 
 from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 
 class OnnxError(ValueError):
-    """The model is malformed, unsafe to load, or was called with inputs that do not fit. The text says which."""
+    """Raised for a model that is malformed or unsafe to load, and for inputs that do not fit. The message says
+    which."""
 
 
 class UnsupportedOperator(OnnxError):
-    """The model needs an operator, a dtype or a mode of an operator that this front end does not have.
+    """Raised if the model needs an operator, a dtype or a mode of an operator that this front end lacks.
 
     Attributes:
         operator: the operator's name, with its domain if that is not the standard one.

@@ -1,8 +1,8 @@
 """Computes a graph on Tensors, node by node.
 
 Values that are known before any kernel runs (shapes, and values computed from them) stay in NumPy arrays. So sizes are
-plain numbers, and the kernels are those of a program with fixed shapes. An operator that the standard defines by a
-graph of others is computed by that graph.
+plain numbers, and the kernels are those of a program with fixed shapes. If the standard defines an operator by a graph
+of other operators, that graph is evaluated.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from tinyexplore.tensor import Tensor
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-SMALL = 4096  # elements of an array that is computed in NumPy
-MOST_STEPS = 1_000_000  # nodes that one call evaluates, with those of loops: a bound on the time of a hostile model
-MOST_CALLS = 32  # functions in each other
-# Computed in NumPy where all inputs are small arrays: the operators that shapes and indices are computed with.
+SMALL = 4096  # most elements of an array that is computed in NumPy
+# most nodes that one call evaluates, including those in loops: bounds the time of a hostile model
+MOST_STEPS = 1_000_000
+MOST_CALLS = 32  # most nested function calls
+# Operators that compute shapes and indices. They are computed in NumPy if all inputs are small arrays.
 FOLDED = frozenset(
     "Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Expand Flatten Floor Gather GatherND Greater GreaterOrEqual"
     " Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape"
@@ -36,12 +37,12 @@ FOLDED = frozenset(
 
 
 class Names:
-    """The values of the names in a graph, and those of the graphs around it.
+    """The values of the names in a graph, and of the names in the surrounding graphs.
 
     Attributes:
-        values: by name.
+        values: the values by name.
         tensors: copies of arrays as Tensors, made when a kernel first needs them.
-        outer: the names of the graph around, or None.
+        outer: the names of the surrounding graph, or None.
         constants: the graph's initializers, which all evaluations share, or None.
     """
 
@@ -52,7 +53,7 @@ class Names:
         self.constants = constants
 
     def home(self, name: str) -> Names:
-        """The scope that defines a name. OnnxError if none does."""
+        """Returns the scope that defines a name. Raises OnnxError if none does."""
         names: Names | None = self
         while names is not None:
             if name in names.values:
@@ -66,7 +67,7 @@ class Names:
         return self.home(name).values[name]
 
     def tensor(self, name: str) -> Tensor:
-        """The value of a name as a Tensor."""
+        """Returns the value of a name as a Tensor."""
         scope = self.home(name)
         value = scope.values[name]
         if isinstance(value, Tensor):
@@ -78,16 +79,16 @@ class Names:
 
 
 class OnnxModule:
-    """A module of the model, found by the names of nodes: what the explorer shows as a tree.
+    """A module of the model, found by the names of nodes. The explorer shows the modules as a tree.
 
-    The parts are attributes of the names that the exporter gave them.
+    The parts are attributes, under the names that the exporter gave them.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def part(self, name: str) -> OnnxModule:
-        """The part of that name; made if there is none."""
+        """Returns the part of that name. Creates it if it does not exist."""
         parts = vars(self)
         if not isinstance(parts.get(name), OnnxModule):
             parts[name] = OnnxModule(name)
@@ -96,20 +97,20 @@ class OnnxModule:
 
 
 class OnnxGraph(OnnxModule):
-    """The module that all others are in."""
+    """The outermost module, which contains all others."""
 
 
 class Evaluation:
     """One evaluation of a model.
 
     Attributes:
-        versions: of the operator sets, by domain.
+        versions: versions of the operator sets, by domain.
         functions: the model's own functions, by domain and name.
         listing: the model's text, or None.
-        root: the module that all others are in.
-        callers: what stands for the lines of nodes in a traceback, by the address of the node.
+        root: the outermost module.
+        callers: functions that stand for the lines of nodes in a traceback, by the address of the node.
         constants: the initializers of graphs in nodes, by the address of the graph.
-        read_values: set when elements of a computed Tensor were read: the call depends on more than shapes.
+        read_values: set when elements of a computed Tensor were read: the call then depends on more than shapes.
     """
 
     def __init__(
@@ -132,11 +133,11 @@ class Evaluation:
         self.calls = 0
 
     def graph_of_model(self, graph: GraphProto, names: Names) -> list[Value]:
-        """The outputs of the outermost graph; its initializers are in the names around `names`."""
+        """Returns the outputs of the outermost graph. Its initializers are in the names around `names`."""
         return self._nodes(graph, names)
 
     def graph(self, graph: GraphProto, names: Names) -> list[Value]:
-        """The outputs of a graph in a node; its inputs are in `names`."""
+        """Returns the outputs of a graph in a node. Its inputs are in `names`."""
         constants = self.constants.get(id(graph))
         if constants is None:
             values: dict[str, Value] = {tensor.name: array_of_proto(tensor) for tensor in graph.initializer}
@@ -149,7 +150,7 @@ class Evaluation:
         last = _last_uses(graph)
         for number, node in enumerate(graph.node):
             self.node(node, names, self.versions, None)
-            for name in last.get(number, ()):  # values that no later node reads are dropped
+            for name in last.get(number, ()):  # drops values that no later node reads
                 names.values.pop(name, None)
                 names.tensors.pop(name, None)
         return [names[item.name] for item in graph.output]
@@ -161,7 +162,7 @@ class Evaluation:
         versions: Mapping[str, int],
         attributes_passed: dict[str, AttributeProto] | None,
     ) -> None:
-        """Evaluate a node and store its outputs in `names`. `attributes_passed`: those of the call of a function."""
+        """Evaluates a node and stores its outputs in `names`. `attributes_passed`: those of the call of a function."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise OnnxError(f"more than {MOST_STEPS:,} nodes were evaluated: a loop of this model may not end")
@@ -182,7 +183,7 @@ class Evaluation:
             raise OnnxError(f"{error} (node: {node_text(node)})") from error
         except (MemoryError, RecursionError):
             raise
-        except Exception as error:  # of a Tensor function: which of the model's nodes led there
+        except Exception as error:  # a note on an error in a Tensor function: which node of the model called it
             raise OnnxError(f"{type(error).__name__}: {error} (node: {node_text(node)})") from error
         for name, value in zip(node.output, outputs):
             if name:
@@ -195,7 +196,7 @@ class Evaluation:
         versions: Mapping[str, int],
         attributes_passed: dict[str, AttributeProto] | None,
     ) -> Sequence[Value]:
-        """Evaluates a node below a stack frame at the node's line of the text, inside of the frames of its modules."""
+        """Evaluates a node below a stack frame at the node's line of the text, inside the frames of its modules."""
         assert self.listing is not None
         caller = self.callers.get(id(node))
         if caller is None:
@@ -261,7 +262,7 @@ class Evaluation:
         return outputs if isinstance(outputs, tuple) else (outputs,)
 
     def _array(self, value: Value) -> Array:
-        """The elements of a value now."""
+        """Returns the elements of a value, computed now if necessary."""
         if isinstance(value, np.ndarray):
             return value
         if not isinstance(value, Tensor):
@@ -272,7 +273,8 @@ class Evaluation:
     def _folded(
         self, node: NodeProto, attributes: Mapping[str, Any], inputs: list[Value], version: int
     ) -> list[Value] | None:
-        """The outputs in NumPy, by the reference implementation of the `onnx` package; None if that refuses."""
+        """Returns the outputs, computed in NumPy by the reference implementation of the `onnx` package; None if that
+        fails."""
         if node.op_type in ("ConstantOfShape", "Expand", "Tile") and not _is_small(node.op_type, inputs):
             return None
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 (an extra)
@@ -294,7 +296,7 @@ class Evaluation:
     # *** functions ***
 
     def _standard_body(self, node: NodeProto, domain: str, inputs: list[Value], version: int) -> FunctionProto | None:
-        """The graph by which the standard defines the operator, or None."""
+        """Returns the graph by which the standard defines the operator, or None."""
         onnx = onnx_package()
         try:
             schema = onnx.defs.get_schema(node.op_type, max_inclusive_version=version, domain=domain)
@@ -318,7 +320,7 @@ class Evaluation:
         return body
 
     def _function(self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: Names) -> list[Value]:
-        """The outputs of a call of a function."""
+        """Returns the outputs of a call of a function."""
         self.calls += 1
         if self.calls > MOST_CALLS:
             raise OnnxError(f"functions call each other more than {MOST_CALLS} deep")
@@ -334,15 +336,16 @@ class Evaluation:
         for step in body.node:
             self.node(step, inner, versions, attributes_passed)
         self.calls -= 1
-        return [inner.values.get(name) for name in body.output]  # None: an output that this form of it does not compute
+        # None: this form of the operator does not compute the output
+        return [inner.values.get(name) for name in body.output]
 
     def _defaults(self, node: NodeProto) -> dict[str, AttributeProto]:
-        """The standard's defaults for the attributes of an operator."""
+        """Returns the standard's defaults for the attributes of an operator."""
         defs = onnx_package().defs
         domain = DOMAINS.get(node.domain, node.domain)
         try:
             schema = defs.get_schema(node.op_type, self.versions.get(domain, 1), domain)
-        except defs.SchemaError:  # the model's own function
+        except defs.SchemaError:  # it is a function of the model
             return {}
         return {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
 
@@ -380,7 +383,7 @@ class Evaluation:
         ]
 
     def _scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
-        """A Scan, unrolled: one step for each element of the scanned axes."""
+        """Evaluates a Scan, unrolled: one step for each element of the scanned axes."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if self.versions.get("", 1) < 9:
             return self._scan_8(attributes, inputs, names)
@@ -408,7 +411,7 @@ class Evaluation:
         ]
 
     def _scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
-        """A Scan of operator set 8: a batch of sequences, each of its own."""
+        """Evaluates a Scan of operator set 8: a batch of separate sequences."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if inputs[0] is not None:
             raise UnsupportedOperator("Scan: sequence_lens of operator set 8 is not supported", "Scan")
@@ -424,7 +427,7 @@ class Evaluation:
         return [stacked(list(column), 0) for column in zip(*rows)]
 
     def _sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
-        """A SequenceMap: its body for each element of the first sequence."""
+        """Evaluates a SequenceMap: its body for each element of the first sequence."""
         first = inputs[0]
         if not isinstance(first, list):
             raise OnnxError(f"SequenceMap: the first input is not a sequence, but a {type(first).__name__}")
@@ -438,7 +441,7 @@ class Evaluation:
 
 
 def _resolved(node: NodeProto, attributes: Mapping[str, Any]) -> NodeProto:
-    """The node with values in place of references to a function's attributes."""
+    """Returns the node with values in place of references to a function's attributes."""
     onnx = onnx_package()
     resolved = onnx.NodeProto()
     resolved.CopyFrom(node)
@@ -466,7 +469,7 @@ def _inside(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[]
 
 
 def taken(value: Value, axis: int, index: int) -> Value:
-    """One slice of a tensor along an axis, without that axis."""
+    """Returns one slice of a tensor along an axis, without that axis."""
     if value is None or isinstance(value, list):
         raise OnnxError("expected a tensor, found a sequence or nothing")
     rank = len(value.shape)
@@ -474,7 +477,7 @@ def taken(value: Value, axis: int, index: int) -> Value:
 
 
 def stacked(values: list[Value], axis: int) -> Value:
-    """Tensors of one shape along a new axis."""
+    """Stacks tensors of one shape along a new axis."""
     if all(isinstance(value, np.ndarray) for value in values):
         return np.stack([np.asarray(value) for value in values], axis)
     first, *others = [tensor_of(value) for value in values]
@@ -482,7 +485,7 @@ def stacked(values: list[Value], axis: int) -> Value:
 
 
 def _declared_shape(item: Any) -> tuple[tuple[int, ...], Any]:
-    """The shape and the NumPy dtype that an output is declared with; an unknown size counts as 0."""
+    """Returns the declared shape and NumPy dtype of an output. An unknown size counts as 0."""
     onnx = onnx_package()
     tensor = item.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else np.dtype(np.float32)
@@ -490,7 +493,7 @@ def _declared_shape(item: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def _type_of(value: Value) -> bytes:
-    """A value's type, as a serialized TypeProto."""
+    """Returns a value's type, as a serialized TypeProto."""
     onnx = onnx_package()
     if value is None or isinstance(value, list):
         return bytes(onnx.TypeProto().SerializeToString())
@@ -499,7 +502,7 @@ def _type_of(value: Value) -> bytes:
 
 
 def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
-    """For each node, the names that no later node reads and that are no outputs of the graph."""
+    """Returns for each node the names that no later node reads and that are not outputs of the graph."""
     last: dict[str, int] = {}
     for number, node in enumerate(graph.node):
         for name in node.output:
@@ -516,7 +519,7 @@ def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
 
 
 def _read_by(node: NodeProto) -> set[str]:
-    """The names that a node reads, with those that its graphs read from around them."""
+    """Returns the names that a node reads, including those that its graphs read from the surrounding graphs."""
     names = set(node.input)
     for graph in graphs_of(node):
         names |= {item.name for item in graph.output}

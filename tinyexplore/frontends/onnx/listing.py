@@ -1,9 +1,9 @@
-"""A model as text, one node per line, and code with the same lines, to which stack frames point.
+"""Writes a model as text, one node per line, and code with the same lines, to which stack frames point.
 
-The text is that of `onnx.printer`, with large constants and initializers left out. Of a name that is a path
-("encoder/layer.0/MatMul:0"), a line has the shortest end that no other name has. The path stands at the line's end.
-A node's line is compiled to a call at that place, so that a traceback, a profiler and the explorer name the node's
-line as they name Python's.
+The text is that of `onnx.printer`, without large constants and initializers. If a name is a path
+("encoder/layer.0/MatMul:0"), a line shows its shortest unique ending, and the path at the end of the line. A node's
+line is compiled to a call at that position, so that tracebacks, profilers and the explorer show the node's line as they
+show Python's.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tinyexplore.frontends.onnx.reading import graphs_of, onnx_package
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-SHOWN = 8  # elements of a constant that are printed
-WIDEST = 400  # characters of a line
-STACK = "pkg.torch.onnx.stack_trace"  # where PyTorch's exporter writes the Python lines of a node
+SHOWN = 8  # most elements of a constant to print
+WIDEST = 400  # most characters of a line
+STACK = "pkg.torch.onnx.stack_trace"  # metadata in which PyTorch's exporter writes the Python lines of a node
 SCOPES = "pkg.torch.onnx.name_scopes"
 ROOT = "__root__"
 
@@ -40,7 +40,7 @@ class OnnxListing:
         self.file = f"<{name}>"
         self.lines: list[str] = []
         self.line_of: dict[int, int] = {}
-        self._protos: list[Any] = []  # held: their addresses are keys
+        self._protos: list[Any] = []  # kept alive, because their addresses are keys
         self._short = short_names(_names(model.graph))
         for entry in model.opset_import:
             self.lines.append(f"# opset {entry.domain or 'ai.onnx'} {entry.version}")
@@ -53,7 +53,7 @@ class OnnxListing:
                 self._node(node, "  ")
             self.lines.append("}  # -> " + ", ".join(map(_plain, function.output)))
         self.text = "\n".join(self.lines) + "\n"
-        # without a time, so that `linecache.checkcache` keeps it although there is no such file
+        # without a modification time, so that `linecache.checkcache` keeps it although the file does not exist
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in self.lines], self.file)
 
     def close(self) -> None:
@@ -82,30 +82,31 @@ class OnnxListing:
             self._graph(inner, indent + "  ", inner.name or "graph")
 
     def caller(self, node: NodeProto) -> Callable[[Any, Callable[[], Any]], Any]:
-        """A function of a module and of what computes the node; it calls that at the node's line.
+        """Returns a function of (module, compute) that calls `compute` at the node's line.
 
-        Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
+        Its first parameter is called `self`, like a method's, because the explorer finds the node's module by that
+        name.
         """
         line = self.line_of[id(node)]
         text = self.lines[line - 1]
-        begin = text.find(f" = {node.op_type}")  # the expression: after the names that it gets
+        begin = text.find(f" = {node.op_type}")  # the expression after the output names
         start = len(text) - len(text.lstrip()) if begin < 0 else len(text[: begin + 3].encode())
         end = len(text.partition("  # ")[0].encode())
         name = node.op_type if node.op_type.isidentifier() and not iskeyword(node.op_type) else "node"
         function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
         tree = ast.Module([function], [])
         for part in ast.walk(tree):
-            if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # all of it stands where the node does
+            if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # put all of it at the position of the node
                 part.lineno = part.end_lineno = line
                 part.col_offset, part.end_col_offset = start, end
         space: dict[str, Any] = {"__name__": self.file}
-        exec(compile(tree, self.file, "exec"), space)  # of names that are checked above; it calls `compute` only
+        exec(compile(tree, self.file, "exec"), space)  # the names are checked above; the code only calls `compute`
         caller_function: Callable[[Any, Callable[[], Any]], Any] = space[name]
         return caller_function
 
 
 def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A node on one line: outputs, operator, attributes and inputs. `short`: what names are written as."""
+    """Returns a node as one line: outputs, operator, attributes and inputs. `short`: the texts of names."""
     onnx = onnx_package()
     outputs_text, arguments_text = (
         ", ".join(_plain(short.get(name, name)) or '""' for name in names) for names in (node.input, node.output)
@@ -130,7 +131,7 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
     graph.node.append(bare)
     try:
         text = onnx.printer.to_text(graph).partition("{")[2].rpartition("}")[0]
-    except Exception:  # of a malformed attribute: the name is what there is to show
+    except Exception:  # the attribute is malformed, so only its name is shown
         return f"{arguments_text} = {_plain(node.op_type)}({outputs_text})"
     operator = " ".join(_plain(text).split()).partition(" = ")[2].removesuffix("()").rstrip()
     line = f"{arguments_text} = {operator} ({outputs_text})"
@@ -153,7 +154,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
-    """All names of values in a graph and those inside it."""
+    """Yields all names of values in a graph and the graphs inside it."""
     yield from (item.name for item in (*graph.input, *graph.initializer))
     for node in graph.node:
         yield from (*node.input, *node.output)
@@ -162,14 +163,14 @@ def _names(graph: GraphProto) -> Iterator[str]:
 
 
 def _replace(attribute: Any, text: str) -> None:
-    """Makes the attribute a text."""
+    """Replaces the value of an attribute by a text."""
     name = attribute.name
     attribute.Clear()
     attribute.name, attribute.type, attribute.s = name, 3, text.encode()
 
 
 def _declared(item: ValueInfoProto, short: Mapping[str, str]) -> str:
-    """A name with its type: "x: float[1, 3, height]"."""
+    """Returns a name with its type: "x: float[1, 3, height]"."""
     name = _plain(short.get(item.name, item.name))
     onnx = onnx_package()
     kind = item.type.WhichOneof("value")
@@ -184,7 +185,7 @@ def _declared(item: ValueInfoProto, short: Mapping[str, str]) -> str:
 
 
 def _last_frame(stack: str) -> str:
-    """The innermost line of a Python stack as text: "model.py:12 in forward"."""
+    """Returns the innermost line of a Python stack as text: "model.py:12 in forward"."""
     frames = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
     if not frames:
         return ""
@@ -194,18 +195,18 @@ def _last_frame(stack: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of a stranger on one line, without control characters."""
+    """Returns untrusted text on one line, without control characters."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def scope_names(node: NodeProto) -> Iterator[str]:
-    """The modules that a node stands in, outermost first: from the exporter's metadata, or from a name of paths.
+    """Yields the modules of a node, outermost first: from the exporter's metadata, or from a name that is a path.
 
-    "/encoder/layer.0/MatMul" stands in "encoder" and "layer.0".
+    "/encoder/layer.0/MatMul" is in "encoder" and "layer.0".
     """
     for entry in node.metadata_props:
         if entry.key == SCOPES:
             yield from [part.strip(" '\"") for part in entry.value.strip("[]").split(",")][1:-1]
             return
-    name = node.name.partition(";")[0]  # a converter joins the names of nodes that it made one of
+    name = node.name.partition(";")[0]  # a converter joins the names of nodes that it merges
     yield from [part for part in name.split("/")[:-1] if part and part != ROOT]

@@ -34,9 +34,9 @@ from tinyexplore.tensor import Tensor
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-RANDOM_INT = 2  # random integer inputs are below it: safe as an index and as a flag
-MOST_FIXED = 64  # elements of an integer input whose values may choose a program
-MOST_REPLAYED = 8  # shapes of inputs for which a captured program is kept
+RANDOM_INT = 2  # random integer inputs are below this: valid as an index and as a flag
+MOST_FIXED = 64  # most elements of an integer input whose values may select a program
+MOST_REPLAYED = 8  # most input shapes for which a captured program is kept
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class ModelInput:
 
     Attributes:
         name: its name.
-        dtype: of its elements.
-        shape: a size is a number, or the name of a size that the caller chooses ("" where the model names none).
-            None: the model does not say how many dimensions it has.
+        dtype: the dtype of its elements.
+        shape: a size is a number, or the name of a size that the caller chooses ("" if the model gives no name).
+            None: the model does not declare the rank.
     """
 
     name: str
@@ -62,14 +62,14 @@ class ModelInput:
 class Model:
     """An ONNX model as a function: `model(x)`, `model(input_ids=ids, attention_mask=mask)`.
 
-    The first call with inputs of certain shapes evaluates the graph on Tensors; later ones replay its kernels, unless
+    The first call with inputs of certain shapes evaluates the graph on Tensors. Later calls replay its kernels, unless
     the model reads elements of its intermediate tensors (a condition of an If, the boxes of NonMaxSuppression).
 
     Attributes:
-        name: of the file or of the graph.
-        inputs: what a call takes, in order.
-        outputs: the names of what it returns.
-        text: the model as text, one node a line.
+        name: the name of the file or of the graph.
+        inputs: the inputs of a call, in order.
+        outputs: the names of the results.
+        text: the model as text, one node per line.
         parameters: the initializers that kernels read, by name.
     """
 
@@ -88,7 +88,8 @@ class Model:
         self._callers: dict[int, Any] = {}
         self._graph_constants: dict[int, Names] = {}
         self._replayed: dict[Any, TinyJit[Any] | None] = {}
-        self._read_inputs = False  # some call showed that elements of small integer inputs decide what is computed
+        # set after a call showed that elements of small integer inputs decide the computation
+        self._read_inputs = False
         self.inputs = tuple(_input(item) for item in graph.input if item.name not in constants)
         self._defaults = {item.name for item in graph.input if item.name in constants}
         self.outputs = tuple(item.name for item in graph.output)
@@ -104,7 +105,7 @@ class Model:
         return self._constants.tensors
 
     def _place_parameters(self) -> None:
-        """Makes Tensors of the initializers that kernels read, and puts each into the module that reads it."""
+        """Creates Tensors of the initializers that kernels read, and puts each into the module that reads it."""
         vars(self._root)["parameters"] = self._constants.tensors
         for node in self.proto.graph.node:
             module: OnnxModule = self._root
@@ -113,13 +114,13 @@ class Model:
             for name in node.input:
                 value = self._constants.values.get(name)
                 if isinstance(value, np.ndarray) and (value.dtype.kind not in "iubOSU" or value.size > SMALL):
-                    with suppress(OnnxError):  # of a type without a dtype: an error only if a kernel reads it
+                    with suppress(OnnxError):  # the type has no dtype here: an error only if a kernel reads it
                         tensor = self._constants.tensor(name)
                         if module is not self._root:
                             vars(module).setdefault(name.rpartition(".")[2] or name, tensor)
 
     def __call__(self, *values: Any, **named: Any) -> Any:
-        """The outputs for these inputs: one Tensor, or a tuple with one for each output of the model.
+        """Returns the outputs for these inputs: one Tensor, or a tuple with one Tensor per output of the model.
 
         Args:
             values: Tensors, arrays or numbers, in the order of `inputs`.
@@ -128,12 +129,12 @@ class Model:
         Raises:
             TypeError: an input is missing, unknown, or given twice.
             OnnxError: an input has another rank, size or dtype than the model declares.
-            UnsupportedOperator: the model needs what this front end does not have.
+            UnsupportedOperator: the model needs an operator that this front end lacks.
         """
         return _result(self._call(self._bind(values, named)))
 
     def _bind(self, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Value]:
-        """The inputs by name, checked."""
+        """Checks the inputs and returns them by name."""
         if len(values) > len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} inputs; {len(values)} were given")
         by_name: dict[str, Any] = dict(zip((item.name for item in self.inputs), values))
@@ -164,7 +165,7 @@ class Model:
         return run.graph_of_model(self.proto.graph, names), run.read_values
 
     def _call(self, inputs: Mapping[str, Value]) -> list[Value]:
-        """The outputs, replayed if possible, else evaluated.
+        """Returns the outputs, replayed if possible, else evaluated.
 
         If the elements of a small integer input decide the computation, there is a program for each of its values.
         """
@@ -191,13 +192,13 @@ class Model:
             return self._evaluate(inputs, fixed)[0]
         with_data = [
             tensor_of(value).contiguous().realize() for value in tensors.values()
-        ]  # an array shares its memory
+        ]  # an array shares its memory with the caller
         outputs = [_in_own_memory(output) for output in replayed(*with_data)]
         Tensor.realize(*outputs)
         return list(outputs)
 
     def _fixed(self, inputs: Mapping[str, Value]) -> dict[str, Array]:
-        """The elements of the small inputs of integers and booleans."""
+        """Returns the elements of the small inputs of integers and booleans."""
         return {
             name: value if isinstance(value, np.ndarray) else np.asarray(value.numpy())
             for name, value in inputs.items()
@@ -215,11 +216,11 @@ class Model:
     def random_inputs(
         self, sizes: Mapping[str, int] | None = None, seed: int = 0, without: Collection[str] = ()
     ) -> dict[str, Tensor]:
-        """Inputs of the declared shapes: floats from a normal distribution, integers of 0 and 1.
+        """Returns random inputs of the declared shapes: normally distributed floats, integers 0 and 1.
 
         Args:
             sizes: values for the sizes that the model leaves open, by their names; the others are 1.
-            seed: of NumPy's generator.
+            seed: the seed of NumPy's generator.
             without: names of inputs that need no value.
 
         Raises:
@@ -262,7 +263,7 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 
     Raises:
         FileNotFoundError: there is no such file.
-        OnnxError: it is no model, it is malformed, it exceeds a bound, or its data lies outside of its folder.
+        OnnxError: the file is not a model, is malformed, exceeds a limit, or its data lies outside its folder.
         ImportError: the package `onnx` is missing.
     """
     proto, folder = read_model(source)
@@ -287,7 +288,7 @@ def _input(item: ValueInfoProto) -> ModelInput:
 
 
 def _in_own_memory(output: Tensor) -> Tensor:
-    """A copy of an output of a replay: the next replay writes into the same memory.
+    """Copies an output of a replay, because the next replay writes into the same memory.
 
     On a CPU the copy takes a few microseconds. A kernel that copies takes about 50.
     """
@@ -313,7 +314,8 @@ def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int
     tensor: Tensor | Array = value if isinstance(value, Tensor) else np.asarray(value)
     dtype = tensor.dtype if isinstance(tensor, Tensor) else array_dtype(tensor)
     if declared is not None and dtype != declared.dtype and not isinstance(value, (Tensor, np.ndarray)):
-        tensor = np.asarray(value, numpy_dtype(declared.dtype))  # numbers and lists of them have no dtype of their own
+        # numbers and lists of numbers have no dtype of their own
+        tensor = np.asarray(value, numpy_dtype(declared.dtype))
         dtype = declared.dtype
     if declared is None:
         return tensor
@@ -356,13 +358,13 @@ def _device(value: Tensor | Array) -> str:
 
 
 def _is_small_int(value: Tensor | Array) -> bool:
-    """Whether a value is of integers or booleans, and few."""
+    """Whether a value has few elements, all integers or booleans."""
     if isinstance(value, Tensor):
         return not dtypes.is_float(value.dtype) and value.numel() <= MOST_FIXED
     return value.dtype.kind in "iub" and value.size <= MOST_FIXED
 
 
 def _result(outputs: list[Value]) -> Any:
-    """The result of a call. Arrays among the outputs become Tensors."""
+    """Returns the result of a call. Arrays among the outputs become Tensors."""
     results = tuple(tensor_of(value) if isinstance(value, np.ndarray) else value for value in outputs)
     return results[0] if len(results) == 1 else results

@@ -1,4 +1,4 @@
-"""One node that is being evaluated, and the table of operators."""
+"""A node during its evaluation, and the table of operators."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class OnnxNode:
-    """A node with the values of its inputs. An operator is a function of it.
+    """A node with the values of its inputs. An operator is a function of an OnnxNode.
 
     Attributes:
         operator: its name, such as "Conv".
-        version: of the operator set that the model names; the meaning of some operators depends on it.
-        attributes: as Python values; a graph stays a GraphProto.
-        outputs: how many outputs it has.
+        version: the version of the operator set in the model; the meaning of some operators depends on it.
+        attributes: the attributes as Python values; a graph stays a GraphProto.
+        outputs: the number of outputs.
         used: for each output, whether something reads it.
     """
 
@@ -53,74 +53,74 @@ class OnnxNode:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def tensor(self, index: int) -> Tensor:
-        """An input as a Tensor. OnnxError if it is missing."""
+        """Returns an input as a Tensor. Raises OnnxError if it is missing."""
         if not self.has(index):
             raise OnnxError(f"{self.operator}: input {index} is missing")
         return self._as_tensor(index)
 
     def tensor_or(self, index: int) -> Tensor | None:
-        """An optional input as a Tensor; None if it is missing."""
+        """Returns an optional input as a Tensor; None if it is missing."""
         return self.tensor(index) if self.has(index) else None
 
     def tensors(self) -> list[Tensor]:
-        """All inputs as Tensors."""
+        """Returns all inputs as Tensors."""
         return [self.tensor(index) for index in range(len(self.inputs))]
 
     def array(self, index: int) -> Array:
-        """The elements of an input now. They are computed if they must be: a later call cannot be replayed then."""
+        """Returns the elements of an input. If they must be computed, a later call cannot be replayed."""
         if not self.has(index):
             raise OnnxError(f"{self.operator}: input {index} is missing")
         return self._as_array(index)
 
     def ints(self, index: int) -> list[int]:
-        """The elements of an input, as integers."""
+        """Returns the elements of an input, as integers."""
         return [int(item) for item in np.asarray(self.array(index)).reshape(-1)]
 
     def scalar(self, index: int) -> Any:
-        """The one element of an input, as a Python number."""
+        """Returns the only element of an input, as a Python number."""
         array = np.asarray(self.array(index))
         if array.size != 1:
             raise OnnxError(f"{self.operator}: input {index} has {array.size} elements; expected one")
         return array.reshape(()).item()
 
     def sequence(self, index: int) -> list[Any]:
-        """An input that is a sequence."""
+        """Returns an input that is a sequence."""
         value = self.inputs[index]
         if not isinstance(value, list):
             raise OnnxError(f"{self.operator}: input {index} is not a sequence, but a {type(value).__name__}")
         return value
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """The shape of an input."""
+        """Returns the shape of an input."""
         return shape_of(self.inputs[index])
 
     def dtype(self, index: int) -> DType:
-        """The dtype of an input."""
+        """Returns the dtype of an input."""
         value = self.inputs[index]
         return array_dtype(value) if isinstance(value, np.ndarray) else self.tensor(index).dtype
 
     def attribute(self, name: str, default: T) -> T:
-        """An attribute, or `default`."""
+        """Returns an attribute, or `default`."""
         value = self.attributes.get(name, default)
         return value  # type: ignore[no-any-return]
 
     def required(self, name: str) -> Any:
-        """An attribute that must be there. OnnxError if it is not."""
+        """Returns a required attribute. Raises OnnxError if it is missing."""
         if name not in self.attributes:
             raise OnnxError(f"{self.operator}: the attribute {name!r} is missing")
         return self.attributes[name]
 
     def dtype_attribute(self, name: str, default: DType) -> DType:
-        """An attribute that names a dtype."""
+        """Returns the dtype that an attribute names."""
         number = self.attributes.get(name)
         return default if not number else dtype_of_number(int(number))
 
     def axis(self, rank: int, default: int = 0) -> int:
-        """The attribute `axis`, counted from the front. OnnxError outside of the rank."""
+        """Returns the attribute `axis`, counted from the front. Raises OnnxError if it is out of range."""
         return axis_in(self.attribute("axis", default), rank)
 
     def unsupported(self, what: str) -> UnsupportedOperator:
-        """An error to raise: a mode of this operator that is not supported."""
+        """Returns an error to raise for an unsupported mode of this operator."""
         return UnsupportedOperator(f"{self.operator}: {what} is not supported", self.operator)
 
 
@@ -142,7 +142,7 @@ def operator(*names: str, domain: str = "") -> Callable[[Operator], Operator]:
 
 
 def axis_in(axis: int, rank: int) -> int:
-    """An axis counted from the front. OnnxError if the rank has no such axis."""
+    """Returns an axis counted from the front. Raises OnnxError if it is out of range."""
     if not -max(rank, 1) <= axis < max(rank, 1):
         raise OnnxError(f"axis {axis} of a tensor with {rank} dimensions")
     return axis % max(rank, 1)

@@ -1,7 +1,7 @@
-"""From untrusted bytes to a checked graph. A model is data of a stranger: sizes, names and paths are bounded here.
+"""Reads untrusted bytes to a checked graph. Sizes, names and paths in a model are untrusted, so they are limited here.
 
-Bounds: MOST_BYTES of a file, MOST_NODES nodes with those of subgraphs and functions, MOST_NESTED subgraphs in each
-other. A tensor may have `values.MOST_ELEMENTS` elements. Data outside of the model's folder is refused.
+Limits: MOST_BYTES of a file, MOST_NODES nodes including subgraphs and functions, MOST_NESTED nested subgraphs. A tensor
+may have `values.MOST_ELEMENTS` elements. Data outside the model's folder is rejected.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MOST_NESTED = 16
 EXTERNAL = 1  # TensorProto.DataLocation
 GRAPH = 5  # AttributeProto.AttributeType
 GRAPHS = 10
-DOMAINS = {"": "", "ai.onnx": ""}  # two names of the standard's domain
+DOMAINS = {"": "", "ai.onnx": ""}  # both names mean the standard's domain
 
 
 def onnx_package() -> Any:
-    """The `onnx` package. ImportError that says what to install."""
+    """Returns the `onnx` package. Raises an ImportError that says what to install."""
     try:
         import onnx  # noqa: PLC0415 (an extra)
     except ImportError as error:
@@ -38,10 +38,10 @@ def onnx_package() -> Any:
 
 
 def read_model(source: Any) -> tuple[ModelProto, Path | None]:
-    """The checked model in a file, in bytes, or given as a ModelProto, and the folder of its external data.
+    """Returns the checked model in a file, in bytes, or given as a ModelProto, and the folder of its external data.
 
     Raises:
-        OnnxError: the bytes are no model, a graph is malformed, or a bound is exceeded.
+        OnnxError: the bytes are not a model, a graph is malformed, or a limit is exceeded.
         FileNotFoundError: there is no such file.
     """
     onnx = onnx_package()
@@ -64,7 +64,7 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
         model = onnx.ModelProto()
         try:
             model.ParseFromString(data)
-        except Exception as error:  # protobuf's exceptions have no common class
+        except Exception as error:  # protobuf's exceptions have no common base class
             raise OnnxError(f"{name} is not an ONNX model: {error}") from error
     if not model.graph.node and not model.graph.output:
         raise OnnxError("the file is not an ONNX model: it has no graph")
@@ -73,7 +73,7 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
 
 
 def _check(model: ModelProto) -> None:
-    """OnnxError unless every graph's names are defined before they are used, each once, within the bounds."""
+    """Raises OnnxError unless every graph defines each name once, before its use, within the limits."""
     left = MOST_NODES
     for function in model.functions:
         left -= _check_nodes(function.node, set(function.input), 0, f"function {function.name!r}", left)
@@ -102,7 +102,7 @@ def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> i
 
 
 def _check_nodes(nodes: Any, names: set[str], depth: int, where: str, left: int) -> int:
-    """The number of nodes with those inside. OnnxError for a name that no earlier node computes."""
+    """Counts the nodes, including those inside nodes. Raises OnnxError for a name that no earlier node computes."""
     names = set(names) | {""}
     count = len(nodes)
     if count > left:
@@ -125,7 +125,7 @@ def _check_nodes(nodes: Any, names: set[str], depth: int, where: str, left: int)
 
 
 def graphs_of(node: Any) -> Iterator[GraphProto]:
-    """The graphs in a node's attributes: the branches of an If, the body of a Loop."""
+    """Yields the graphs in a node's attributes: the branches of an If, the body of a Loop."""
     for attribute in node.attribute:
         if attribute.type == GRAPH:
             yield attribute.g
@@ -134,7 +134,7 @@ def graphs_of(node: Any) -> Iterator[GraphProto]:
 
 
 def array_in(tensor: TensorProto, folder: Path | None) -> Array:
-    """The elements of a tensor, from a file beside the model where they are stored so."""
+    """Returns the elements of a tensor, read from a file beside the model if they are stored there."""
     if tensor.data_location != EXTERNAL:
         return array_of_proto(tensor)
     onnx = onnx_package()
@@ -160,7 +160,8 @@ def array_in(tensor: TensorProto, folder: Path | None) -> Array:
 
 
 def _path_inside(folder: Path, location: str, where: str) -> Path:
-    """The file `location` inside of `folder`, links followed. OnnxError if it is not a file there."""
+    """Returns the file `location` inside `folder`, after following links. Raises OnnxError if it is not a file
+    there."""
     if not location or "\0" in location:
         raise OnnxError(f"{where}: the name of the external data file is missing")
     path = (folder / location).resolve()
@@ -172,7 +173,8 @@ def _path_inside(folder: Path, location: str, where: str) -> Path:
 
 
 def attributes_of(node: Any, attributes_passed: dict[str, AttributeProto] | None = None) -> dict[str, Any]:
-    """The attributes as Python values. `attributes_passed`: those that the call of a function passes, by name."""
+    """Returns the attributes as Python values. `attributes_passed`: those that the call of a function passes, by
+    name."""
     attributes: dict[str, Any] = {}
     for attribute in node.attribute:
         if attribute.ref_attr_name:
@@ -186,7 +188,7 @@ def attributes_of(node: Any, attributes_passed: dict[str, AttributeProto] | None
 
 
 def attribute_value(attribute: AttributeProto) -> Any:
-    """An attribute as a Python value: numbers, text, arrays, lists of them. A graph stays a GraphProto."""
+    """Returns an attribute as a Python value: numbers, text, arrays, or lists of them. A graph stays a GraphProto."""
     onnx = onnx_package()
     kind = attribute.type
     if kind == onnx.AttributeProto.STRING:
@@ -203,7 +205,7 @@ def attribute_value(attribute: AttributeProto) -> Any:
 
 
 def dense(sparse: Any) -> Array:
-    """The array that a SparseTensorProto stands for."""
+    """Returns the array that a SparseTensorProto represents."""
     shape = check_shape(tuple(sparse.dims))
     values, indices = array_of_proto(sparse.values), array_of_proto(sparse.indices)
     result = np.zeros(int(np.prod(shape, dtype=np.int64)), values.dtype)

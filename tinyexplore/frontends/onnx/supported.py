@@ -1,4 +1,4 @@
-"""Which operators have a function here."""
+"""Lists the supported operators."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tinyexplore.frontends.onnx.node import OPERATORS
 
 
 def supported_operators() -> list[str]:
-    """The operators with a function here, sorted; those of other domains as "domain.Name".
+    """Returns the operators with a function here, sorted; those of other domains as "domain.Name".
 
-    Operators that the standard defines by a graph of others are supported beside these.
+    Operators that the standard defines by a graph of others are also supported.
     """
     return sorted(f"{domain}.{name}" if domain else name for domain, name in OPERATORS)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnx import TensorProto
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Value: TypeAlias = "Tensor | Array | list[Any] | None"  # None: an input that is absent, or an empty optional
+Value: TypeAlias = "Tensor | Array | list[Any] | None"  # None: an absent input, or an empty optional
 
 # TensorProto.DataType → the engine's dtype; the other types of the standard have no dtype here
 DTYPES: dict[int, DType] = {
@@ -36,12 +36,13 @@ DTYPES: dict[int, DType] = {
     19: dtypes.fp8e5m2,
 }
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
-ARRAY_DTYPES: dict[Any, DType] = {}  # by NumPy's dtype, filled as they are met
-MOST_ELEMENTS = 1 << 31  # of one tensor: more is refused before anything is allocated
+ARRAY_DTYPES: dict[Any, DType] = {}  # cache by NumPy's dtype
+MOST_ELEMENTS = 1 << 31  # most elements of one tensor: a larger one is rejected before anything is allocated
 
 
 def dtype_of_number(number: int) -> DType:
-    """The dtype for a TensorProto.DataType. UnsupportedOperator for strings, complex numbers, 2- and 4-bit types."""
+    """Returns the dtype of a TensorProto.DataType. Raises UnsupportedOperator for strings, complex, 2- and 4-bit
+    types."""
     dtype = DTYPES.get(number)
     if dtype is None:
         from onnx import TensorProto  # noqa: PLC0415 (the package is an extra)
@@ -52,7 +53,7 @@ def dtype_of_number(number: int) -> DType:
 
 
 def array_dtype(array: Array) -> DType:
-    """The dtype of a NumPy array, of ml_dtypes too."""
+    """Returns the dtype of a NumPy array, also of a type of ml_dtypes."""
     cached = ARRAY_DTYPES.get(array.dtype)
     if cached is not None:
         return cached
@@ -65,21 +66,21 @@ def array_dtype(array: Array) -> DType:
 
 
 def numpy_dtype(dtype: DType) -> Any:
-    """The NumPy dtype with a dtype's elements: that of ml_dtypes for bfloat16 and 8-bit floats."""
+    """Returns the NumPy dtype for elements of `dtype`: that of ml_dtypes for bfloat16 and 8-bit floats."""
     from onnx import helper  # noqa: PLC0415 (the package is an extra)
 
     return helper.tensor_dtype_to_np_dtype(NUMBERS[dtype])
 
 
 def number_of(value: Value) -> int:
-    """The TensorProto.DataType of a value's elements."""
+    """Returns the TensorProto.DataType of a value's elements."""
     if isinstance(value, list) or value is None:
         raise UnsupportedOperator("expected a tensor, found a sequence or an optional")
     return NUMBERS[value.dtype if isinstance(value, Tensor) else array_dtype(value)]
 
 
 def tensor_of(value: Value) -> Tensor:
-    """A value as a Tensor; an array is copied to the default device."""
+    """Returns a value as a Tensor. Copies an array to the default device."""
     if isinstance(value, Tensor):
         return value
     if value is None or isinstance(value, list):
@@ -89,14 +90,14 @@ def tensor_of(value: Value) -> Tensor:
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
-    """The shape of a Tensor or an array."""
+    """Returns the shape of a Tensor or an array."""
     if value is None or isinstance(value, list):
         raise OnnxError(f"expected a tensor, found {'nothing' if value is None else 'a sequence'}")
     return tuple(int(size) for size in value.shape)
 
 
 def check_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape itself. OnnxError for a negative size, and for more elements than MOST_ELEMENTS."""
+    """Returns the shape. Raises OnnxError for a negative size, and for more elements than MOST_ELEMENTS."""
     if any(size < 0 for size in shape):
         raise OnnxError(f"shape {shape}: a size is negative")
     if math.prod(shape) > MOST_ELEMENTS:
@@ -105,11 +106,12 @@ def check_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def array_of_proto(proto: TensorProto) -> Array:
-    """The elements of a TensorProto. OnnxError if its data has another length than its shape asks for."""
+    """Returns the elements of a TensorProto. Raises OnnxError if its data has another length than its shape
+    requires."""
     from onnx import numpy_helper  # noqa: PLC0415 (the package is an extra)
 
     check_shape(tuple(proto.dims))
     try:
         return np.asarray(numpy_helper.to_array(proto))
-    except Exception as error:  # what the package raises depends on what is wrong
+    except Exception as error:  # the package raises different exceptions for different errors
         raise OnnxError(f"the tensor {proto.name!r} of shape {tuple(proto.dims)}: {error}") from error

@@ -1,4 +1,5 @@
-"""The backend of `torch.compile`: graphs of ATen operations without writes, forward and backward, become programs."""
+"""The backend of `torch.compile`: converts graphs of ATen operations without writes, forward and backward, to
+programs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tinyexplore.frontends.torch.program import LeftToAten, TorchProgram
 
-MOST_SIZES = 8  # values of symbolic sizes for which a program is kept
+MOST_SIZES = 8  # most sets of symbolic sizes for which a program is kept
 DECOMPOSED = (
     "addcdiv addcmul _cdist_forward _fused_moving_avg_obs_fq_helper _log_softmax_backward_data "
     "_native_batch_norm_legit _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu "
@@ -28,17 +29,17 @@ DECOMPOSED = (
 
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's own definitions of operations by simpler ones: those of core ATen, and some more."""
+    """Returns PyTorch's definitions of operations by simpler ones: those of core ATen, and some more."""
     more = [getattr(torch.ops.aten, name) for name in DECOMPOSED.split() if hasattr(torch.ops.aten, name)]
     return {**core_aten_decompositions(), **get_decompositions(more)}
 
 
 class PartCompiler:
-    """Makes a program of each graph that AOTAutograd gives.
+    """Makes a program of each graph that AOTAutograd passes.
 
     Attributes:
-        make: a program of a graph module.
-        programs: those that were made, in order.
+        make: returns a program of a graph module.
+        programs: the programs made, in order.
     """
 
     def __init__(self, make: Callable[[Any], TorchProgram] = TorchProgram) -> None:
@@ -46,14 +47,14 @@ class PartCompiler:
         self.programs: list[TorchProgram] = []
 
     def __call__(self, module: Any, inputs: Sequence[Any]) -> Any:
-        """The function of a graph, as AOTAutograd calls it."""
+        """Returns a graph as a function that AOTAutograd calls."""
         is_sized = any(isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) for value in inputs)
         function = self._of_sizes(module) if is_sized else self._program(module)
 
         def run(*args: Any) -> list[Any]:
             return function(*args)
 
-        return make_boxed_func(torch._dynamo.disable(run))  # it may be called from a frame that Dynamo looks at
+        return make_boxed_func(torch._dynamo.disable(run))  # Dynamo may trace the frame that calls it
 
     def _program(self, module: Any) -> TorchProgram:
         program = self.make(module)
@@ -63,7 +64,8 @@ class PartCompiler:
         return program
 
     def _of_sizes(self, module: Any) -> Callable[..., Any]:
-        """A function that has a program for each set of sizes: the graph is traced again with them as constants."""
+        """Returns a function that has a program for each set of sizes. The graph is traced again with these sizes as
+        constants."""
         programs: dict[Any, TorchProgram] = {}
 
         def function(*args: Any) -> list[Any]:
@@ -79,7 +81,7 @@ class PartCompiler:
 
 
 def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
-    """A graph with symbolic sizes, traced with the sizes of these arguments."""
+    """Traces a graph with symbolic sizes again, with the sizes of these arguments."""
 
     def interpreted(*values: Any) -> Any:
         return torch.fx.Interpreter(module).run(*values)
@@ -89,10 +91,10 @@ def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
 
 
 def compiled(compiler: PartCompiler, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
-    """A graph of Dynamo as a function, forward and backward, whose ATen graphs the compiler gets."""
+    """Returns a graph of Dynamo as a function, forward and backward. The compiler gets its ATen graphs."""
     make = torch._dynamo.disable(compiler.__call__)
     with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
-        warnings.filterwarnings("ignore", "TF32 acceleration")  # of the switch itself
+        warnings.filterwarnings("ignore", "TF32 acceleration")  # a warning of the switch itself
         with torch.backends.mkldnn.flags(enabled=False):
             function: Callable[..., Any] = aot_module_simplified(
                 module,
@@ -106,7 +108,7 @@ def compiled(compiler: PartCompiler, module: Any, inputs: Sequence[Any]) -> Call
 
 
 def tinyexplore(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-    """`torch.compile(f, backend="tinyexplore")`: f on Tensors, forward and backward.
+    """Runs f on Tensors, forward and backward: the backend of `torch.compile(f, backend="tinyexplore")`.
 
     Operations without a translation run in ATen; a `LeftToAten` warning lists them.
 

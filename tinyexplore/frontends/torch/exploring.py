@@ -1,4 +1,5 @@
-"""Runs a PyTorch function once for the explorer, and records names of tensors, modules and remarks about the run."""
+"""Runs a PyTorch function once for the explorer. Records the names of tensors and modules, and remarks about the
+run."""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Recorded, Recorder, SourceLine, UserFrame, active_recorder, recording
 
 MOST_COMPILED = 1 << 16  # versions of a function: each exploration is one
-Note = tuple[str, str, UserFrame | None]  # level, text, the user's line
+Note = tuple[str, str, UserFrame | None]  # (level, text, the user's line)
 
 
 def is_of_torch(function: Any, args: Sequence[Any]) -> bool:
-    """True for a module of PyTorch, and for a function that is given tensors of PyTorch."""
+    """Whether `function` is a PyTorch module, or one of its arguments is a PyTorch tensor."""
     return isinstance(function, torch.nn.Module) or any(isinstance(value, torch.Tensor) for value in args)
 
 
 class Watch(Observer):
-    """Records a run for the explorer: names of Tensors, and the operations that ATen computed, as nodes of its graph.
+    """Records a run for the explorer: names of Tensors, and operations of ATen as nodes of its graph.
 
     Attributes:
         named: names of arguments and parameters, by their addresses.
-        names: names of the Tensors that kernels read.
+        names: the Tensors that kernels read, by name.
         made: for each operation, the first and the last number of its LazyBuffers.
     """
 
@@ -49,7 +50,7 @@ class Watch(Observer):
         self.names = names
         self.made: list[tuple[int, int, TorchProgram, Any]] = []
         self._tensors: dict[Any, Tensor] = {}
-        self._counted: set[Any] = set()  # operations of which a result was recorded
+        self._counted: set[Any] = set()  # operations with a recorded result
 
     def given(self, node: Any, value: Any, flat: Tensor) -> None:
         name = self.named.get(value.data_ptr()) or (node.name if node.op == "call_function" else "")
@@ -75,7 +76,7 @@ class Watch(Observer):
                         scopes.of[number] = (scopes.of[number][0], True)
 
     def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
-        """A node of the graph stands for what ATen computed: its sources are what ATen read."""
+        """Adds a graph node for an operation that ATen computed. Its sources are the values that ATen read."""
         value = values[node]
         if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
             return
@@ -103,7 +104,7 @@ class Watch(Observer):
             program.lines.call(node, program.listing, partial(entered, recorder))
 
     def _flat(self, node: Any, value: Any) -> Tensor | None:
-        """The elements of a node's result, in its memory; None where there are none that a Tensor can have."""
+        """Returns the elements of a node's result, in its memory; None if a Tensor cannot represent them."""
         if node not in self._tensors:
             if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
                 return None
@@ -114,19 +115,19 @@ class Watch(Observer):
 
 
 def _frame_of(location: TorchPlace) -> UserFrame:
-    """A place as a frame of the trace, which knows the columns."""
+    """Returns a place as a stack frame of the trace, with columns."""
     return UserFrame(location.file, location.line, location.function, caller_at(location).__code__, 2)
 
 
 class Explored:
-    """A function or module of PyTorch, compiled for one run.
+    """A PyTorch function or module, compiled for one run.
 
-    The capture ends with the call. The results are detached, so a graph computes nothing for a later backward pass.
-    Where the function asks for gradients itself, forward and backward are one graph if Dynamo can trace that (PyTorch
-    2.11 and later).
+    The capture ends with the call. The results are detached, so a graph computes nothing for a later backward pass. If
+    the function itself computes gradients, forward and backward are one graph, provided that Dynamo can trace that
+    (PyTorch 2.11 and later).
 
     Attributes:
-        names: of the Tensors that kernels read: parameters, arguments, results of ATen.
+        names: the Tensors that kernels read, by name: parameters, arguments, results of ATen.
         programs: a program for each graph, after the run.
     """
 
@@ -151,12 +152,12 @@ class Explored:
 
     @property
     def text(self) -> str:
-        """The graphs as text, one operation a line."""
+        """The graphs as text, one operation per line."""
         return "\n".join([f"# {program.listing.file[1:-1]}\n{program.listing.text}" for program in self.programs])
 
     def __call__(self, *args: Any) -> Any:
-        """The result of the function; backward too where the function asks for it."""
-        self._begin()  # it may run again
+        """Runs the function, including a backward pass that it starts. Returns its result."""
+        self._begin()  # the function may run again
         counted = torch._dynamo.utils.counters["graph_break"]
         before, reasons = dict(counted), list(torch._dynamo.utils.graph_break_reasons)
         with ExitStack() as stack:
@@ -178,7 +179,7 @@ class Explored:
         return result
 
     def _compiled(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """A graph of Dynamo as a function; gradients in it are numbered by what they are for."""
+        """Returns a graph of Dynamo as a function. Each gradient in it has the number of its forward operation."""
         for node in module.graph.nodes:
             if node.target is torch.autograd.grad:
                 node.target = _numbered_gradients
@@ -186,7 +187,7 @@ class Explored:
         return compiled(self._compiler, module, inputs)
 
     def lines_of(self, lazybuffers: Sequence[LazyBuffer]) -> list[SourceLine]:
-        """The operations that LazyBuffers were made for, as lines of the ATen graph."""
+        """Returns the operations that LazyBuffers belong to, as lines of the ATen graph."""
         spans = self._watch.made
         firsts = [first for first, *_ in spans]
         values_of: dict[int, list[LazyBuffer]] = {}
@@ -200,7 +201,7 @@ class Explored:
         ]
 
     def notes(self) -> list[Note]:
-        """Messages: the operations that ATen computed, with time and line, and the graph breaks of Dynamo."""
+        """Returns messages: the operations that ATen computed, with time and line, and the graph breaks of Dynamo."""
         notes = list(self._breaks)
         for program in self.programs:
             for part in program.parts:
@@ -215,14 +216,14 @@ class Explored:
 
 
 def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-    """`torch.autograd.grad`, whose nodes get the number of the operation that they are for."""
+    """Calls `torch.autograd.grad`. Gives each of its nodes the number of its forward operation."""
     roots = [output.grad_fn for output in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
     setup_stacktrace_preservation_hooks([root for root in roots if root is not None])
     return torch.autograd.grad(outputs, *args, **kwargs)
 
 
 def _ended(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with results that nothing is differentiated through."""
+    """Returns the function with detached results."""
 
     def ended(*args: Any) -> Any:
         return tree_map(_detached, function(*args))
@@ -235,10 +236,10 @@ def _detached(value: Any) -> Any:
 
 
 def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note]:
-    """Messages about Dynamo's graph breaks: with their lines if Dynamo knows them, and the other reasons.
+    """Returns messages about Dynamo's graph breaks: with their lines if Dynamo knows them, and the other reasons.
 
     Args:
-        reasons: what Dynamo says of graphs that ended at a break.
+        reasons: Dynamo's messages for graphs that ended at a break.
         counts: how often each reason led to a break, by Dynamo's own count.
     """
     breaks: dict[tuple[str, TorchPlace | None], int] = {}
@@ -275,7 +276,7 @@ def _is_library(file: str) -> bool:
 
 
 def _modules_of(function: Any) -> dict[str, Any]:
-    """Modules of PyTorch by the names that a function reaches them by; "" for the function itself."""
+    """Returns PyTorch modules by the names under which a function references them; "" for the function itself."""
     if isinstance(function, torch.nn.Module):
         return {"": function, "self": function}
     values: dict[str, Any] = {}
@@ -292,7 +293,7 @@ def _modules_of(function: Any) -> dict[str, Any]:
 
 
 def _tensor_names(function: Any, args: Sequence[Any], tops: dict[str, Any]) -> dict[int, str]:
-    """Names of arguments, parameters and buffers, by their addresses."""
+    """Returns the names of arguments, parameters and buffers, by their addresses."""
     names_by_address: dict[int, str] = {}
     for top, module in tops.items():
         for name, value in [*module.named_parameters(), *module.named_buffers()]:

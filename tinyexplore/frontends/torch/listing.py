@@ -1,7 +1,7 @@
 """Source positions of a graph's operations: lines of the user's Python, and the graph as text, one operation per line.
 
-An operation is computed below a stack frame whose code stands at its line, so that a traceback, a profiler and the
-explorer name that line as they name Python's. Around it are frames of the modules that it belongs to.
+An operation is computed below a stack frame whose code is at its line, so that tracebacks, profilers and the explorer
+show that line as they show Python's. Around it are frames of its modules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 from tinyexplore.frontends.torch.values import is_plain, tensor_of
 from tinyexplore.trace import recording
 
-WIDEST = 400  # characters of a line
+WIDEST = 400  # most characters of a line
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)\n?([^\n]*)\n?([^\n]*)')
 HERE = os.path.dirname(__file__)
 STEP = re.compile(r"\.(\w+)|\['?(\w+)'?\]")
@@ -39,11 +39,11 @@ class TorchPlace:
     """A part of a line of source text.
 
     Attributes:
-        file: its name.
-        line: counted from 1.
+        file: the name of the file.
+        line: the number of the line, from 1.
         function: the name of the function around it.
         start: the first byte of the part.
-        end: the byte behind it; `start` where the whole line is meant.
+        end: the byte after it; `start` for the whole line.
     """
 
     file: str
@@ -57,7 +57,8 @@ class TorchPlace:
 
 
 def place_of(node: Any) -> TorchPlace | None:
-    """The user's line that a node of a graph comes from: of a node of the backward graph, the line it is for."""
+    """Returns the user's line that a graph node comes from. For a backward node, it is the line of the forward
+    operation."""
     frames = [match for match in FRAME.findall(node.meta.get("stack_trace") or "") if not match[0].startswith(HERE)]
     if not frames:
         return None
@@ -73,8 +74,10 @@ def place_of(node: Any) -> TorchPlace | None:
 
 
 def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of a line with an opening bracket for each closing one: PyTorch marks `b(x))` of `a(b(x))`, and `x).c()`
-    of `a(x).c()`."""
+    """Extends a part of a line so that each closing bracket has an opening one.
+
+    PyTorch marks `b(x))` of `a(b(x))`, and `x).c()` of `a(x).c()`.
+    """
     while (bracket := _unopened(text, start, end)) is not None:
         if bracket == end - 1:
             end -= 1
@@ -87,7 +90,8 @@ def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _unopened(text: str, start: int, end: int) -> int | None:
-    """The index of the first closing bracket in a part of a line that the part does not open."""
+    """Returns the index of the first closing bracket in a part of a line that the part does not open; None if there
+    is none."""
     depth = 0
     for index in range(start, end):
         depth += (text[index] == "(") - (text[index] == ")")
@@ -99,19 +103,19 @@ def _unopened(text: str, start: int, end: int) -> int | None:
 @cache
 @lru_cache(4096)
 def caller_at(location: TorchPlace) -> Caller:
-    """A function of a module and of what computes a node; it calls that from the place.
+    """Returns a function of (module, compute) that calls `compute` from the place.
 
-    Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
+    Its first parameter is called `self`, like a method's, because the explorer finds the node's module by that name.
     """
     name = location.function if location.function.isidentifier() and not iskeyword(location.function) else "node"
     function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
     tree = ast.Module([function], [])
     for part in ast.walk(tree):
-        if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # all of it stands at the place
+        if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # put all of it at the place
             part.lineno = part.end_lineno = location.line
             part.col_offset, part.end_col_offset = location.start, max(location.end, location.start)
     space: dict[str, Any] = {"__name__": "torch.program"}
-    exec(compile(tree, location.file, "exec"), space)  # of a name that is checked above; it calls `compute` only
+    exec(compile(tree, location.file, "exec"), space)  # the name is checked above; the code only calls `compute`
     caller: Caller = space[name]
     return caller
 
@@ -134,12 +138,12 @@ class TorchListing:
                 self._places[node] = TorchPlace(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
             lines.append(f"{text}  # {_told_of(node)}" if node.op != "output" else text)
         self.text = "\n".join(lines) + "\n"
-        # without a time, so that `linecache.checkcache` keeps it although there is no such file
+        # without a modification time, so that `linecache.checkcache` keeps it although the file does not exist
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
 
     def place(self, node: Any) -> TorchPlace:
-        """The line of an operation in the text."""
+        """Returns the line of an operation in the text."""
         return self._places[node]
 
     def line(self, node: Any) -> str:
@@ -148,15 +152,15 @@ class TorchListing:
 
 
 def is_gradient(node: Any) -> bool:
-    """Whether a node of a graph is for a gradient."""
+    """Whether a node of a graph computes a gradient."""
     meta = node.meta
     return meta.get("partitioner_tag") == "is_backward" or bool(meta.get("autograd_backward"))
 
 
 def place_gradients(graph: Any) -> None:
-    """Gives nodes for gradients the lines and modules of the operations that they are for, in a graph with both.
+    """Gives gradient nodes the lines and modules of their forward operations, in a graph with both.
 
-    PyTorch numbers operations that have a gradient, and says of a node for a gradient which number it is for.
+    PyTorch numbers operations that have a gradient, and stores with a gradient node which number it belongs to.
     """
     forward: dict[Any, Any] = {}
     for node in graph.nodes:
@@ -169,7 +173,8 @@ def place_gradients(graph: Any) -> None:
 
 
 def _told_of(node: Any) -> str:
-    """PyTorch's metadata of a node: its type, the operation that it is a part of, its module, the user's line."""
+    """Returns PyTorch's metadata of a node: its type, the operation that it is a part of, its module, the user's
+    line."""
     original = _operation(node.meta.get("original_aten") or "")
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     path = ".".join(steps_of(list(stack.values())[-1][0])[1:]) if stack else ""
@@ -190,7 +195,7 @@ def _operation(target: Any) -> str:
 
 
 def node_text(node: Any) -> str:
-    """A node on one line: its name, the operation and its operands."""
+    """Returns a node as one line: its name, the operation and its operands."""
     if node.op == "placeholder":
         return str(node.name)
     if node.op == "output":
@@ -210,7 +215,7 @@ def _argument(value: Any) -> str:
 
 
 def _type_text(val: Any) -> str:
-    """The dtype and shape of a fake tensor: "float32[2, 3]"."""
+    """Returns the dtype and shape of a fake tensor: "float32[2, 3]"."""
     if isinstance(val, (list, tuple)):
         return "(" + ", ".join([_type_text(item) for item in val]) + ")"
     if isinstance(val, torch.Tensor):
@@ -222,20 +227,20 @@ def _type_text(val: Any) -> str:
 
 
 def steps_of(path: str) -> list[str]:
-    """A path of Dynamo's as steps: L['self'].layers.0, or L['model']._modules['layers']['0']."""
+    """Splits a path of Dynamo into steps: L['self'].layers.0, or L['model']._modules['layers']['0']."""
     steps = [first or second for first, second in STEP.findall(path)]
     return [step for step in steps if step not in ("_modules", "__dict__")]
 
 
 class TorchModule:
-    """A module of the user's, as the explorer's tree shows it: parts and parameters are attributes."""
+    """A user's module in the explorer's tree. Parts and parameters are attributes."""
 
 
 class Modules:
-    """The modules that the operations of a program stand in.
+    """The modules that the operations of a program belong to.
 
     Attributes:
-        tops: modules of PyTorch by the names that the function reaches them by.
+        tops: PyTorch modules by the names under which the function references them.
         function: that function, which Dynamo calls "function".
     """
 
@@ -245,7 +250,8 @@ class Modules:
         self._made: dict[int, Any] = {}
 
     def of(self, node: Any) -> Iterator[Any]:
-        """The modules that a node stands in, outermost first; of a node of the backward graph, those it is for."""
+        """Yields the modules of a node, outermost first. For a backward node, these are the modules of the forward
+        operation."""
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
         for path, _ in stack.values():
             module = self._found(path)
@@ -253,12 +259,12 @@ class Modules:
                 yield self._shown(module)
 
     def outermost(self) -> Any:
-        """The module that the program is, if it is one."""
+        """Returns the program's module, if the program is a module."""
         module = self.tops.get("")
         return None if module is None else self._shown(module)
 
     def _found(self, path: str) -> Any:
-        """The module at a path of Dynamo's, from the first name in it that is known here."""
+        """Returns the module at a path of Dynamo, from the first name in it that is known."""
         value: Any = None
         for step in steps_of(path):
             if value is None:
@@ -276,7 +282,7 @@ class Modules:
             shown = self._made[id(module)] = type(kind, (TorchModule,), {})()
             for name, value in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
                 if is_plain(value):
-                    with recording(None):  # no kernel reads this Tensor: it says how large the module is
+                    with recording(None):  # no kernel reads this Tensor: it shows the size of the module
                         setattr(shown, name, tensor_of(value))
             for name, part in module.named_children():
                 setattr(shown, name, self._shown(part))
@@ -284,11 +290,11 @@ class Modules:
 
 
 class Lines:
-    """Calls what computes a node from the node's place, inside of its modules.
+    """Calls the functions that compute nodes from the nodes' places, inside their modules.
 
     Attributes:
-        modules: of the program.
-        in_aten: places are lines of the graph's text, not of the user's Python.
+        modules: the modules of the program.
+        in_aten: whether places are lines of the graph's text, not of the user's Python.
     """
 
     def __init__(self, modules: Modules | None = None, in_aten: bool = False) -> None:
@@ -297,13 +303,13 @@ class Lines:
         self.listings: list[TorchListing] = []
 
     def listing(self, graph: Any, name: str) -> TorchListing:
-        """The text of a graph, which lives as long as this object."""
+        """Returns the text of a graph, which lives as long as this object."""
         torch_listing = TorchListing(graph, name)
         self.listings.append(torch_listing)
         return torch_listing
 
     def call(self, node: Any, listing: TorchListing, compute: Callable[[], Any]) -> Any:
-        """Call `compute` below a stack frame at the source position of the node, and return its result."""
+        """Calls `compute` below a stack frame at the source position of the node, and returns its result."""
         caller = caller_at(self.place(node, listing))
         modules = list(self.modules.of(node))
         top = self.modules.outermost()
@@ -314,7 +320,7 @@ class Lines:
         return compute() if modules else caller(None, compute)
 
     def place(self, node: Any, listing: TorchListing) -> TorchPlace:
-        """The user's line, or the line of the graph's text where there is none."""
+        """Returns the user's line, or the line of the graph's text if there is none."""
         location = None if self.in_aten else place_of(node)
         return location or listing.place(node)
 

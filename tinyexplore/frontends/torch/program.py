@@ -1,7 +1,7 @@
-"""A graph of ATen operations as a function: parts that Tensors compute, and parts that ATen computes.
+"""Runs a graph of ATen operations: parts that Tensors compute, and parts that ATen computes.
 
-Operations without a translation run in ATen, on tensors of PyTorch, between the parts that Tensors compute. A part on
-Tensors is captured by a TinyJit, once for each layout of its inputs in memory, and replayed.
+Operations without a translation run in ATen, on PyTorch tensors, between the parts that Tensors compute. A part on
+Tensors is captured by a TinyJit, once for each memory layout of its inputs, and replayed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tinyexplore.jit.arguments import JitError
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import active_recorder, recording
 
-MOST_REPLAYED = 8  # layouts of inputs for which a captured part is kept
-# movements that ATen does without touching the elements
+MOST_REPLAYED = 8  # most layouts of inputs for which a captured part is kept
+# movements that ATen does without accessing the elements
 VIEWS = frozenset(
     "view _unsafe_view reshape permute transpose t expand unsqueeze squeeze slice select alias detach split "
     "split_with_sizes unbind diagonal".split()
@@ -39,31 +39,31 @@ VIEWS = frozenset(
 
 
 class LeftToAten(UserWarning):
-    """Operations of a program were computed by ATen, not by Tensors."""
+    """Warning: ATen, not Tensors, computed operations of a program."""
 
 
 class Observer:
-    """The events of a running program; the default ignores them.
+    """Receives the events of a running program. The default ignores them.
 
     Attributes:
-        known: inputs of parts that are Tensors already: how each lies in memory, and its elements.
+        known: the layout and the elements of part inputs that are Tensors already.
     """
 
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, Tensor]] = {}
 
     def given(self, node: Any, value: Any, flat: Tensor) -> None:
-        """A part on Tensors reads the result `value` of a node, whose elements are those of `flat`."""
+        """Called when a part on Tensors reads the result `value` of a node, whose elements are those of `flat`."""
 
     def computed(self, node: Any, tensor: Tensor) -> None:
-        """A part on Tensors computed a node that is read outside of it."""
+        """Called when a part on Tensors computed a node that is read outside the part."""
 
     def translating(self, node: Any, program: TorchProgram) -> AbstractContextManager[None]:
-        """Around the function of an operation."""
+        """Returns a context manager around the function of an operation."""
         return nullcontext()
 
     def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
-        """ATen computed a node, outside of the parts on Tensors."""
+        """Called when ATen computed a node, outside the parts on Tensors."""
 
 
 @dataclass
@@ -71,10 +71,10 @@ class Part:
     """A part of a graph.
 
     Attributes:
-        nodes: in the order of the graph.
-        inputs: the nodes outside of it that it reads.
-        outputs: its nodes that are read outside of it.
-        by_aten: ATen computes it.
+        nodes: its nodes, in the order of the graph.
+        inputs: the nodes outside it that it reads.
+        outputs: its nodes that are read outside it.
+        by_aten: whether ATen computes it.
     """
 
     nodes: list[Any]
@@ -84,7 +84,7 @@ class Part:
 
 
 def vals_in(node: Any) -> list[Any]:
-    """The fake tensors and numbers that PyTorch has for a node's results."""
+    """Returns PyTorch's fake tensors and numbers for a node's results."""
     val = node.meta.get("val")
     return list(val) if isinstance(val, (list, tuple)) else [val]
 
@@ -94,12 +94,13 @@ def _operand(value: Any) -> Any:
 
 
 def call_of(node: Any) -> Call:
-    """PyTorch's metadata of a node's results and operands."""
+    """Returns PyTorch's metadata of a node's results and operands."""
     return Call(node.meta.get("val"), tuple([_operand(value) for value in node.args]))
 
 
 def reason_against(node: Any) -> str:
-    """Why Tensors cannot compute a node; "" if they can. It is built once on empty tensors, and nothing is computed."""
+    """Returns why Tensors cannot compute a node; "" if they can. Builds it once on empty tensors, and computes
+    nothing."""
     if node.target is operator.getitem:
         return ""
     function = translation(node.target)
@@ -116,7 +117,7 @@ def reason_against(node: Any) -> str:
             results = function(call_of(node), *map_arg(node.args, _empty), **map_arg(node.kwargs, _empty))
     except NotTranslated as error:
         return str(error)
-    except Exception as error:  # a form that the function does not expect: ATen has it
+    except Exception as error:  # the function does not support this form, so ATen computes it
         return f"{type(error).__name__}: {error}"
     for value, result in zip(vals_in(node), results if isinstance(results, (tuple, list)) else (results,)):
         if isinstance(value, torch.Tensor) and isinstance(result, Tensor):
@@ -129,7 +130,7 @@ def reason_against(node: Any) -> str:
 
 
 def _empty(node: Any) -> Any:
-    """Tensors without values, of the shapes of a node's results."""
+    """Returns Tensors without values, of the shapes of a node's results."""
     val = node.meta["val"]
     if isinstance(val, (list, tuple)):
         return [_empty_like(value) for value in val]
@@ -146,14 +147,14 @@ def _empty_like(value: Any) -> Any:
 
 
 def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[Part]:
-    """The graph in parts, in an order in which they can run.
+    """Divides a graph into parts, in an order in which they can run.
 
     A part has the nodes of one level: the number of changes between Tensors and ATen on the path to the node.
 
     Args:
-        graph: of operations that write nothing.
+        graph: a graph of operations that write nothing.
         by_aten: whether ATen computes a node.
-        in_order: nodes that must run in the order of the graph, as random numbers must be drawn.
+        in_order: whether a node must run in the order of the graph (random numbers, for example).
     """
     level: dict[Any, int] = {}
     ordered = 0
@@ -183,14 +184,14 @@ def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any]
 
 
 class TorchProgram:
-    """A graph as a function of tensors of PyTorch.
+    """A graph as a function of PyTorch tensors.
 
     Attributes:
-        parts: in the order in which they run.
-        left: for each operation that ATen computes, why.
-        seconds: how long each of them took in the last call.
-        lines: what calls the functions of operations from the user's lines.
-        observer: gets the events of the run.
+        parts: its parts, in the order in which they run.
+        left: for each operation that ATen computes, the reason.
+        seconds: how long each of these operations took in the last call.
+        lines: calls the functions of operations from the user's lines.
+        observer: receives the events of the run.
     """
 
     def __init__(
@@ -221,7 +222,8 @@ class TorchProgram:
         }
 
     def _movements(self) -> dict[Any, Any]:
-        """For each node on Tensors that only moves elements, the node that it moves. ATen makes the view at no cost."""
+        """Returns for each node on Tensors that only moves elements the node that it moves. ATen makes the view at
+        no cost."""
         source_of: dict[Any, Any] = {}
         for part in self.parts:
             if part.by_aten:
@@ -236,7 +238,7 @@ class TorchProgram:
         return source_of
 
     def _wanted(self, part: Part) -> list[Any]:
-        """The nodes that a part must compute for others; for a movement, the node that is moved."""
+        """Returns the nodes that a part must compute for others. For a movement, this is the moved node."""
         inside = set(part.nodes)
         outputs = {
             self._views.get(node, node): None for node in part.outputs if node in self._views or not _is_several(node)
@@ -269,7 +271,7 @@ class TorchProgram:
         values[node] = node.target(*args, **kwargs)
 
     def _moved(self, node: Any, values: dict[Any, Any]) -> None:
-        """A movement, with those that it is made of."""
+        """Computes a movement, and the movements that it consists of."""
         if node not in values:
             for source in node.all_input_nodes:
                 self._moved(source, values)
@@ -282,7 +284,7 @@ class TorchProgram:
         return self.lines.listing(self.module.graph, "backward" if backward else "forward")
 
     def message(self) -> str:
-        """Which operations ATen computes and why, one a line; "" if none."""
+        """Returns which operations ATen computes and why, one per line; "" if none."""
         if not self.left:
             return ""
         reasons: dict[tuple[str, str], int] = {}
@@ -293,7 +295,7 @@ class TorchProgram:
         return f"ATen computes {len(self.left)} of {len(self.left) + len(self.calls)} operations:\n" + "\n".join(lines)
 
     def computed(self, part: Part, outputs: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The results of a part on Tensors, not realized."""
+        """Returns the results of a part on Tensors, not realized."""
         values: dict[Any, Any] = dict(zip(part.inputs, tensors))
         for node in part.nodes:
             args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])
@@ -316,11 +318,11 @@ def _is_random(node: Any) -> bool:
 
 
 class Input:
-    """An input of a part. One that is the same tensor again, as parameters and buffers are, is read once.
+    """An input of a part. If it is the same tensor in each call, like parameters and buffers, its layout is cached.
 
     Attributes:
         reader: a node of the part that reads it.
-        stays: it was the same parameter in all calls so far.
+        stays: whether it was the same parameter in all calls so far.
     """
 
     def __init__(self, reader: Any) -> None:
@@ -358,10 +360,10 @@ def _place_of(value: Any) -> Any:
 
 
 class Captured:
-    """A part captured for one layout of its inputs; those that stay the same are a part of it.
+    """A part captured for one layout of its inputs. Inputs that stay the same are built in.
 
     Attributes:
-        moving: places of the inputs that each call gives.
+        moving: positions of the inputs that each call passes.
     """
 
     def __init__(self, compute: Callable[[Sequence[Tensor]], list[Tensor]], flats: list[Tensor], moving: list[int]):
@@ -378,7 +380,7 @@ class Captured:
         self._views: list[Any] = []
 
     def __call__(self, flats: Sequence[Tensor]) -> list[Any]:
-        """The results as tensors of PyTorch. The next call writes into the same memory."""
+        """Returns the results as PyTorch tensors. The next call writes into the same memory."""
         results = self._step(*[flats[number] for number in self.moving])
         if len(results) != len(self._results) or any(a is not b for a, b in zip(results, self._results)):
             self._results, self._views = results, [torch_of(tensor) for tensor in results]
@@ -396,7 +398,7 @@ class PartRunner:
         inside = set(part.nodes)
         self.inputs = [Input(next(user for user in node.users if user in inside)) for node in part.inputs]
         self.captured: dict[Any, Captured | None] = {}
-        self.is_left = False  # to ATen: no kernel of it could be made
+        self.is_left = False  # left to ATen, because a kernel could not be compiled
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if not self.wanted:
@@ -494,7 +496,7 @@ def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
 
 
 def _result(tensor: Any, val: Any, copy: bool = False) -> Any:
-    """A result in memory as PyTorch says that it lies there."""
+    """Returns a result in memory, in the layout that PyTorch expects."""
     shape, strides = tuple(val.shape), val.stride()
     if not copy and tensor.stride() == strides:
         return tensor

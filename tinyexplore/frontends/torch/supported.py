@@ -1,4 +1,4 @@
-"""Which operations have a translation."""
+"""Lists the operations with a translation."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from tinyexplore.frontends.torch.table import OPERATIONS
 
 
 def supported_operations() -> tuple[str, ...]:
-    """The names of the ATen and prims operations that Tensors compute; all others are left to ATen."""
+    """Returns the names of the ATen and prims operations that Tensors compute. ATen computes all others."""
     return tuple(sorted(OPERATIONS))

@@ -19,11 +19,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
 class NotTranslated(NotImplementedError):
-    """An operation, or a form of it, that has no translation: ATen computes it."""
+    """Raised for an operation, or a form of it, that has no translation. ATen computes it."""
 
 
 class Call:
-    """What PyTorch says of a call: its result, and the dtype that its operands are brought to.
+    """PyTorch's metadata of a call: its result, and the common dtype of its operands.
 
     Attributes:
         val: the fake tensor of the result, or a sequence of them.
@@ -49,11 +49,11 @@ class Call:
         return self.val[0] if isinstance(self.val, (tuple, list)) else self.val
 
     def shape_of(self, number: int) -> tuple[int, ...]:
-        """The shape of one of several results."""
+        """Returns the shape of one of several results."""
         return tuple([int(size) for size in self.val[number].shape])
 
     def dtype_of(self, number: int) -> DType:
-        """The dtype of one of several results."""
+        """Returns the dtype of one of several results."""
         return DTYPES[self.val[number].dtype]
 
     @cached_property
@@ -68,7 +68,7 @@ class Call:
         return DTYPES[elementwise_dtypes(*operands, type_promotion_kind=kind)[1]]
 
     def tensor(self, value: Any, dtype: DType | None = None) -> Tensor:
-        """A Tensor or number as a Tensor of the result's dtype, or of another one."""
+        """Converts a Tensor or number to a Tensor of the result's dtype, or of `dtype`."""
         target = self.dtype if dtype is None else dtype
         if isinstance(value, Tensor):
             return value.cast(target)
@@ -77,19 +77,19 @@ class Call:
         return Tensor.full((), value, dtype=target)
 
     def promoted(self, *values: Any) -> list[Tensor]:
-        """Tensors and numbers as Tensors of the operands' common dtype."""
+        """Converts Tensors and numbers to Tensors of the operands' common dtype."""
         return [self.tensor(value, self.common) for value in values]
 
     def full(self, value: Any) -> Tensor:
-        """`value` everywhere, in the result's shape and dtype."""
+        """Returns a tensor filled with `value`, in the result's shape and dtype."""
         return Tensor.full(self.shape, value, dtype=self.dtype)
 
 
 def aten(*names: str) -> Callable[[F], F]:
-    """Enters a function into the table. Its first parameter is the `Call`; the others are the operation's.
+    """Registers a function in the table. Its first parameter is the `Call`; the others are the operation's.
 
     Args:
-        names: of operations, without "aten::". A name with an overload ("view.dtype") is for that overload only.
+        names: names of operations, without "aten::". A name with an overload ("view.dtype") is for that overload only.
     """
 
     def enter(function: F) -> F:
@@ -103,7 +103,7 @@ def aten(*names: str) -> Callable[[F], F]:
 
 
 def translation(target: Any) -> Callable[..., Any] | None:
-    """The function for an overload of an ATen or prims operation; None where there is none."""
+    """Returns the function for an overload of an ATen or prims operation; None if there is none."""
     schema = getattr(target, "_schema", None)
     if schema is None or schema.is_mutable:
         return None

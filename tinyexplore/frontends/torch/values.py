@@ -1,4 +1,4 @@
-"""PyTorch's tensors as Tensors and back, in the same memory where the layout allows."""
+"""Converts PyTorch tensors to Tensors and back, in the same memory if the layout allows it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DTYPES: dict[Any, DType] = {
 
 
 def is_plain(value: Any) -> bool:
-    """True for a tensor that a Tensor can have the elements of: dense, on the CPU, of a dtype that is known here."""
+    """Whether a Tensor can have the elements of a PyTorch tensor: dense, on the CPU, and of a known dtype."""
     return (
         value.dtype in DTYPES
         and value.layout == torch.strided
@@ -48,9 +48,9 @@ class StridedLayout:
 
     Attributes:
         shape: the sizes of its axes.
-        dtype: of its elements.
+        dtype: the dtype of its elements.
         order: the axes that move in memory, slowest first; axes of size 1 and expanded axes are left out.
-        count: elements in memory.
+        count: the number of elements in memory.
     """
 
     shape: tuple[int, ...]
@@ -59,7 +59,7 @@ class StridedLayout:
     count: int
 
     def seen(self, flat: Tensor) -> Tensor:
-        """The tensor that lies in `flat`, the elements in the order of memory."""
+        """Returns the tensor whose elements are in `flat`, in the order of memory."""
         in_memory = tuple([self.shape[axis] for axis in self.order])
         if self.order == tuple(range(len(self.shape))):
             return flat.reshape(self.shape)
@@ -70,7 +70,7 @@ class StridedLayout:
 
 
 def layout_of(tensor: Any) -> StridedLayout | None:
-    """The layout of a tensor of PyTorch; None where it has gaps, so that it must be copied first."""
+    """Returns the layout of a PyTorch tensor; None if it has gaps, so that it must be copied first."""
     shape, strides = tuple(tensor.shape), tensor.stride()
     order = sorted([axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda at: -strides[at])
     step = 1
@@ -86,21 +86,22 @@ def layout_of(tensor: Any) -> StridedLayout | None:
 
 @lru_cache(4096)
 def _layout(*parts: Any) -> StridedLayout:
-    """Equal layouts are one object."""
+    """Returns a layout. Equal layouts are one object."""
     return StridedLayout(*parts)
 
 
 def flat_tensor(tensor: Any, count: int, dtype: DType, device: str) -> Tensor:
-    """The `count` elements from the start of a dense tensor, in its memory; it lives as long as the result."""
+    """Returns the `count` elements from the start of a dense tensor, in its memory. The result keeps the memory
+    alive."""
     memory = Memory(tensor.data_ptr(), count * dtype.itemsize, tensor)
     return Tensor._wrap(LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), (count,)))
 
 
 def tensor_of(value: Any) -> Tensor:
-    """A tensor of PyTorch as a Tensor: in its memory, or a copy where the layout has gaps.
+    """Converts a PyTorch tensor to a Tensor: in its memory, or as a copy if the layout has gaps.
 
     Raises:
-        TypeError: it is not on the CPU, is sparse or quantized, or its dtype is none of this package.
+        TypeError: it is not on the CPU, is sparse or quantized, or its dtype does not exist in this package.
     """
     plain = value.detach().resolve_conj().resolve_neg()
     if not is_plain(plain):
@@ -119,5 +120,5 @@ def tensor_of(value: Any) -> Tensor:
 
 
 def torch_of(value: Tensor) -> Any:
-    """A Tensor as a tensor of PyTorch, in its memory where a stride for each axis can say where the elements lie."""
+    """Converts a Tensor to a PyTorch tensor, in its memory if a stride for each axis can express the layout."""
     return torch.from_dlpack(value)

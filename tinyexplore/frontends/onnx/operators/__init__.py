@@ -1,4 +1,5 @@
-"""The operators of the standard, by kind. Each is a function of a `Node`; importing this package registers them all."""
+"""The operators of the standard, by kind. Each is a function of an `OnnxNode`. Importing this package registers them
+all."""
 
 from tinyexplore.frontends.onnx.operators import (
     convolution,

@@ -14,11 +14,11 @@ from tinyexplore.tensor import Tensor
 
 
 class Window:
-    """The attributes of a window that slides over the axes behind the channels.
+    """The attributes of a window that slides over the axes after the channels.
 
     Attributes:
-        kernel, strides, dilations: for each axis.
-        before, after: the padding of each axis, as `pads` or `auto_pad` say.
+        kernel, strides, dilations: one number per axis.
+        before, after: the padding of each axis, from `pads` or `auto_pad`.
     """
 
     def __init__(self, node: OnnxNode, sizes: Sequence[int], kernel: Sequence[int]) -> None:
@@ -43,18 +43,18 @@ class Window:
         self.before, self.after = pads[:rank], pads[rank:]
 
     def extent(self, axis: int) -> int:
-        """The number of elements of an axis that the window spans."""
+        """Returns the number of elements of an axis that the window spans."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
     @property
     def padding(self) -> list[int]:
-        """In the order that Tensor takes: from the last axis to the first, before and after."""
+        """Returns the padding in the order of Tensor: from the last axis to the first, before and after."""
         pairs = list(zip(self.before, self.after))[::-1]
         return [amount for pair in pairs for amount in pair]
 
 
 def convolved(node: OnnxNode, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`x` convolved with `weight` as the node's attributes say."""
+    """Returns `x` convolved with `weight`, with the node's attributes."""
     window = Window(node, x.shape[2:], weight.shape[2:])
     return x.conv2d(
         weight,
@@ -96,7 +96,7 @@ def _conv_transpose(node: OnnxNode) -> Tensor:
         for axis in range(rank):
             full = window.strides[axis] * (x.shape[2 + axis] - 1) + extra[axis] + window.extent(axis)
             total = full - sizes[axis]
-            half = int(total / 2)  # towards zero: a negative total adds elements at the end
+            half = int(total / 2)  # rounded towards zero: a negative total adds elements at the end
             before[axis] = total - half if automatic == "SAME_LOWER" else half
             after[axis] = total - before[axis]
     full_result = x.conv_transpose2d(
@@ -114,7 +114,7 @@ def _conv_transpose(node: OnnxNode) -> Tensor:
 
 @operator("Col2Im")
 def _col2im(node: OnnxNode) -> Tensor:
-    """Adds the columns of sliding windows up to an image: each element of a window is a strided slice of it."""
+    """Adds the columns of sliding windows up to an image. Each element of a window is a strided slice of the image."""
     x, image, block = node.tensor(0), node.ints(1), node.ints(2)
     rank = len(image)
     window = Window(node, image, block)
@@ -134,7 +134,7 @@ def _col2im(node: OnnxNode) -> Tensor:
 
 
 def _spread(x: Tensor, axis: int, stride: int, start: int, size: int) -> Tensor:
-    """The elements of an axis `stride` apart from `start` on, in an axis of that size; 0 between them."""
+    """Puts the elements of an axis `stride` apart, from `start` on, into an axis of `size` zeros."""
     count = x.shape[axis]
     if stride > 1:
         shape = list(x.shape)

@@ -1,4 +1,4 @@
-"""Operators that make tensors: constants, ranges, random numbers."""
+"""Operators that create tensors: constants, ranges, random numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _random_shape(node: OnnxNode) -> tuple[int, ...]:
 
 @operator("RandomUniform", "RandomUniformLike")
 def _random_uniform(node: OnnxNode) -> Tensor:
-    """From this package's generator; an attribute `seed` is not read."""
+    """Draws from this package's generator. Ignores the attribute `seed`."""
     low, high = node.attribute("low", 0.0), node.attribute("high", 1.0)
     like = node.operator.endswith("Like")
     dtype = node.dtype_attribute("dtype", node.dtype(0) if like else dtypes.float32)
@@ -64,7 +64,7 @@ def _random_uniform(node: OnnxNode) -> Tensor:
 
 @operator("RandomNormal", "RandomNormalLike")
 def _random_normal(node: OnnxNode) -> Tensor:
-    """From this package's generator; an attribute `seed` is not read."""
+    """Draws from this package's generator. Ignores the attribute `seed`."""
     like = node.operator.endswith("Like")
     dtype = node.dtype_attribute("dtype", node.dtype(0) if like else dtypes.float32)
     mean, scale = node.attribute("mean", 0.0), node.attribute("scale", 1.0)

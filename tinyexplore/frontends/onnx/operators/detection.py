@@ -12,7 +12,8 @@ from tinyexplore.tensor import Tensor
 
 @operator("NonMaxSuppression")
 def _non_max_suppression(node: OnnxNode) -> Value:
-    """The size of the result depends on the elements: boxes and scores are read, and the result is an array."""
+    """Returns the selected boxes as an array. Reads boxes and scores, because their elements determine the size of
+    the result."""
     boxes, scores = node.array(0), node.array(1)
     most = int(node.scalar(2)) if node.has(2) else 0
     overlap = float(node.scalar(3)) if node.has(3) else 0.0
@@ -34,7 +35,7 @@ def _non_max_suppression(node: OnnxNode) -> Value:
 
 
 def _corners(boxes: Array, centered: bool) -> Array:
-    """Boxes as (top, left, bottom, right)."""
+    """Returns boxes as (top, left, bottom, right)."""
     if centered:
         x, y, width, height = np.moveaxis(boxes, -1, 0)
         return np.stack([y - height / 2, x - width / 2, y + height / 2, x + width / 2], -1)
@@ -43,7 +44,7 @@ def _corners(boxes: Array, centered: bool) -> Array:
 
 
 def _overlap(a: Array, b: Array) -> float:
-    """The area of the intersection over that of the union."""
+    """Returns the area of the intersection divided by that of the union."""
     sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
     shared = float(sides[0] * sides[1])
     areas = [float((box[2] - box[0]) * (box[3] - box[1])) for box in (a, b)]
@@ -52,7 +53,7 @@ def _overlap(a: Array, b: Array) -> float:
 
 @operator("RoiAlign")
 def _roi_align(node: OnnxNode) -> Tensor:
-    """Averages (or takes the largest of) samples between the pixels in each cell of each region."""
+    """Averages (or takes the largest of) samples between the pixels, in each cell of each region."""
     x, regions, batch = node.tensor(0), node.array(1), node.tensor(2)
     height, width = node.attribute("output_height", 1), node.attribute("output_width", 1)
     ratio, scale = node.attribute("sampling_ratio", 0), node.attribute("spatial_scale", 1.0)
@@ -80,7 +81,7 @@ def _roi_align(node: OnnxNode) -> Tensor:
 
 
 def _linear(at: Array, size: int) -> Array:
-    """Weights of linear interpolation at positions of an axis: one row each, zero outside of the axis."""
+    """Returns weights of linear interpolation at positions of an axis: one row each, zero outside the axis."""
     matrix = np.zeros((len(at), size))
     for row, position in enumerate(at):
         if position < -1 or position > size:
@@ -94,7 +95,8 @@ def _linear(at: Array, size: int) -> Array:
 
 
 def _largest(image: Tensor, weights: list[Array]) -> Tensor:
-    """The largest weighted pixel among the corners of the samples of each cell, as the standard's reference has it."""
+    """Returns the largest weighted pixel among the corners of the samples of each cell, like the standard's
+    reference."""
     rows, columns = (Tensor(weight).cast(dtypes.float32) for weight in weights)
     cells = []
     for i in range(rows.shape[0]):

@@ -11,7 +11,7 @@ from tinyexplore.frontends.onnx.node import OnnxNode, operator
 from tinyexplore.frontends.onnx.values import Value, dtype_of_number
 from tinyexplore.tensor import Tensor
 
-# the largest value of an 8-bit float, and above which number the nearest value would be one larger than that
+# the largest value of an 8-bit float, and the bound above which a value would round to the next larger number
 FP8_LIMITS = {dtypes.fp8e4m3: (448.0, 464.0), dtypes.fp8e5m2: (57344.0, 61440.0)}
 SELU_ALPHA = 1.67326319217681884765625
 SELU_GAMMA = 1.05070102214813232421875
@@ -76,7 +76,7 @@ def _register() -> None:
 
 
 def _operands(node: OnnxNode) -> tuple[Tensor, Tensor]:
-    """The two inputs. Before operator set 7 the second one lined up with `axis` of the first."""
+    """Returns the two inputs. Before operator set 7, the second one was aligned with `axis` of the first."""
     a, b = node.tensor(0), node.tensor(1)
     if node.version < 7 and node.attribute("broadcast", 0) and b.ndim < a.ndim:
         axis = node.attribute("axis", a.ndim - b.ndim)
@@ -95,7 +95,7 @@ def _div(node: OnnxNode) -> Tensor:
         return a / b
     if dtypes.is_unsigned(a.dtype):
         return a.idiv(b)
-    return (a - a.fmod(b)).idiv(b)  # towards zero, as in C
+    return (a - a.fmod(b)).idiv(b)  # rounded towards zero, as in C
 
 
 @operator("Mod")
@@ -106,7 +106,7 @@ def _mod(node: OnnxNode) -> Tensor:
 
 @operator("Pow")
 def _pow(node: OnnxNode) -> Tensor:
-    """The result has the dtype of the base, whatever that of the exponent is."""
+    """Returns the power. The result has the dtype of the base, whatever the dtype of the exponent."""
     base, exponent = _operands(node)
     if dtypes.is_float(base.dtype):
         if not dtypes.is_float(exponent.dtype):
@@ -164,7 +164,8 @@ def _isinf(node: OnnxNode) -> Tensor:
 
 
 def cast_as_standard(x: Tensor, dtype: DType, saturate: bool = True) -> Tensor:
-    """`x` in another dtype; to an 8-bit float: what does not fit becomes the largest value, if `saturate`."""
+    """Casts `x` to another dtype. For an 8-bit float, `saturate` limits values beyond its range to the largest
+    value."""
     if dtype not in dtypes.fp8s or x.dtype == dtype:
         return x.cast(dtype)
     wide = x.cast(dtypes.float32)
@@ -216,7 +217,8 @@ def _leaky_relu(node: OnnxNode) -> Tensor:
 def _prelu(node: OnnxNode) -> Tensor:
     x, slope = node.tensor(0), node.tensor(1)
     if slope.ndim == 1 and x.ndim > 2 and slope.shape[0] == x.shape[1] and slope.shape[0] > 1:
-        slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))  # one for each channel, as exporters of the first versions
+        # one factor per channel, as exporters of the first versions wrote it
+        slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
     return (x < 0).where(x * slope, x)
 
 
@@ -271,7 +273,7 @@ def _shrink(node: OnnxNode) -> Tensor:
 
 @operator("Dropout")
 def _dropout(node: OnnxNode) -> tuple[Value, ...]:
-    """In training mode with a ratio above 0 the mask is random, from this package's generator."""
+    """Applies dropout. In training mode with a ratio above 0, the mask is random, from this package's generator."""
     x = node.tensor(0)
     ratio = float(node.scalar(1)) if node.has(1) else node.attribute("ratio", 0.5)
     training = bool(node.scalar(2)) if node.has(2) else False

@@ -1,4 +1,4 @@
-"""Operators that read or write at computed places: gather, scatter, one-hot, sort, select."""
+"""Operators that read or write at computed indices: gather, scatter, one-hot, sort, select."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 def wrapped(index: Tensor, size: int) -> Tensor:
-    """Places counted from the front: a negative one counts from the end."""
+    """Returns indices counted from the front: a negative index counts from the end."""
     index = index.cast(dtypes.int64)
     return (index < 0).where(index + size, index)
 
@@ -67,7 +67,7 @@ def _scatter_elements(node: OnnxNode) -> Tensor:
 
 @operator("ScatterND")
 def _scatter_nd(node: OnnxNode) -> Tensor:
-    """Written as a scatter of rows: the axes that an index names are one axis, the others are the row."""
+    """Scatters rows: the indexed axes become one axis, the other axes are the row."""
     x, index, updates = node.tensor(0), node.tensor(1), node.tensor(2)
     count = index.shape[-1]
     rows, width, entries = math.prod(x.shape[:count]), math.prod(x.shape[count:]), math.prod(index.shape[:-1])
@@ -86,7 +86,7 @@ def _scatter_nd(node: OnnxNode) -> Tensor:
 
 @operator("TensorScatter")
 def _tensor_scatter(node: OnnxNode) -> Tensor:
-    """Writes an update into a cache at a place of its own for each batch entry."""
+    """Writes an update into a cache, at a separate index for each batch entry."""
     cache, update = node.tensor(0), node.tensor(1)
     axis = axis_in(node.attribute("axis", -2), cache.ndim)
     size, length = cache.shape[axis], update.shape[axis]
@@ -117,7 +117,7 @@ def _top_k(node: OnnxNode) -> tuple[Value, ...]:
     return values, indices.cast(dtypes.int64)
 
 
-# *** the size of the result depends on the elements: they are read, and the result is an array ***
+# *** the size of the result depends on the elements, so these are read, and the result is an array ***
 
 
 @operator("NonZero")

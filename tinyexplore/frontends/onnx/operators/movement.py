@@ -15,7 +15,7 @@ from tinyexplore.tensor import Tensor
 
 
 def axes_input(node: OnnxNode, index: int = 1) -> list[int] | None:
-    """The axes: an input of later versions, an attribute of earlier ones; None: not given."""
+    """Returns the axes: an input in later versions, an attribute in earlier ones; None if not given."""
     if node.has(index):
         return node.ints(index)
     axes: list[int] | None = node.attribute("axes", None)
@@ -123,7 +123,7 @@ def _split(node: OnnxNode) -> tuple[Value, ...]:
 
 
 def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
-    """`x[start:end:step]` along one axis, as ONNX clamps the bounds."""
+    """Returns `x[start:end:step]` along one axis, with bounds clamped as in ONNX."""
     if step == 0:
         raise OnnxError("Slice: a step is 0")
     size = x.shape[axis]
@@ -180,7 +180,7 @@ def _pad(node: OnnxNode) -> Tensor:
 
 
 def _pad_by_places(x: Tensor, full: Sequence[tuple[int, int]], mode: str) -> Tensor:
-    """Padding with elements of the tensor itself: each axis is read at computed places."""
+    """Pads with elements of the tensor itself: gathers each axis at computed indices."""
     for axis, (before, after) in enumerate(full):
         size = x.shape[axis]
         if not before and not after:
@@ -220,7 +220,7 @@ def _space_to_depth(node: OnnxNode) -> Tensor:
 
 @operator("ReverseSequence")
 def _reverse_sequence(node: OnnxNode) -> Tensor:
-    """The first `sequence_lens[i]` elements along the time axis of each batch entry, in reverse order."""
+    """Reverses the first `sequence_lens[i]` elements along the time axis of batch entry i."""
     x, lengths = node.tensor(0), node.tensor(1)
     batch, time = node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
     rank, size = x.ndim, x.shape[time]

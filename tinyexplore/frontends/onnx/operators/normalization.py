@@ -1,4 +1,4 @@
-"""Normalization."""
+"""Normalization operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _batch_norm(node: OnnxNode) -> tuple[Value, ...]:
     wide = x.cast(dtypes.float32) if x.dtype.itemsize < 4 else x
     epsilon = node.attribute("epsilon", 1e-5)
     if not node.attribute("training_mode", 0):
-        # one factor and one summand for each channel, computed once and not for each element
+        # one factor and one summand per channel, computed once and not for each element
         factor = scale.cast(wide.dtype) * (variance.cast(wide.dtype) + epsilon).rsqrt()
         summand = bias.cast(wide.dtype) - mean.cast(wide.dtype) * factor
         return ((wide * _per_channel(x, factor) + _per_channel(x, summand)).cast(x.dtype),)
@@ -57,7 +57,7 @@ def _layer_norm(node: OnnxNode) -> tuple[Value, ...]:
 
 @operator("LpNormalization")
 def _lp_norm(node: OnnxNode) -> Tensor:
-    """x divided by its L1 or L2 norm; rows of zeros stay zero."""
+    """Returns x divided by its L1 or L2 norm. Rows of zeros stay zero."""
     x = node.tensor(0)
     axis = node.axis(x.ndim, -1)
     norm = (x * x).sum(axis, True).sqrt() if node.attribute("p", 2) == 2 else x.abs().sum(axis, True)
@@ -66,7 +66,7 @@ def _lp_norm(node: OnnxNode) -> Tensor:
 
 @operator("LRN")
 def _lrn(node: OnnxNode) -> Tensor:
-    """Local response normalization: over the channels around each one."""
+    """Computes local response normalization, over the neighboring channels of each channel."""
     x, size = node.tensor(0), int(node.required("size"))
     before = (size - 1) // 2
     around = [(0, 0)] * x.ndim

@@ -13,7 +13,8 @@ from tinyexplore.tensor import Tensor
 
 @operator("MaxPool")
 def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
-    """The second output are places in the flattened tensor, by rows or (`storage_order`) by columns."""
+    """Computes maximum pooling. The second output has indices in the flattened tensor, row-major or
+    (`storage_order`) column-major."""
     x = node.tensor(0)
     window = Window(node, x.shape[2:], node.required("kernel_shape"))
     wants_places = node.outputs > 1 and node.used[1]
@@ -46,7 +47,7 @@ def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
 
 @operator("MaxUnpool")
 def _max_unpool(node: OnnxNode) -> Tensor:
-    """Writes each value at its place in the flattened result; all other elements are 0."""
+    """Writes each value at its index in the flattened result. All other elements are 0."""
     x, indices = node.tensor(0), node.tensor(1)
     kernel = list(node.required("kernel_shape"))
     window = Window(node, x.shape[2:], kernel)
@@ -58,7 +59,7 @@ def _max_unpool(node: OnnxNode) -> Tensor:
             for axis, size in enumerate(x.shape[2:])
         ]
         shape = (*x.shape[:2], *sizes)
-    if node.has(2):  # the places are those of the smaller result that the window gives
+    if node.has(2):  # the indices are those of the smaller result that the window gives
         natural = [
             (size - 1) * window.strides[axis] + window.extent(axis) - window.before[axis] - window.after[axis]
             for axis, size in enumerate(x.shape[2:])

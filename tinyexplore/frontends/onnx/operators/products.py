@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def _einsum(node: OnnxNode) -> Tensor:
 def _matmul_integer(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0).cast(dtypes.int32), node.tensor(1).cast(dtypes.int32)
     if node.has(2):
-        zero = node.tensor(2).cast(dtypes.int32)  # one, or one for each row
+        zero = node.tensor(2).cast(dtypes.int32)  # one zero point, or one per row
         a = a - (zero.reshape((-1, 1)) if zero.ndim == 1 and zero.shape[0] > 1 else zero)
     if node.has(3):
-        b = b - node.tensor(3).cast(dtypes.int32)  # one, or one for each column
+        b = b - node.tensor(3).cast(dtypes.int32)  # one zero point, or one per column
     return a.matmul(b)
 
 
 @operator("Det")
 def _det(node: OnnxNode) -> Tensor:
-    """By expansion along the first row, which is for the small matrices of geometry."""
+    """Returns the determinant by expansion along the first row, for the small matrices of geometry."""
     x = node.tensor(0)
     if x.shape[-1] > 4:
         raise node.unsupported(f"a matrix of {x.shape[-1]} rows (4 at most)")

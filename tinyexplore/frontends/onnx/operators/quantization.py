@@ -11,7 +11,8 @@ from tinyexplore.tensor import Tensor
 
 
 def aligned(parameter: Tensor, x: Tensor, axis: int, block: int = 0) -> Tensor:
-    """A scale or a zero point that broadcasts with `x`: one, one for each place of an axis, or one for each block."""
+    """Returns a scale or a zero point that broadcasts with `x`: one number, one per index of an axis, or one per
+    block."""
     if parameter.ndim == 0 or (parameter.ndim == 1 and parameter.shape[0] == 1 and x.ndim != 1):
         return parameter.reshape((1,) * x.ndim) if x.ndim else parameter.reshape(())
     axis = axis_in(axis, x.ndim)
@@ -24,7 +25,7 @@ def aligned(parameter: Tensor, x: Tensor, axis: int, block: int = 0) -> Tensor:
 def quantized(
     x: Tensor, scale: Tensor, zero: Tensor | None, dtype: DType, axis: int = 1, block: int = 0, saturate: bool = True
 ) -> Tensor:
-    """round(x / scale) + zero, clamped to the dtype."""
+    """Returns round(x / scale) + zero, limited to the range of the dtype."""
     scale = aligned(scale, x, axis, block)
     ratio = x / scale.cast(x.dtype)
     if dtypes.is_float(dtype):
@@ -36,7 +37,7 @@ def quantized(
 
 
 def dequantized(x: Tensor, scale: Tensor, zero: Tensor | None, axis: int = 1, block: int = 0) -> Tensor:
-    """(x - zero) * scale, in the scale's dtype."""
+    """Returns (x - zero) * scale, in the dtype of the scale."""
     values = x.cast(dtypes.float32 if dtypes.is_float(x.dtype) else dtypes.int32)
     if zero is not None:
         values = values - aligned(zero, x, axis, block).cast(values.dtype)

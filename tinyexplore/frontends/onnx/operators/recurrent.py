@@ -16,7 +16,7 @@ DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RN
 
 
 def _activations(node: OnnxNode, direction: int) -> list[Activation]:
-    """The activation functions of one direction."""
+    """Returns the activation functions of one direction."""
     names: list[str] = node.attribute("activations", [])
     default = DEFAULTS[node.operator]
     own = names[direction * len(default) : (direction + 1) * len(default)] or default
@@ -76,7 +76,7 @@ class _Direction:
         return x.clip(-self.limit, self.limit) if self.limit else x
 
     def of_input(self, x: Tensor) -> Tensor:
-        """The part of the gates that does not depend on the state, for all steps at once."""
+        """Returns the part of the gates that does not depend on the state, for all steps at the same time."""
         product = x.matmul(self.weight.transpose())
         return product if self.bias is None else product + self.bias[: self.split]
 
@@ -85,7 +85,7 @@ class _Direction:
         return product if self.bias_of_state is None else product + self.bias_of_state
 
     def step(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """The next state and cell for the gates that `of_input` gave."""
+        """Returns the next state and cell for the gates that `of_input` returned."""
         return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](projected, state, cell)
 
     def _rnn(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,7 +148,7 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
         for step in range(length)[:: -1 if backwards else 1]:
             new_state, new_cell = direction.step(projected[step], state, cell)
             output = new_state
-            if lengths is not None:  # past its end, a sequence keeps its state, and its output is 0
+            if lengths is not None:  # after its end, a sequence keeps its state, and its output is 0
                 inside = lengths > step
                 output = inside.where(new_state, 0)
                 new_state, new_cell = inside.where(new_state, state), inside.where(new_cell, cell)

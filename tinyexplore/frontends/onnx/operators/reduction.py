@@ -10,7 +10,7 @@ from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.operators.movement import axes_input
 from tinyexplore.tensor import Tensor
 
-Reduction = Callable[[Tensor, "tuple[int, ...]"], Tensor]  # keeps the axes
+Reduction = Callable[[Tensor, "tuple[int, ...]"], Tensor]  # mode that keeps the axes
 
 _REDUCTIONS: dict[str, Reduction] = {
     "ReduceL1": lambda x, axes: x.abs().sum(axes, True),
@@ -24,7 +24,7 @@ _REDUCTIONS: dict[str, Reduction] = {
     "ReduceSum": lambda x, axes: x.sum(axes, True),
     "ReduceSumSquare": lambda x, axes: (x * x).sum(axes, True),
 }
-# the elementwise part, for the case without an axis to reduce
+# the elementwise part, if there is no axis to reduce
 _WITHOUT_AXES: dict[str, Callable[[Tensor], Tensor]] = {
     "ReduceL1": Tensor.abs,
     "ReduceL2": Tensor.abs,
@@ -70,7 +70,7 @@ def _arg(node: OnnxNode) -> Tensor:
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
 def _softmax(node: OnnxNode) -> Tensor:
-    """Before operator set 13 all axes from `axis` on are one."""
+    """Computes softmax. Before operator set 13, all axes from `axis` on count as one."""
     x = node.tensor(0)
     functions: dict[str, Callable[[Tensor, int], Tensor]] = {
         "Softmax": Tensor.softmax,
@@ -91,7 +91,7 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 @operator("CumSum", "CumProd")
 def _cumulative(node: OnnxNode) -> Tensor:
-    """`exclusive`: without the element itself, so the first result is 0 (or 1)."""
+    """Computes a running sum or product. `exclusive`: without the element itself, so the first result is 0 (or 1)."""
     x = node.tensor(0)
     axis = axis_in(int(node.scalar(1)), x.ndim)
     if node.attribute("reverse", 0):

@@ -1,4 +1,4 @@
-"""Operators that sample images at computed positions: Resize, GridSample, RoiAlign is in `detection`."""
+"""Operators that sample images at computed positions: Resize and GridSample. (RoiAlign is in `detection`.)"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyexplore.tensor import Tensor
 
 @operator("Resize", "Upsample")
 def _resize(node: OnnxNode) -> Tensor:
-    """Axis by axis. Nearest reads places; linear and cubic multiply by a matrix of weights for each axis."""
+    """Resizes axis by axis. Nearest gathers elements; linear and cubic multiply each axis by a matrix of weights."""
     x = node.tensor(0)
     axes = [axis_in(axis, x.ndim) for axis in node.attribute("axes", list(range(x.ndim)))]
     scales, sizes = _scales_and_sizes(node, x, axes)
@@ -58,7 +58,7 @@ def _resize(node: OnnxNode) -> Tensor:
 
 
 def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
-    """For each axis: by how much it is scaled, and its new size."""
+    """Returns the scale and the new size of each axis."""
     scales: Array | None
     output_sizes: list[int] | None
     if node.version < 11:
@@ -84,12 +84,12 @@ def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[
 
 
 def _positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
-    """The position of each new element on the old axis."""
+    """Returns the position of each new element on the old axis."""
     counter = np.arange(new, dtype=np.float64)
     if transform == "asymmetric":
         return counter / scale
     if transform == "align_corners":
-        exact = scale * length  # before it was rounded to a size
+        exact = scale * length  # the size before it was rounded
         return counter * (length - 1) / (exact - 1) if new > 1 else counter * 0
     if transform == "pytorch_half_pixel":
         return (counter + 0.5) / scale - 0.5 if new > 1 else counter * 0
@@ -115,14 +115,14 @@ def _nearest(positions: Array, mode: str) -> Array:
 
 
 def _cubic(distance: Array, a: float) -> Array:
-    """Keys' kernel of cubic convolution (1981)."""
+    """Returns Keys' kernel of cubic convolution (1981)."""
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
 
 
 def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
-    """The weight of each old element in each new element, as a matrix [old, new]."""
+    """Returns the weight of each old element in each new element, as a matrix [old, new]."""
     a = node.attribute("cubic_coeff_a", -0.75)
     antialias = bool(node.attribute("antialias", 0)) and scale < 1
     stretch = scale if antialias else 1.0
@@ -144,7 +144,7 @@ def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: fl
 
 @operator("GridSample")
 def _grid_sample(node: OnnxNode) -> Tensor:
-    """Reads an image of any rank at positions of a grid that lie between -1 and 1."""
+    """Samples an image of any rank at the positions of a grid, which lie between -1 and 1."""
     x, grid = node.tensor(0), node.tensor(1)
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         node.attribute("mode", "linear"), node.attribute("mode", "linear")
@@ -154,7 +154,7 @@ def _grid_sample(node: OnnxNode) -> Tensor:
     wide = grid.cast(dtypes.float32) if grid.dtype.itemsize < 4 else grid
     positions = []
     for axis, size in enumerate(sizes):
-        unit = wide[..., len(sizes) - 1 - axis]  # the grid names the last axis first
+        unit = wide[..., len(sizes) - 1 - axis]  # the grid has the last axis first
         at = (unit + 1) / 2 * (size - 1) if aligned else ((unit + 1) * size - 1) / 2
         positions.append(at)
     choices: list[list[tuple[Tensor, Tensor | None]]]
@@ -181,7 +181,7 @@ def _grid_sample(node: OnnxNode) -> Tensor:
 
 
 def _inside(at: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
-    """Positions that `padding` moves into the image; "zeros" leaves them."""
+    """Moves positions into the image as `padding` says. "zeros" leaves them unchanged."""
     if padding == "border":
         return at.clip(0, size - 1)
     if padding == "reflection":
@@ -207,7 +207,7 @@ def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
 
 
 def _read_at(x: Tensor, positions: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
-    """The elements at whole positions; 0 outside of the image."""
+    """Returns the elements at whole positions; 0 outside the image."""
     if padding in ("border", "reflection"):
         positions = [_inside(at, size, padding, aligned) for at, size in zip(positions, sizes)]
     valid: Tensor | None = None

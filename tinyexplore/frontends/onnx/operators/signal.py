@@ -1,4 +1,4 @@
-"""Fourier transforms, as products with a matrix of sines and cosines."""
+"""Fourier transforms, computed as products with a matrix of sines and cosines."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tinyexplore.tensor import Tensor
 
 
 def transformed(real: Tensor, imaginary: Tensor | None, length: int, count: int, inverse: bool, dtype: DType) -> Tensor:
-    """The first `count` Fourier coefficients along the last axis, with real and imaginary part as a new last axis."""
+    """Returns the first `count` Fourier coefficients along the last axis. A new last axis has real and imaginary
+    part."""
     check_shape((length, count))
     phase = np.outer(np.arange(length), np.arange(count)) % max(length, 1) * (2 * np.pi / max(length, 1))
     cosine, sine = np.cos(phase), np.sin(phase)
     if inverse:
         cosine, sine = cosine / length, -sine / length
-    wide, cosine, sine = dtypes.float64, Tensor(cosine), Tensor(sine)  # terms that cancel in a sum are exact in double
+    wide, cosine, sine = dtypes.float64, Tensor(cosine), Tensor(sine)  # in double, terms that cancel in a sum are exact
     real = real.cast(wide)
     imaginary = None if imaginary is None else imaginary.cast(wide)
     first, second = real.matmul(cosine), -real.matmul(sine)
@@ -55,7 +56,7 @@ def _dft(node: OnnxNode) -> Tensor:
 
 
 def _fitted(x: Tensor, length: int) -> Tensor:
-    """The last axis cut or padded with zeros to that length."""
+    """Cuts the last axis to `length`, or pads it with zeros."""
     return x.pad([(0, 0)] * (x.ndim - 1) + [(0, length - x.shape[-1])]) if x.shape[-1] != length else x
 
 
@@ -81,7 +82,7 @@ def _stft(node: OnnxNode) -> Tensor:
 
 @operator("MelWeightMatrix")
 def _mel_weights(node: OnnxNode) -> Tensor:
-    """Triangular filters on the mel scale, for a spectrum of `dft_length` points."""
+    """Returns triangular filters on the mel scale, for a spectrum of `dft_length` points."""
     bins, length, rate = int(node.scalar(0)), int(node.scalar(1)), int(node.scalar(2))
     low, high = float(node.scalar(3)), float(node.scalar(4))
     count = length // 2 + 1

@@ -1,4 +1,5 @@
-"""ATen operations by kind. Each is a function of a `Call` and the operation's arguments; importing enters them all."""
+"""ATen operations by kind. Each is a function of a `Call` and the operation's arguments. Importing registers them
+all."""
 
 from tinyexplore.frontends.torch.operations import (
     convolution,

@@ -10,14 +10,14 @@ from tinyexplore.tensor import Tensor
 
 
 def per_axis(values: Sequence[int] | int, count: int) -> tuple[int, ...]:
-    """One number for each of `count` axes."""
+    """Returns one number for each of `count` axes."""
     if isinstance(values, int):
         return (values,) * count
     return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
 def sides(padding: Sequence[int]) -> list[int]:
-    """Padding before and after each axis, the last axis first."""
+    """Returns padding before and after each axis, the last axis first."""
     return [amount for size in reversed(padding) for amount in (size, size)]
 
 
@@ -34,7 +34,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """A convolution over the axes after the first two, or a transposed one."""
+    """Computes a convolution over the axes after the first two, or a transposed one."""
     count = weight.ndim - 2
     if count == 0 or x.ndim != weight.ndim or 0 in call.shape or 0 in x.shape:
         raise NotTranslated("a convolution without axes, without a batch, or without elements")
@@ -60,7 +60,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients for the input, the weight and the bias, by the tape's rules for the convolution."""
+    """Returns the gradients of the input, the weight and the bias, by the tape's rule for the convolution."""
     operand, kernel = x.detach(), weight.detach()
     targets = [tensor.requires_grad_() for tensor, flag in zip((operand, kernel), output_mask) if flag]
     gradients: list[Tensor] = []

@@ -11,14 +11,14 @@ from tinyexplore.tensor import Tensor
 
 @aten("full", "full_like", "new_full", "scalar_tensor")
 def full(call: Call, *args: Any, **options: Any) -> Tensor:
-    """One value everywhere: the last positional argument."""
+    """Returns a tensor filled with the last positional argument."""
     value = options.get("fill_value", args[-1] if args else 0)
     return call.full(value.item() if hasattr(value, "item") and not isinstance(value, Tensor) else value)
 
 
 @aten("fill")
 def fill(call: Call, a: Tensor, value: Any) -> Tensor:
-    """One value everywhere, a number or a tensor without axes."""
+    """Returns a tensor filled with one value, a number or a tensor without axes."""
     if isinstance(value, Tensor):
         return value.cast(call.dtype).reshape(()).expand(call.shape)
     return call.full(value)
@@ -29,26 +29,26 @@ def fill(call: Call, a: Tensor, value: Any) -> Tensor:
     *("empty_strided", "new_empty_strided", "empty_permuted"),
 )
 def zeros(call: Call, *args: Any, **options: Any) -> Tensor:
-    """Zeros; also for memory whose content is not defined."""
+    """Returns zeros, also for memory with undefined content."""
     return call.full(0)
 
 
 @aten("ones", "ones_like", "new_ones")
 def ones(call: Call, *args: Any, **options: Any) -> Tensor:
-    """Ones."""
+    """Returns ones."""
     return call.full(1)
 
 
 @aten("arange")
 def arange(call: Call, *args: Any, **options: Any) -> Tensor:
-    """Numbers from a start, with a step."""
+    """Returns numbers from a start, with a step."""
     start, step = (0, 1) if len(args) == 1 else (args[0], args[2] if len(args) > 2 else 1)
     return _sequence(call, start, step)
 
 
 @aten("iota")
 def iota(call: Call, length: int, *, start: int = 0, step: int = 1, **options: Any) -> Tensor:
-    """`length` integers from a start, with a step."""
+    """Returns `length` integers from a start, with a step."""
     return _sequence(call, start, step)
 
 
@@ -66,7 +66,7 @@ def _sequence(call: Call, start: float, step: float) -> Tensor:
 
 @aten("eye")
 def eye(call: Call, *args: Any, **options: Any) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
+    """Returns ones on the diagonal, zeros elsewhere."""
     rows, columns = call.shape
     if rows == 0 or columns == 0:
         return call.full(0)

@@ -19,7 +19,7 @@ def is_float(value: Any) -> bool:
 
 @aten("add")
 def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
-    """a + alpha · b; of booleans, or."""
+    """Returns a + alpha · b; for booleans, or."""
     left, right = call.tensor(a), call.tensor(b)
     if alpha != 1:
         right = right * alpha
@@ -28,26 +28,26 @@ def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
 
 @aten("sub")
 def sub(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
-    """a - alpha · b."""
+    """Returns a - alpha · b."""
     return call.tensor(a) - (call.tensor(b) * alpha if alpha != 1 else call.tensor(b))
 
 
 @aten("rsub")
 def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
-    """b - alpha · a."""
+    """Returns b - alpha · a."""
     return sub(call, b, a, alpha=alpha)
 
 
 @aten("mul")
 def mul(call: Call, a: Any, b: Any) -> Tensor:
-    """a · b; of booleans, and."""
+    """Returns a · b; for booleans, and."""
     left, right = call.tensor(a), call.tensor(b)
     return left & right if call.dtype is dtypes.bool else left * right
 
 
 @aten("div", "true_divide")
 def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """a / b; with `rounding_mode`, rounded towards zero ("trunc") or down ("floor")."""
+    """Returns a / b; with `rounding_mode`, rounded towards zero ("trunc") or down ("floor")."""
     if rounding_mode is None:
         return call.tensor(a) / call.tensor(b)
     left, right = call.promoted(a, b)
@@ -57,27 +57,27 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
 
 @aten("floor_divide")
 def floor_divide(call: Call, a: Any, b: Any) -> Tensor:
-    """The quotient rounded down."""
+    """Returns the quotient rounded down."""
     return div(call, a, b, rounding_mode="floor")
 
 
 @aten("remainder")
 def remainder(call: Call, a: Any, b: Any) -> Tensor:
-    """The remainder of a division, with the sign of the divisor."""
+    """Returns the remainder of a division, with the sign of the divisor."""
     left, right = call.promoted(a, b)
     return left.mod(right)
 
 
 @aten("fmod")
 def fmod(call: Call, a: Any, b: Any) -> Tensor:
-    """The remainder of a division, with the sign of the dividend."""
+    """Returns the remainder of a division, with the sign of the dividend."""
     left, right = call.promoted(a, b)
     return left.fmod(right)
 
 
 @aten("pow")
 def power(call: Call, a: Any, b: Any) -> Tensor:
-    """a to the power of b."""
+    """Returns a to the power of b."""
     if isinstance(b, (int, float)) and is_float(a):
         return _known_power(call, a.cast(call.dtype), b)
     left, right = call.tensor(a), call.tensor(b)
@@ -87,7 +87,7 @@ def power(call: Call, a: Any, b: Any) -> Tensor:
 
 
 def _known_power(call: Call, base: Tensor, exponent: float) -> Tensor:
-    """A power with a constant exponent: by products, roots and the reciprocal where they are exact."""
+    """Returns a power with a constant exponent: by products, roots and the reciprocal if they are exact."""
     if exponent == 0:
         return call.full(1)
     if exponent in (1, 2, 3):
@@ -101,7 +101,7 @@ def _known_power(call: Call, base: Tensor, exponent: float) -> Tensor:
 
 
 def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
-    """A power of integers by repeated squaring; of a negative exponent, 0 unless the base is 1 or -1."""
+    """Returns a power of integers by repeated squaring. For a negative exponent, 0 unless the base is 1 or -1."""
     if dtypes.is_bool(call.dtype):
         raise NotTranslated("pow of booleans")
     power = exponent if isinstance(exponent, Tensor) else Tensor.full((), exponent, dtype=call.dtype)
@@ -119,27 +119,27 @@ def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
 
 @aten("maximum", "clamp_min")
 def maximum(call: Call, a: Any, b: Any) -> Tensor:
-    """The larger of two numbers; NaN if either is NaN."""
+    """Returns the larger of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.maximum(right)
 
 
 @aten("minimum", "clamp_max")
 def minimum(call: Call, a: Any, b: Any) -> Tensor:
-    """The smaller of two numbers; NaN if either is NaN."""
+    """Returns the smaller of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.minimum(right)
 
 
 @aten("fmax")
 def fmax(call: Call, a: Any, b: Any) -> Tensor:
-    """The larger of two numbers; if one is NaN, the other."""
+    """Returns the larger of two numbers; if one is NaN, the other."""
     return _the_number(call, a, b, "maximum")
 
 
 @aten("fmin")
 def fmin(call: Call, a: Any, b: Any) -> Tensor:
-    """The smaller of two numbers; if one is NaN, the other."""
+    """Returns the smaller of two numbers; if one is NaN, the other."""
     return _the_number(call, a, b, "minimum")
 
 
@@ -153,7 +153,7 @@ def _the_number(call: Call, a: Any, b: Any, name: str) -> Tensor:
 
 @aten("clamp", "clip")
 def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
-    """The value, not below `low` and not above `high`."""
+    """Limits each element to `low` … `high`."""
     result = call.tensor(a)
     if low is not None:
         result = maximum(call, result, low)
@@ -162,16 +162,16 @@ def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
 
 @aten("hardtanh")
 def hardtanh(call: Call, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
-    """The value between two numbers."""
+    """Limits each element to `low` … `high`."""
     return clamp(call, a, low, high)
 
 
 @aten("atan2")
 def atan2(call: Call, y: Any, x: Any) -> Tensor:
-    """The angle of the point (x, y)."""
+    """Returns the angle of the point (x, y)."""
     up, right = call.tensor(y), call.tensor(x)
     one = Tensor.full((), 1.0, dtype=call.dtype)
-    same = (up.isinf() & right.isinf()) | ((up == 0) & (right == 0))  # only the signs count
+    same = (up.isinf() & right.isinf()) | ((up == 0) & (right == 0))  # only the signs matter
     over = (up.isinf() & right.isinf()).where(one.copysign(up), up)
     under = same.where(one.copysign(right), right)
     angle = (over / under).atan()
@@ -179,7 +179,7 @@ def atan2(call: Call, y: Any, x: Any) -> Tensor:
 
 
 def _is_negative(x: Tensor) -> Tensor:
-    """True for negative numbers and for -0."""
+    """Returns True for negative numbers and for -0."""
     if not dtypes.is_float(x.dtype):
         return x < 0
     return Tensor.full((), 1.0, dtype=x.dtype).copysign(x) < 0
@@ -187,7 +187,7 @@ def _is_negative(x: Tensor) -> Tensor:
 
 @aten("hypot")
 def hypot(call: Call, a: Any, b: Any) -> Tensor:
-    """The length of (a, b)."""
+    """Returns the length of (a, b)."""
     left, right = call.tensor(a).abs(), call.tensor(b).abs()
     most, least = left.maximum(right), left.minimum(right)
     ratio = (most == 0).where(0.0, least / most)
@@ -198,19 +198,19 @@ def hypot(call: Call, a: Any, b: Any) -> Tensor:
 
 @aten("logaddexp")
 def logaddexp(call: Call, a: Any, b: Any) -> Tensor:
-    """log(exp(a) + exp(b))."""
+    """Returns log(exp(a) + exp(b))."""
     return call.tensor(a).logaddexp(call.tensor(b))
 
 
 @aten("copysign")
 def copysign(call: Call, a: Any, b: Any) -> Tensor:
-    """The size of a with the sign of b."""
+    """Returns the magnitude of a with the sign of b."""
     return call.tensor(a).copysign(call.tensor(b))
 
 
 @aten("lerp")
 def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
-    """a + weight · (b - a)."""
+    """Returns a + weight · (b - a)."""
     start, end, share = call.tensor(a), call.tensor(b), call.tensor(weight)
     step = end - start
     return (share.abs() < 0.5).where(start + share * step, end - step * (1 - share))
@@ -218,13 +218,13 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
 
 @aten("addcmul")
 def addcmul(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
-    """a + value · b · c."""
+    """Returns a + value · b · c."""
     return call.tensor(a) + call.tensor(b) * call.tensor(c) * value
 
 
 @aten("addcdiv")
 def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
-    """a + value · b / c."""
+    """Returns a + value · b / c."""
     return call.tensor(a) + call.tensor(b) / call.tensor(c) * value
 
 
@@ -247,31 +247,31 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 @aten("logical_and")
 def logical_and(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """Both are not 0."""
+    """Returns whether both are not 0."""
     return a.cast(dtypes.bool) & b.cast(dtypes.bool)
 
 
 @aten("logical_or")
 def logical_or(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """One is not 0."""
+    """Returns whether at least one is not 0."""
     return a.cast(dtypes.bool) | b.cast(dtypes.bool)
 
 
 @aten("logical_xor")
 def logical_xor(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """One is 0, the other is not."""
+    """Returns whether exactly one is not 0."""
     return a.cast(dtypes.bool) ^ b.cast(dtypes.bool)
 
 
 @aten("logical_not")
 def logical_not(call: Call, a: Tensor) -> Tensor:
-    """It is 0."""
+    """Returns whether the element is 0."""
     return ~a.cast(dtypes.bool)
 
 
 @aten("where")
 def where(call: Call, condition: Tensor, a: Any = None, b: Any = None) -> Tensor:
-    """a where the condition holds, else b."""
+    """Returns a where the condition holds, else b."""
     if a is None:
         raise NotTranslated("the size of where(condition) depends on values")
     return condition.cast(dtypes.bool).where(call.tensor(a), call.tensor(b))
@@ -279,7 +279,7 @@ def where(call: Call, condition: Tensor, a: Any = None, b: Any = None) -> Tensor
 
 @aten("masked_fill")
 def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`value` where the mask is true."""
+    """Returns a with `value` where the mask is true."""
     return mask.where(call.tensor(value), call.tensor(a))
 
 
@@ -288,28 +288,28 @@ def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @aten("bitwise_and", "__and__")
 def bitwise_and(call: Call, a: Any, b: Any) -> Tensor:
-    """The bitwise and."""
+    """Returns the bitwise and."""
     left, right = call.promoted(a, b)
     return left & right
 
 
 @aten("bitwise_or", "__or__")
 def bitwise_or(call: Call, a: Any, b: Any) -> Tensor:
-    """The bitwise or."""
+    """Returns the bitwise or."""
     left, right = call.promoted(a, b)
     return left | right
 
 
 @aten("bitwise_xor", "__xor__")
 def bitwise_xor(call: Call, a: Any, b: Any) -> Tensor:
-    """The exclusive or of the bits."""
+    """Returns the bitwise exclusive or."""
     left, right = call.promoted(a, b)
     return left ^ right
 
 
 @aten("bitwise_not")
 def bitwise_not(call: Call, a: Tensor) -> Tensor:
-    """The complement of the bits."""
+    """Returns the complement of the bits."""
     return ~a
 
 
@@ -323,14 +323,14 @@ def _shift_amount(call: Call, amount: Any) -> int:
 
 @aten("bitwise_left_shift", "__lshift__")
 def bitwise_left_shift(call: Call, a: Any, b: Any) -> Tensor:
-    """Shifted to the left by a constant."""
+    """Shifts to the left by a constant."""
     amount = _shift_amount(call, b)
     return call.promoted(a)[0] << amount
 
 
 @aten("bitwise_right_shift", "__rshift__")
 def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
-    """Shifted to the right by a constant."""
+    """Shifts to the right by a constant."""
     amount = _shift_amount(call, b)
     return call.promoted(a)[0] >> amount
 
@@ -369,7 +369,7 @@ for _name in ("floor", "ceil", "trunc"):
 
 @aten("round")
 def round_(call: Call, a: Tensor, *, decimals: int = 0) -> Tensor:
-    """Rounded to the nearest number, halves to the even one."""
+    """Rounds to the nearest number, and halves to the even one."""
     if not is_float(a):
         return a
     if decimals == 0:
@@ -380,12 +380,12 @@ def round_(call: Call, a: Tensor, *, decimals: int = 0) -> Tensor:
 
 @aten("expm1")
 def expm1(call: Call, a: Tensor) -> Tensor:
-    """exp(a) - 1, exact near 0."""
+    """Returns exp(a) - 1, exact near 0."""
     return exp_minus_1(call.tensor(a))
 
 
 def exp_minus_1(x: Tensor) -> Tensor:
-    """exp(x) - 1, exact near 0: (exp(x) - 1) · x / log(exp(x)) undoes the rounding of exp."""
+    """Returns exp(x) - 1, exact near 0: (exp(x) - 1) · x / log(exp(x)) cancels the rounding of exp."""
     power = x.exp()
     less = power - 1
     near = less * x / power.log()
@@ -395,12 +395,12 @@ def exp_minus_1(x: Tensor) -> Tensor:
 
 @aten("log1p")
 def log1p(call: Call, a: Tensor) -> Tensor:
-    """log(1 + a), exact near 0."""
+    """Returns log(1 + a), exact near 0."""
     return log_plus_1(call.tensor(a))
 
 
 def log_plus_1(x: Tensor) -> Tensor:
-    """log(1 + x), exact near 0: log(u) · x / (u - 1) undoes the rounding of u = 1 + x."""
+    """Returns log(1 + x), exact near 0: log(u) · x / (u - 1) cancels the rounding of u = 1 + x."""
     more = x + 1
     near = more.log() * x / (more - 1)
     result = (more == 1).where(x, near)
@@ -409,19 +409,19 @@ def log_plus_1(x: Tensor) -> Tensor:
 
 @aten("neg")
 def neg(call: Call, a: Tensor) -> Tensor:
-    """The value with the other sign."""
+    """Returns -a."""
     return -a
 
 
 @aten("abs")
 def absolute(call: Call, a: Tensor) -> Tensor:
-    """The value without its sign."""
+    """Returns the absolute value."""
     return a if dtypes.is_unsigned(a.dtype) or dtypes.is_bool(a.dtype) else a.abs()
 
 
 @aten("sign", "sgn")
 def sign(call: Call, a: Tensor) -> Tensor:
-    """-1, 0 or 1."""
+    """Returns -1, 0 or 1."""
     if dtypes.is_bool(a.dtype):
         return a
     if not dtypes.is_float(a.dtype):
@@ -431,7 +431,7 @@ def sign(call: Call, a: Tensor) -> Tensor:
 
 @aten("signbit")
 def signbit(call: Call, a: Tensor) -> Tensor:
-    """The sign's bit is set."""
+    """Returns whether the sign bit is set."""
     return _is_negative(a)
 
 
@@ -455,31 +455,31 @@ def isfinite(call: Call, a: Tensor) -> Tensor:
 
 @aten("square")
 def square(call: Call, a: Tensor) -> Tensor:
-    """a · a."""
+    """Returns a · a."""
     return mul(call, a, a)
 
 
 @aten("relu")
 def relu(call: Call, a: Tensor) -> Tensor:
-    """The value, not below 0."""
+    """Returns max(a, 0)."""
     return a.maximum(0)
 
 
 @aten("leaky_relu")
 def leaky_relu(call: Call, a: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """The value; below 0, a part of it."""
+    """Returns a for positive elements, else negative_slope · a."""
     return (a > 0).where(a, a * negative_slope)
 
 
 @aten("elu")
 def elu(call: Call, a: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    """The value; below 0, alpha · (exp(a) - 1)."""
+    """Returns a for positive elements, else alpha · (exp(a) - 1), scaled."""
     return (a > 0).where(a * scale, exp_minus_1(a * input_scale) * (alpha * scale))
 
 
 @aten("gelu")
 def gelu(call: Call, a: Tensor, *, approximate: str = "none") -> Tensor:
-    """a · Φ(a), with the normal distribution's Φ, or its approximation by tanh."""
+    """Returns a · Φ(a), with the normal distribution's Φ, or its approximation by tanh."""
     if approximate == "none":
         wide = a if a.dtype is dtypes.float64 else a.cast(dtypes.float32)
         return (wide * 0.5 * ((wide * math.sqrt(0.5)).erf() + 1)).cast(a.dtype)
@@ -493,11 +493,11 @@ def gelu(call: Call, a: Tensor, *, approximate: str = "none") -> Tensor:
 
 @aten("_to_copy", "convert_element_type", "to")
 def convert(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
-    """The values in another dtype."""
+    """Converts the values to another dtype."""
     return a.cast(call.dtype)
 
 
 @aten("view.dtype")
 def view_dtype(call: Call, a: Tensor, dtype: Any) -> Tensor:
-    """The bits read as another dtype."""
+    """Reinterprets the bits as another dtype."""
     return a.bitcast(call.dtype)

@@ -1,4 +1,4 @@
-"""Operations that pick or place elements by tensors of indices."""
+"""Operations that read or write elements at tensors of indices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyexplore.tensor import Tensor
 
 @aten("gather")
 def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """The elements that an index names along an axis."""
+    """Gathers the elements at an index along an axis."""
     if 0 in call.shape:
         return call.full(0)
     if not a.ndim:
@@ -25,7 +25,7 @@ def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool
 
 @aten("index", "_unsafe_index")
 def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """The elements that indices of several axes name."""
+    """Gathers the elements at indices of several axes."""
     if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in indices):
         raise NotTranslated("the size of what a mask picks depends on values")
     if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in indices):
@@ -37,7 +37,7 @@ def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 @aten("index_select")
 def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
-    """Parts of an axis by their numbers."""
+    """Gathers slices of an axis by their indices."""
     if 0 in call.shape:
         return call.full(0)
     if not a.ndim:
@@ -47,7 +47,7 @@ def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 @aten("embedding")
 def embedding(call: Call, weight: Tensor, indices: Tensor, *options: Any) -> Tensor:
-    """The rows of a table."""
+    """Gathers rows of a table."""
     return call.full(0) if 0 in call.shape else weight[indices]
 
 
@@ -55,7 +55,7 @@ def embedding(call: Call, weight: Tensor, indices: Tensor, *options: Any) -> Ten
 def embedding_dense_backward(
     call: Call, gradient: Tensor, indices: Tensor, rows: int, padding: int, by_frequency: bool
 ) -> Tensor:
-    """The gradient of the rows: the sum over where each was picked."""
+    """Returns the gradient of the table: for each row, the sum over its uses."""
     if by_frequency:
         raise NotTranslated("gradients scaled by how often a row was picked")
     width, count = gradient.shape[-1], indices.numel()
@@ -67,14 +67,14 @@ def embedding_dense_backward(
 
 
 def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The part of a source that has the shape of the index."""
+    """Returns the part of a source that has the shape of the index."""
     return source if source.shape == shape else source.shrink(tuple([(0, size) for size in shape]))
 
 
 def _placed(
     call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, reduce: str, include: bool = True
 ) -> Tensor:
-    """a with elements of the source at the indices along an axis, alone ("") or reduced."""
+    """Returns `a` with elements of the source at the indices along an axis, written (reduce="") or reduced."""
     if not a.ndim:
         source = source.reshape((1,)) if isinstance(source, Tensor) else source
         return _placed(call, a.reshape((1,)), 0, indices.reshape((1,)), source, reduce, include).reshape(())
@@ -92,13 +92,13 @@ def _placed(
 
 @aten("scatter")
 def scatter(call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
-    """a with elements of the source at the indices along an axis."""
+    """Returns `a` with elements of the source written at the indices along an axis."""
     return _placed(call, a, axis, indices, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
 
 
 @aten("scatter_add")
 def scatter_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor) -> Tensor:
-    """a with elements of the source added at the indices along an axis."""
+    """Returns `a` with elements of the source added at the indices along an axis."""
     return _placed(call, a, axis, indices, source, "sum")
 
 
@@ -106,13 +106,13 @@ def scatter_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tenso
 def scatter_reduce(
     call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """a with elements of the source reduced into the indices along an axis."""
+    """Returns `a` with elements of the source reduced into the indices along an axis."""
     return _placed(call, a, axis, indices, source, reduce, include_self)
 
 
 @aten("index_add")
 def index_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-    """a with parts of the source added to parts of an axis."""
+    """Returns `a` with slices of the source added to slices of an axis."""
     if not a.ndim or 0 in source.shape or not source.ndim:
         raise NotTranslated("index_add without axes or elements")
     axis %= a.ndim
@@ -126,7 +126,7 @@ def index_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor,
 def index_put(
     call: Call, a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """a with a value at, or added to, the elements that indices of several axes select."""
+    """Returns `a` with a value written or added to the elements at indices of several axes."""
     given = [index_tensor for index_tensor in indices if index_tensor is not None]
     if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in given):
         return _masked_put(a, indices, value, accumulate)
@@ -165,7 +165,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _masked_put(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
-    """One value where a mask over the first axes is true."""
+    """Returns `a` with one value where a mask over the first axes is true."""
     if len(indices) != 1 or indices[0] is None or value.numel() != 1 or not dtypes.is_bool(indices[0].dtype):
         raise NotTranslated("values placed by a mask")
     mask = indices[0].reshape((*indices[0].shape, *[1] * (a.ndim - indices[0].ndim)))

@@ -1,4 +1,4 @@
-"""Operations that move elements: other shapes, orders, parts and joins."""
+"""Operations that move elements: reshape, permute, slice, concatenate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyexplore.tensor import Tensor
     *("squeeze", "squeeze_copy", "flatten", "_reshape_alias"),
 )
 def view(call: Call, a: Tensor, *args: Any) -> Tensor:
-    """The same elements in another shape."""
+    """Reshapes the tensor."""
     return a.reshape(call.shape)
 
 
@@ -24,25 +24,25 @@ def view(call: Call, a: Tensor, *args: Any) -> Tensor:
     *("contiguous", "view_of", "positive", "_conj_physical", "conj_physical", "resolve_conj", "resolve_neg"),
 )
 def same(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
-    """The same values."""
+    """Returns the same values."""
     return a
 
 
 @aten("copy")
 def copy(call: Call, a: Tensor, b: Tensor, non_blocking: bool = False) -> Tensor:
-    """The values of b, in the shape and dtype of a."""
+    """Returns the values of b, in the shape and dtype of a."""
     return b.cast(call.dtype).expand(call.shape)
 
 
 @aten("expand", "expand_copy")
 def expand(call: Call, a: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
-    """Axes of size 1 repeated."""
+    """Repeats axes of size 1."""
     return a.reshape((*[1] * (len(call.shape) - a.ndim), *a.shape)).expand(call.shape)
 
 
 @aten("broadcast_in_dim")
 def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
-    """The axes put at places of a larger shape, and repeated."""
+    """Puts the axes at positions of a larger shape, and repeats them."""
     sizes = [1] * len(call.shape)
     for number, size in zip(axes, a.shape):
         sizes[number] = size
@@ -51,31 +51,31 @@ def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence
 
 @aten("permute", "permute_copy")
 def permute(call: Call, a: Tensor, order: Sequence[int]) -> Tensor:
-    """The axes in another order."""
+    """Reorders the axes."""
     return a.permute(tuple(order)) if len(order) else a
 
 
 @aten("transpose", "transpose_copy")
 def transpose(call: Call, a: Tensor, first: int, second: int) -> Tensor:
-    """Two axes exchanged."""
+    """Swaps two axes."""
     return a.transpose(first, second) if a.ndim else a
 
 
 @aten("t", "t_copy")
 def matrix_transpose(call: Call, a: Tensor) -> Tensor:
-    """A matrix transposed."""
+    """Transposes a matrix."""
     return a.transpose(0, 1) if a.ndim == 2 else a
 
 
 @aten("flip", "rev")
 def flip(call: Call, a: Tensor, axes: Sequence[int]) -> Tensor:
-    """Axes backwards."""
+    """Reverses the order along axes."""
     return a.flip(tuple([axis % a.ndim for axis in axes])) if a.ndim and len(axes) else a
 
 
 @aten("repeat")
 def repeat(call: Call, a: Tensor, counts: Sequence[int]) -> Tensor:
-    """Copies side by side."""
+    """Repeats the tensor along each axis."""
     if not len(counts):
         return a
     if math.prod(call.shape) == 0:
@@ -84,14 +84,14 @@ def repeat(call: Call, a: Tensor, counts: Sequence[int]) -> Tensor:
 
 
 def _range(size: int, start: Any, end: Any, step: int) -> range:
-    """The places that a slice names."""
+    """Returns the indices that a slice selects."""
     last = None if end is None or end > 2**60 else end
     return range(*slice(start, last, step).indices(size))
 
 
 @aten("slice", "slice_copy")
 def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
-    """Every `step`-th part of an axis."""
+    """Returns every `step`-th element of an axis, from `start` to `end`."""
     axis %= a.ndim
     positions = _range(a.shape[axis], start, end, step)
     stop = max(positions.start, positions.stop)
@@ -100,13 +100,13 @@ def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = N
 
 @aten("select", "select_copy")
 def select(call: Call, a: Tensor, axis: int, index: int) -> Tensor:
-    """One part of an axis, without the axis."""
+    """Returns one slice of an axis, without the axis."""
     return a[tuple([slice(None)] * (axis % a.ndim) + [int(index)])]
 
 
 @aten("narrow", "narrow_copy")
 def narrow(call: Call, a: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """A piece of an axis."""
+    """Returns `length` elements of an axis, from `start` on."""
     return slice_(call, a, axis, start, start + length)
 
 
@@ -114,7 +114,7 @@ def narrow(call: Call, a: Tensor, axis: int, start: int, length: int) -> Tensor:
 def slice_scatter(
     call: Call, a: Tensor, source: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    """a with a slice of an axis replaced."""
+    """Returns `a` with a slice of an axis replaced."""
     axis %= a.ndim
     positions = _range(a.shape[axis], start, end, step)
     if len(positions) == 0:
@@ -136,14 +136,14 @@ def slice_scatter(
 
 
 def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors one after the other; those without elements are left out."""
+    """Concatenates tensors. Leaves out those without elements."""
     nonempty = [part for part in parts if part.shape[axis] != 0] or list(parts[:1])
     return nonempty[0] if len(nonempty) == 1 else nonempty[0].cat(*nonempty[1:], dim=axis)
 
 
 @aten("select_scatter")
 def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int) -> Tensor:
-    """a with one part of an axis replaced."""
+    """Returns `a` with one index of an axis replaced."""
     axis %= a.ndim
     at = index % a.shape[axis]
     return slice_scatter(call, a, source.unsqueeze(axis), axis, at, at + 1)
@@ -151,7 +151,7 @@ def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int)
 
 @aten("cat", "concat", "concatenate")
 def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors one after the other; empty ones of one axis do not count."""
+    """Concatenates tensors. Ignores empty tensors of one axis."""
     parts = [part.cast(call.dtype) for part in tensors if part.shape != (0,)]
     if not parts:
         return call.full(0)
@@ -160,14 +160,14 @@ def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 @aten("stack")
 def stack(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors along a new axis."""
+    """Stacks tensors along a new axis."""
     parts = [part.cast(call.dtype) for part in tensors]
     return parts[0].stack(*parts[1:], dim=axis)
 
 
 @aten("split_with_sizes", "split_with_sizes_copy")
 def split_with_sizes(call: Call, a: Tensor, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Pieces of given sizes of an axis."""
+    """Splits an axis into parts of the given sizes."""
     axis %= a.ndim
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
     return [slice_(call, a, axis, start, start + size) for start, size in zip(starts, sizes)]
@@ -175,7 +175,7 @@ def split_with_sizes(call: Call, a: Tensor, sizes: Sequence[int], axis: int = 0)
 
 @aten("split", "split_copy")
 def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
-    """Pieces of one size of an axis."""
+    """Splits an axis into parts of one size."""
     length = a.shape[axis % a.ndim]
     if size == 0:
         return [a]
@@ -184,19 +184,19 @@ def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
 
 @aten("unbind", "unbind_copy")
 def unbind(call: Call, a: Tensor, axis: int = 0) -> list[Tensor]:
-    """The parts of an axis."""
+    """Returns all slices of an axis, without the axis."""
     return [select(call, a, axis, number) for number in range(a.shape[axis % a.ndim])]
 
 
 @aten("diagonal", "diagonal_copy")
 def diagonal(call: Call, a: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
-    """A diagonal of two axes, as the last axis."""
+    """Returns a diagonal of two axes, as the last axis."""
     return a.diagonal(offset, first, second)
 
 
 @aten("constant_pad_nd")
 def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 0) -> Tensor:
-    """Padded with a value; negative amounts cut off. The last axis comes first in `amounts`."""
+    """Pads with a value; negative amounts cut. The last axis comes first in `amounts`."""
     pairs = [(0, 0)] * a.ndim
     for number in range(len(amounts) // 2):
         pairs[a.ndim - 1 - number] = (amounts[2 * number], amounts[2 * number + 1])
@@ -216,7 +216,7 @@ def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 
 
 @aten("unfold", "unfold_copy")
 def unfold(call: Call, a: Tensor, axis: int, size: int, step: int) -> Tensor:
-    """Windows of an axis, as a new last axis."""
+    """Returns sliding windows of an axis, as a new last axis."""
     if not a.ndim:
         return a.reshape(call.shape)
     return a.unfold(axis, size, step)
@@ -224,7 +224,7 @@ def unfold(call: Call, a: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 @aten("roll")
 def roll(call: Call, a: Tensor, shifts: Any, axes: Any = ()) -> Tensor:
-    """Axes turned around."""
+    """Rotates the elements along axes."""
     if not a.ndim or 0 in a.shape:
         return a
     shift = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]

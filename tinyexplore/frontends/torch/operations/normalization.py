@@ -1,4 +1,4 @@
-"""Softmax and normalization that AOTAutograd leaves whole."""
+"""Softmax and the normalizations that AOTAutograd does not decompose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _wide(x: Tensor) -> Tensor:
 
 @aten("_softmax")
 def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
-    """The exponentials as shares of their sum."""
+    """Returns the exponentials divided by their sum."""
     if not a.ndim:
         return call.full(1)
     return _wide(a).softmax(axis).cast(call.dtype)
@@ -24,14 +24,14 @@ def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
 
 @aten("_log_softmax")
 def log_softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
-    """The logarithms of softmax."""
+    """Returns the logarithm of softmax."""
     if not a.ndim:
         return call.full(0)
     return _wide(a).log_softmax(axis).cast(call.dtype)
 
 
 def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalized values, means and reciprocal standard deviations; the axes stay."""
+    """Returns normalized values, means and reciprocal standard deviations. The axes remain with size 1."""
     mean = x.mean(axes, True)
     center = x - mean
     scale = ((center * center).mean(axes, True) + eps).rsqrt()
@@ -42,7 +42,7 @@ def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, T
 def layer_norm(
     call: Call, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalized over the last axes; with the means and reciprocal standard deviations."""
+    """Normalizes over the last axes. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of zero elements")
     result, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
@@ -58,7 +58,7 @@ def group_norm(
     call: Call, x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, size: int,
     groups: int, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Normalized over groups of channels; with the means and reciprocal standard deviations."""
+    """Normalizes over groups of channels. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of zero elements")
     result, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
@@ -84,7 +84,7 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Normalized over all axes but the channels', and the running statistics after it."""
+    """Normalizes over all axes but the channels. Also returns the updated running statistics."""
     if 0 in x.shape or not training:
         raise NotTranslated("batch normalization of zero elements, or by running statistics")
     wide, axes = _wide(x), (0, *range(2, x.ndim))

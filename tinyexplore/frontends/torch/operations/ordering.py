@@ -18,13 +18,13 @@ def _one() -> Tensor:
 def sort_stable(
     call: Call, a: Tensor, *, stable: Any = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """An axis in order, and where each element was; equal ones stay in order."""
+    """Returns the sorted elements of an axis, and their old indices. Equal elements keep their order."""
     return sort(call, a, dim, descending)
 
 
 @aten("sort")
 def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """An axis in order, and where each element was."""
+    """Returns the sorted elements of an axis, and their old indices."""
     if not a.ndim:
         return a, _one()
     values, indices = a.sort(axis, descending)
@@ -35,7 +35,7 @@ def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tup
 def topk(
     call: Call, a: Tensor, k: int, axis: int = -1, largest: bool = True, ordered: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """The k largest or smallest of an axis, in order."""
+    """Returns the k largest or smallest elements of an axis, in order, and their indices."""
     if not a.ndim:
         return a.reshape(call.shape), _one().reshape(call.shape)
     values, indices = a.topk(k, axis, largest)
@@ -44,7 +44,7 @@ def topk(
 
 @aten("kthvalue")
 def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The k-th smallest of an axis, and its place."""
+    """Returns the k-th smallest element of an axis, and its index."""
     if not a.ndim:
         return a, _one()
     rows = a.transpose(axis, -1)
@@ -54,7 +54,7 @@ def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = Fals
 
 @aten("cummax")
 def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The running maximum, and its place."""
+    """Returns the running maximum, and its index."""
     if not a.ndim:
         return a, _one()
     values, indices = a.cummax(axis)
@@ -63,7 +63,7 @@ def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 @aten("cummin")
 def cummin(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The running minimum, and its place."""
+    """Returns the running minimum, and its index."""
     if not a.ndim:
         return a, _one()
     values, indices = a.cummin(axis)

@@ -13,7 +13,7 @@ from tinyexplore.tensor import Tensor
 
 
 def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
-    """`pool` of a tensor with a batch axis, which is added and removed again where there is none."""
+    """Calls `pool` on a tensor with a batch axis. If there is none, adds one and removes it again."""
     if x.ndim == count + 2:
         return pool(x)
     pooled = pool(x.reshape((1, *x.shape)))
@@ -110,7 +110,7 @@ for _count in (1, 2, 3):
 
 @aten("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
 def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The mean of windows that share an axis out into a given number of parts."""
+    """Returns the means of windows that divide each axis into the given number of parts."""
     for number, parts in enumerate(sizes):
         axis = x.ndim - len(sizes) + number
         x = _shared_out(x, axis, parts)
@@ -118,7 +118,7 @@ def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
-    """The means of `parts` windows of an axis: part i begins at i·size/parts and ends at (i + 1)·size/parts."""
+    """Returns the means of `parts` windows of an axis. Part i is from i·size/parts to (i + 1)·size/parts."""
     size = x.shape[axis]
     if parts == size:
         return x
@@ -134,7 +134,7 @@ def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
 def adaptive_avg_pool_backward(call: Call, gradient: Tensor, x: Tensor) -> Tensor:
-    """The gradient of the means, by the tape's rules."""
+    """Returns the gradient of the means, by the tape's rules."""
     operand = x.detach().requires_grad_()
     count = 2 if gradient.ndim in (3, 4) and call.first.ndim in (3, 4) else 3
     sizes = gradient.shape[gradient.ndim - count :]

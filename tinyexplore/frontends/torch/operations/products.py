@@ -10,7 +10,7 @@ from tinyexplore.tensor import Tensor
 
 @aten("mm", "bmm", "mv")
 def mm(call: Call, a: Tensor, b: Tensor, *dtype: Any) -> Tensor:
-    """The product of matrices, of each in a batch, or of a matrix and a vector."""
+    """Returns the product of matrices, of each in a batch, or of a matrix and a vector."""
     if a.shape[-1] == 0 or 0 in call.shape:
         return call.full(0)
     return a.cast(call.dtype).matmul(b.cast(call.dtype))
@@ -18,13 +18,13 @@ def mm(call: Call, a: Tensor, b: Tensor, *dtype: Any) -> Tensor:
 
 @aten("dot", "vdot")
 def dot(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The sum of products."""
+    """Returns the dot product."""
     return (a * b).sum().cast(call.dtype)
 
 
 @aten("addmm", "baddbmm", "addmv")
 def addmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta · c + alpha · a · b; c does not count for beta = 0."""
+    """Returns beta · c + alpha · a · b. c is ignored for beta = 0."""
     result = mm(call, a, b)
     if alpha != 1:
         result = result * alpha
@@ -35,7 +35,7 @@ def addmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha
 
 @aten("addbmm")
 def addbmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta · c + alpha · the sum of the products in a batch."""
+    """Returns beta · c + alpha · the sum of the products in a batch."""
     result = a.matmul(b).sum(0)
     if alpha != 1:
         result = result * alpha
@@ -44,6 +44,6 @@ def addbmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alph
 
 @aten("addr")
 def addr(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta · c + alpha · the outer product."""
+    """Returns beta · c + alpha · the outer product."""
     result = call.tensor(a).unsqueeze(1) * call.tensor(b) * alpha
     return result if beta == 0 else result + call.tensor(c) * beta

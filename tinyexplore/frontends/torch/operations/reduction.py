@@ -1,4 +1,4 @@
-"""Operations that reduce axes, and running ones."""
+"""Operations that reduce axes, and scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Axes = int | Sequence[int] | None
 
 
 def axes_of(axes: Axes) -> Any:
-    """Axes as Tensors take them: None for all."""
+    """Returns axes in the format of Tensor: None for all."""
     if axes is None or isinstance(axes, int):
         return axes
     return tuple(axes) if len(axes) else None
@@ -22,34 +22,34 @@ def axes_of(axes: Axes) -> Any:
 
 @aten("sum")
 def sum_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum; of integers and booleans as int64."""
+    """Returns the sum; for integers and booleans as int64."""
     wide = a.cast(call.dtype)
     return wide.sum(axes_of(axes), keepdim).cast(call.dtype) if a.ndim else wide
 
 
 @aten("mean")
 def mean(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean."""
+    """Returns the mean."""
     wide = a.cast(call.dtype)
     return wide.mean(axes_of(axes), keepdim) if a.ndim else wide
 
 
 @aten("prod")
 def prod(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The product; of integers and booleans as int64."""
+    """Returns the product; for integers and booleans as int64."""
     wide = a.cast(call.dtype)
     return wide.prod(axis, keepdim).cast(call.dtype) if a.ndim else wide
 
 
 @aten("amax")
 def amax(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
-    """The largest element."""
+    """Returns the largest element."""
     return a.max(axes_of(axes), keepdim) if a.ndim else a
 
 
 @aten("amin")
 def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
-    """The smallest element."""
+    """Returns the smallest element."""
     return a.min(axes_of(axes), keepdim) if a.ndim else a
 
 
@@ -84,7 +84,7 @@ for _name in ("max", "min"):
 
 @aten("any")
 def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
-    """One element is not 0."""
+    """Returns whether at least one element is not 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
         return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "any")
@@ -93,7 +93,7 @@ def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
 
 @aten("all")
 def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
-    """No element is 0."""
+    """Returns whether no element is 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
         return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "all")
@@ -107,7 +107,7 @@ def _all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
 
 @aten("var")
 def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The variance; `correction` is taken from the number of elements."""
+    """Returns the variance, with `correction` subtracted from the number of elements."""
     if correction is None:
         correction = 1
     if isinstance(correction, bool):
@@ -126,7 +126,7 @@ def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: 
 def vector_norm(
     call: Call, a: Tensor, order: float = 2, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of vectors along axes."""
+    """Returns the norm of vectors along axes."""
     x, axis_numbers = a.cast(call.dtype), axes_of(axes)
     if not a.ndim:
         return x.ne(0).cast(call.dtype) if order == 0 else x.abs()
@@ -145,26 +145,26 @@ def vector_norm(
 
 @aten("cumsum")
 def cumsum(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
-    """The running sum."""
+    """Returns the running sum."""
     wide = a.cast(call.dtype)
     return wide.cumsum(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("cumprod")
 def cumprod(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
-    """The running product."""
+    """Returns the running product."""
     wide = a.cast(call.dtype)
     return wide.cumprod(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("logcumsumexp")
 def logcumsumexp(call: Call, a: Tensor, axis: int) -> Tensor:
-    """The logarithm of the running sum of exponentials."""
+    """Returns the logarithm of the running sum of exponentials."""
     return a.logcumsumexp(axis) if a.ndim else a
 
 
 @aten("logsumexp")
 def logsumexp(call: Call, a: Tensor, axes: Axes, keepdim: bool = False) -> Tensor:
-    """The logarithm of the sum of exponentials."""
+    """Returns the logarithm of the sum of exponentials."""
     x = a.cast(call.dtype)
     return x.logsumexp(axes_of(axes), keepdim) if a.ndim else x
