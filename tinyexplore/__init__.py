@@ -1,6 +1,6 @@
-"""tinyexplore: a tensor-to-kernel compiler whose every stage can be seen, stepped, changed and timed from a notebook.
+"""tinyexplore: a tensor-to-kernel compiler. Each stage can be viewed, stepped through, changed and timed in a notebook.
 
-Names are imported when they are first used, so that `import tinyexplore` costs next to nothing.
+Names are imported when they are first used, so that `import tinyexplore` is fast.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 
 
 when_imported("tinyexplore.device", lambda: importlib.import_module("tinyexplore.devices"))  # registers all devices
-register_aliases()  # import paths by which tinygrad programs reach things
+register_aliases()  # import paths of tinygrad programs
 
 
 def _console() -> Recorder:
@@ -84,12 +84,12 @@ def _progress() -> Recorder | None:
     return find_progress()
 
 
-register_console(_console)  # for DEBUG; made when first needed
-register_progress(_progress)  # for BEAM
+register_console(_console)  # the recorder for DEBUG, made when it is first needed
+register_progress(_progress)  # the progress display of BEAM
 
 
 def __getattr__(name: str) -> Any:
-    # packages; `explore` can be called, however it was imported; `onnx` needs NumPy, so `import *` leaves it out
+    # packages; `explore` can be called, whichever way it was imported; `onnx` needs NumPy, so `import *` omits it
     if name in ("nn", "explore", "onnx"):
         return importlib.import_module(f"tinyexplore.{name}")
     module_name = _HOMES.get(name)
@@ -105,7 +105,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """`%load_ext tinyexplore`: magics and rich pictures of tensors, kernels and traces."""
+    """Implements `%load_ext tinyexplore`: registers magics, and rich displays of tensors, kernels and traces."""
     from tinyexplore.explore.notebook.display import load_ipython_extension as load
 
     load(ipython)

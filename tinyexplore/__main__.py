@@ -1,4 +1,4 @@
-"""`python -m tinyexplore`: the same as the command `tinyexplore`."""
+"""`python -m tinyexplore`: runs the command `tinyexplore`."""
 
 import sys
 

@@ -1,9 +1,9 @@
-"""Import paths by which tinygrad programs reach things: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
+"""Import paths of tinygrad programs: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
 
-The modules of these paths are not files: they are made when they are imported, and each of their names is looked up
-in its home when it is first requested. So they cost nothing, and a floor knows no floor above it. Where a function of
-that name stands already (`engine.realize`), it stays, and has the names as attributes: Python takes for a module what
-`sys.modules` has.
+The modules of these paths are not files. They are created when they are imported, and each of their names is looked up
+in its home module when it is first requested. So they cost nothing, and no package depends on a higher one. If a
+function of the module's name exists already (`engine.realize`), it stays, and gets the names as attributes: Python
+accepts any object in `sys.modules` as a module.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _PATHS: dict[str, dict[str, str]] = {
 
 
 class _Finder:
-    """Finds the modules of `_PATHS`, after all that look for files."""
+    """Finds the modules of `_PATHS`, after all finders of files."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -70,11 +70,11 @@ class _Finder:
 
 
 class _Maker:
-    """Makes such a module."""
+    """Creates a module of `_PATHS`."""
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
-        return None  # Python's own way
+        return None  # let Python create it
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
@@ -104,12 +104,12 @@ def _looked_up(homes: Mapping[str, str], name: str) -> Any:
 
 
 def register_aliases() -> None:
-    """Lets the import system find the paths."""
+    """Registers the paths in the import system."""
     if _Finder not in sys.meta_path:
         sys.meta_path.append(_Finder)
 
 
-# *** what has no counterpart of the same form ***
+# *** functions without a counterpart of the same form ***
 
 
 def create_schedule(outputs: Sequence[Any], seen: Any = None) -> list[Any]:
@@ -122,13 +122,13 @@ def create_schedule(outputs: Sequence[Any], seen: Any = None) -> list[Any]:
 
 
 def create_schedule_with_vars(outputs: Sequence[Any]) -> tuple[list[Any], dict[Any, int]]:
-    """`create_schedule`, and what the Variables in it are bound to."""
+    """Returns `create_schedule`, and the values that the Variables in it are bound to."""
     items = create_schedule(outputs)
     return items, {variable: value for item in items for variable, value in item.bound.items()}
 
 
 def lower_schedule(schedule: Sequence[Any]) -> Iterator[Any]:
-    """Each ScheduleItem, compiled when its turn comes."""
+    """Compiles and yields each ScheduleItem in turn."""
     from tinyexplore import engine
 
     for item in schedule:
@@ -138,9 +138,9 @@ def lower_schedule(schedule: Sequence[Any]) -> Iterator[Any]:
 def run_schedule(
     schedule: Sequence[Any], var_vals: Mapping[Any, int] | None = None, do_update_stats: bool = True
 ) -> None:
-    """Computes what the schedule is of. `var_vals` must be what its Variables are bound to.
+    """Runs a schedule. `var_vals` must have the values that its Variables are bound to.
 
-    `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
+    `do_update_stats=False`: `GlobalCounters` do not count the work.
     """
     from tinyexplore import engine
 

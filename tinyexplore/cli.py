@@ -1,4 +1,4 @@
-"""The command `tinyexplore`: capture a script, export and compare traces, list devices, open the notebooks."""
+"""The command `tinyexplore`: captures a script, exports and compares traces, lists devices, opens the notebooks."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
 OK, FAILED, MISUSED = 0, 1, 2
-HELP_WIDTH = 100  # of the list of commands, one line each
+HELP_WIDTH = 100  # columns of the list of commands, which has one line per command
 
 
 class UsageError(Exception):
-    """Invalid arguments of the command. The message says which would be valid."""
+    """Raised for invalid arguments of the command. The message says which are valid."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0 done, 1 failed (a script that raised, say), 2 misused."""
+    """Runs the command. Returns the exit status: 0 done, 1 failed (a script raised, for example), 2 misused."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     if not words:
@@ -143,7 +143,7 @@ def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Commands that write a page."""
+    """Adds the commands that write a page."""
     html = commands.add_parser("html", help="make one HTML page of a trace file")
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
@@ -180,7 +180,7 @@ def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Commands that print a part of a trace file."""
+    """Adds the commands that print a part of a trace file."""
     show = commands.add_parser("show", help="print a table of a trace file")
     show.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     show.add_argument("table", metavar="TABLE", nargs="?", default="kernels", choices=TABLES, help=", ".join(TABLES))
@@ -253,7 +253,7 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_machine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Commands about this machine."""
+    """Adds the commands about this machine."""
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
@@ -281,7 +281,7 @@ def _add_pyodide(parser: argparse.ArgumentParser) -> None:
 
 
 def run_lab(options: argparse.Namespace) -> int:
-    """Put the course into the folder, and replace this process by JupyterLab on its table of contents."""
+    """Copies the course into the folder, and replaces this process by JupyterLab on its table of contents."""
     if find_spec("jupyterlab") is None:
         raise UsageError("JupyterLab is not installed; install it with: pip install 'tinyexplore[lab]'")
     source = course_folder()
@@ -293,14 +293,14 @@ def run_lab(options: argparse.Namespace) -> int:
         print(f"kept {folder / name}: you edited it; delete or rename it to get the new version")
     sys.stdout.flush()
     is_checkout = folder.resolve() == source.resolve() and (folder.resolve().parent / DOCUMENTS).is_dir()
-    root = folder.resolve().parent if is_checkout else folder  # JupyterLab opens nothing outside its root
+    root = folder.resolve().parent if is_checkout else folder  # JupyterLab opens nothing outside its root folder
     path = f"{folder.resolve().name}/README.md" if is_checkout else "README.md"
     option = f"--LabApp.default_url=/lab/tree/{path}?factory=Markdown%20Preview"
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", f"--notebook-dir={root}", option])
 
 
 def run_script(options: argparse.Namespace) -> int:
-    """Runs a script as `python SCRIPT ARGS` would, inside a capture; the partial trace of one that raises is kept."""
+    """Runs a script like `python SCRIPT ARGS`, inside a capture. If the script raises, keeps the partial trace."""
     script = Path(options.script)
     if not script.is_file():
         raise UsageError(f"{script} is not a file")
@@ -332,7 +332,7 @@ def run_script(options: argparse.Namespace) -> int:
 
 
 def _summary(trace: Trace) -> dict[str, Any]:
-    """A capture as plain data for scripts: title, options, kernels and messages."""
+    """Returns a capture as plain data for scripts: title, options, kernels and messages."""
     messages = [{"level": message.level, "text": message.text} for message in trace.messages]
     return {
         "title": trace.title,
@@ -352,7 +352,7 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
     except SystemExit as stop:
         return _exit_status(stop)
     except BaseException as error:
-        # the frames of runpy and of this module are not the reader's business
+        # omit the frames of runpy and of this module
         traceback_left = error.__traceback__
         while traceback_left is not None and traceback_left.tb_frame.f_code.co_filename != str(script):
             traceback_left = traceback_left.tb_next
@@ -365,7 +365,7 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
 
 
 def _model_captured(path: Path, arguments: list[str], settings: dict[str, Any]) -> tuple[Explorer, int]:
-    """A view of an ONNX model with random inputs, and the exit status. `arguments`: its open sizes."""
+    """Returns a view of an ONNX model with random inputs, and the exit status. `arguments`: its open sizes."""
     sizes: dict[str, int] = {}
     for word in arguments:
         name, _, number = word.partition("=")
@@ -392,7 +392,8 @@ def _exit_status(stop: SystemExit) -> int:
 
 
 def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[str]]:
-    """--html and --trace may stand after the script's own arguments too: `run SCRIPT [args] --html OUT`."""
+    """Separates --html and --trace from the script's own arguments, after which they may stand: `run SCRIPT [args]
+    --html OUT`."""
     outputs = {kind: Path(value) for kind in ("html", "trace") if (value := getattr(options, kind))}
     arguments: list[str] = []
     left = list(options.arguments)
@@ -414,7 +415,7 @@ def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[s
 
 
 def _check_writable(path: Path) -> None:
-    """Raise UsageError if a file cannot be written at this path. Called before the script runs."""
+    """Raises UsageError if a file cannot be written at this path. Called before the script runs."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give a file to write")
     if not path.parent.is_dir():
@@ -422,7 +423,7 @@ def _check_writable(path: Path) -> None:
 
 
 def run_html(options: argparse.Namespace) -> int:
-    """A page of a trace file."""
+    """Writes a page of a trace file."""
     _check_writable(Path(options.out))
     explorer = Explorer(_loaded(options.trace))
     explorer.to_html(options.out, live=options.live, pyodide=options.pyodide)
@@ -431,7 +432,7 @@ def run_html(options: argparse.Namespace) -> int:
 
 
 def run_open(options: argparse.Namespace) -> int:
-    """A page of a trace file or of a foreign dump."""
+    """Writes a page of a trace file or of a foreign dump."""
     for out in (options.html, options.trace):
         if out:
             _check_writable(Path(out))
@@ -454,7 +455,7 @@ def run_open(options: argparse.Namespace) -> int:
 
 
 def run_playground(options: argparse.Namespace) -> int:
-    """A page with an editor and an engine."""
+    """Writes a page with an editor and an engine."""
     folder = Path(options.folder)
     if folder.is_file():
         raise UsageError(f"{folder} is a file; give a folder to write index.html to")
@@ -463,7 +464,7 @@ def run_playground(options: argparse.Namespace) -> int:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """A table of a trace file."""
+    """Prints a table of a trace file."""
     rows = rows_of(_loaded(options.trace), options.table)
     _say(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
     return OK
@@ -477,7 +478,7 @@ def run_modules(options: argparse.Namespace) -> int:
 
 
 def run_code(options: argparse.Namespace) -> int:
-    """One listing of one kernel."""
+    """Prints one listing of one kernel."""
     trace = _loaded(options.trace)
     programs = {program.language: program for program in trace.programs if program.kernel == options.kernel}
     if not programs:
@@ -491,7 +492,7 @@ def run_code(options: argparse.Namespace) -> int:
 
 
 def run_export(options: argparse.Namespace) -> int:
-    """A trace file in the format that the suffix asks for."""
+    """Writes a trace file in the format of the suffix."""
     out = Path(options.out)
     write = next((write for suffix, (_, write) in EXPORTS.items() if out.name.lower().endswith(suffix)), None)
     if write is None:
@@ -506,7 +507,7 @@ def run_export(options: argparse.Namespace) -> int:
 
 
 def run_ask(options: argparse.Namespace) -> int:
-    """The response to a request, or the table of requests."""
+    """Prints the response to a request, or the table of requests."""
     trace = _loaded(options.trace)
     if options.request is None:
         for name, cls in REQUESTS.items():
@@ -539,7 +540,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """A cell of a CSV file. A text that a spreadsheet would read as a formula gets an apostrophe in front.
+    """Returns a cell of a CSV file. A text that a spreadsheet would read as a formula gets an apostrophe in front.
 
     NUL becomes U+FFFD: Python's csv module neither writes nor reads it before 3.11.
     """
@@ -565,7 +566,7 @@ EXPORTS: dict[str, tuple[str, Callable[[Trace, Path], Any]]] = {
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    """Print the differences between two trace files. FAILED if a kernel changed."""
+    """Prints the differences between two trace files. Returns FAILED if a kernel changed."""
     for path in (options.a, options.b):
         if not Path(path).is_file():
             raise UsageError(f"{path} is not a file")
@@ -580,7 +581,7 @@ def run_compare(options: argparse.Namespace) -> int:
 
 
 def run_reproduce(options: argparse.Namespace) -> int:
-    """A script of one kernel of a trace file."""
+    """Writes a script of one kernel of a trace file."""
     _check_writable(Path(options.out))
     try:
         reproducer(_loaded(options.trace), options.kernel, options.out)
@@ -599,20 +600,20 @@ def run_bench(arguments: list[str]) -> int:
             f"the benchmarks are not part of the installed package, and there is no bench/ in {folders[0]} or "
             f"{folders[1]}: get the source, and run `tinyexplore bench` inside it"
         )
-    # not `-m bench`: that would take a bench of the folder one is in
+    # not `-m bench`: that would run a `bench` in the working directory
     start = f"import runpy, sys; sys.path[0] = {str(root)!r}; runpy.run_module('bench', run_name='__main__')"
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-c", start, *arguments])
 
 
 def run_devices(options: argparse.Namespace) -> int:
-    """List each known device with its description, or with the reason why it is not available."""
+    """Lists each known device with its description, or with the reason why it is not available."""
     with Context(TARGET=config().TARGET if options.target is None else options.target):
         return _show_devices(options.json)
 
 
 def run_front_ends(options: argparse.Namespace) -> int:
-    """Each front end: the installed version, or how to get it."""
+    """Lists each front end: the installed version, or how to install it."""
     reports = front_ends()
     if options.json:
         print(json.dumps([item.as_data() for item in reports], indent=2, ensure_ascii=False))
@@ -650,7 +651,7 @@ def _show_devices(as_json: bool) -> int:
 
 
 def _target_text() -> str:
-    """The CPU for which code is generated and the instruction-set levels that this machine can run, as text."""
+    """Returns the CPU for which code is generated and the instruction-set levels that this machine can run, as text."""
     try:
         chosen = Device["LLVM"].target
         refusal = Device["LLVM"].refusal

@@ -1,7 +1,7 @@
 """The course: checks of its exercises (`check("1.1", answer)` grades an answer), and copies of its notebooks.
 
-The notebooks call `check`. Its expectations stand here and not in the notebooks, where a reader would see them.
-Under nbgrader a wrong answer raises an exception, because nbgrader counts exceptions.
+The notebooks call `check`. Its expectations are here and not in the notebooks, where a reader would see them. Under
+nbgrader a wrong answer raises an exception, because nbgrader counts exceptions.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ GRADERS: dict[str, Grader] = {}
 
 
 class NotYet(Exception):
-    """An answer that is not right yet. Its text is a hint."""
+    """Raised for an answer that is not right yet. The message is a hint."""
 
 
 def check(exercise: str, answer: Any) -> None:
-    """Grade an answer, and print the result.
+    """Grades an answer, and prints the result.
 
     Args:
         exercise: its number, such as "1.1".
-        answer: what the exercise requests. `...` means that there is no answer yet.
+        answer: the requested answer. `...` means that there is no answer yet.
 
     Raises:
         ValueError: no exercise has this number.
@@ -48,7 +48,7 @@ def check(exercise: str, answer: Any) -> None:
             explanation = GRADERS[exercise](answer)
         except (NotYet, KeyboardInterrupt):
             raise
-        except Exception as error:  # an answer is any Python, and may fail in any way
+        except Exception as error:  # an answer can be any Python value, and can fail in any way
             raise NotYet(f"Checking your answer raised {type(error).__name__}: {error}") from error
         print(f"{exercise}: right. {explanation}")
     except NotYet as hint:
@@ -58,12 +58,12 @@ def check(exercise: str, answer: Any) -> None:
 
 
 def _place(exercise: str) -> tuple[int, ...]:
-    """The exercise's place in the course."""
+    """Returns the exercise's position in the course."""
     return tuple(int(part) for part in exercise.split("."))
 
 
 def _grades(exercise: str) -> Callable[[Grader], Grader]:
-    """Add a function to the graders. It returns the explanation, or raises NotYet with a hint."""
+    """Adds a function to the graders. It returns the explanation, or raises NotYet with a hint."""
 
     def add(grader: Grader) -> Grader:
         GRADERS[exercise] = grader
@@ -78,7 +78,7 @@ def _require(condition: bool, hint: str) -> None:
 
 
 def _kernels_of(program: Any) -> int:
-    """The number of kernels that a function without arguments compiles to. Its result is realized."""
+    """Returns the number of kernels that a function without arguments compiles to. Its result is realized."""
     from tinyexplore.explore import explore
 
     _require(callable(program), "The answer is a function without arguments, such as `lambda: x + 1`.")
@@ -86,23 +86,23 @@ def _kernels_of(program: Any) -> int:
 
 
 def _near(result: Any, expected: list[float]) -> bool:
-    """Whether two lists have equal numbers, but for rounding. It works without NumPy, as part 1 of the course does."""
+    """Whether two lists have equal numbers, up to rounding. Works without NumPy, like part 1 of the course."""
     return len(result) == len(expected) and all(isclose(*pair, rel_tol=1e-4) for pair in zip(result, expected))
 
 
 def _is_word(answer: Any, word: str) -> bool:
-    """Whether an answer is this text, in whatever case and with whatever spaces."""
+    """Whether an answer is this text, ignoring case and spaces."""
     return isinstance(answer, str) and "".join(answer.split()).lower() == "".join(word.split()).lower()
 
 
 # *** copies of the notebooks ***
 
-COPIES = ".tinyexplore-course.json"  # in a copy of the course: the digest of each file as it was copied
+COPIES = ".tinyexplore-course.json"  # a file in a copy of the course: the digest of each file as it was copied
 DOCUMENTS = "docs"  # the folder of documents, in a copy and in a wheel; in a checkout it is beside the notebooks
 
 
 def course_folder() -> Path:
-    """The folder with the course's notebooks, in the checkout or in the installed package.
+    """Returns the folder with the course's notebooks, in the checkout or in the installed package.
 
     Raises:
         FileNotFoundError: the package was installed without them.
@@ -115,14 +115,14 @@ def course_folder() -> Path:
 
 
 def copy_course(source: Path, folder: Path) -> list[str]:
-    """Copy the notebooks, and the files that they read, into a folder. A file that its reader edited stays as it is.
+    """Copies the notebooks, and the files that they read, into a folder. Files that the reader edited stay unchanged.
 
     Args:
         source: the folder with the course.
-        folder: where the copy is; it is made if it does not exist. Nothing happens if it is `source`.
+        folder: the destination; created if it does not exist. Nothing happens if it is `source`.
 
     Returns:
-        the names of edited files of which `source` has another version.
+        The names of edited files of which `source` has another version.
     """
     if folder.resolve() == source.resolve():
         return []
@@ -144,7 +144,8 @@ def copy_course(source: Path, folder: Path) -> list[str]:
 
 
 def _files_of_copy(source: Path) -> dict[str, bytes]:
-    """The files of a copy of the course, by name. It has the documents that lessons link in its own folder `docs`."""
+    """Returns the files of a copy of the course, by name. It has the documents that lessons link in its own folder
+    `docs`."""
     files: dict[str, bytes] = {}
     documents: set[str] = set()
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
@@ -164,7 +165,7 @@ def _files_of_copy(source: Path) -> dict[str, bytes]:
 
 
 def _without_local_links(text: str) -> str:
-    """A document whose neighbors are not copied with it: their names stay, and links to them do not."""
+    """Returns a document without links to documents that are not copied with it. Their names stay."""
     return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
 
 
@@ -397,7 +398,7 @@ def _sorted_gather(answer: Any) -> str:
 
 
 def _reads_of(table: Any, work: Callable[[], Any]) -> tuple[Any, list[Any]]:
-    """The result of `work`, and the indices by which it reads `table`, as arrays."""
+    """Returns the result of `work`, and the indices by which it reads `table`, as arrays."""
     from unittest.mock import patch
 
     import numpy as np

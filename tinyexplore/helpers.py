@@ -1,4 +1,4 @@
-"""Where tinygrad programs import helpers from: those of `tinyexplore`, its options, and small functions."""
+"""Helpers under the import path of tinygrad programs: names of `tinyexplore`, its options, and small functions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _COLORS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"
 
 
 def colored(text: str, color: str | None, background: bool = False) -> str:
-    """`text` as a terminal shows it in `color`: a name, in capitals a bright one; None leaves it as it is."""
+    """Returns `text` with the escape codes of `color`: a name, in capitals for a bright color; None: no color."""
     if color is None:
         return text
     code = 30 + 10 * background + 60 * color.isupper() + _COLORS.index(color.lower())
@@ -107,7 +107,7 @@ def dedup(values: Iterable[K]) -> list[K]:
 
 
 def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
-    """One list of what is in all of them."""
+    """Returns one list of the elements of all lists."""
     return [value for values in lists for value in values]
 
 
@@ -120,7 +120,7 @@ def partition(values: Iterable[T], belongs: Callable[[T], bool]) -> tuple[list[T
 
 
 def merge_dicts(dicts: Iterable[dict[K, T]]) -> dict[K, T]:
-    """One dict of all; a key that two of them have must have one value."""
+    """Merges dicts. A key that two of them have must have one value."""
     merged: dict[K, T] = {}
     for source in dicts:
         for key, value in source.items():
@@ -130,7 +130,8 @@ def merge_dicts(dicts: Iterable[dict[K, T]]) -> dict[K, T]:
 
 
 def argfix(*values: Any) -> tuple[Any, ...]:
-    """The arguments of a function that may be called with several or with one tuple (or list) of them."""
+    """Returns the arguments of a function that may be called with several arguments, or with one tuple (or list) of
+    them."""
     if not values or not isinstance(values[0], (tuple, list)):
         return values
     if len(values) > 1:
@@ -141,45 +142,45 @@ def argfix(*values: Any) -> tuple[Any, ...]:
 
 
 def make_tuple(value: int | Iterable[int], length: int) -> tuple[int, ...]:
-    """`length` times a number; what is no number, as a tuple."""
+    """Returns `length` times a number, or any other value as a tuple."""
     return (value,) * length if isinstance(value, int) else tuple(value)
 
 
 def all_same(values: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether all of them are equal (none: they are)."""
+    """Whether all values are equal. True for no values."""
     return all(value == values[0] for value in values)
 
 
 def ceildiv(number: Any, divisor: Any) -> Any:
-    """The quotient, rounded up."""
+    """Returns the quotient, rounded up."""
     return -(number // -divisor)
 
 
 def round_up(number: int, multiple: int) -> int:
-    """The least multiple of `multiple` from `number` on."""
+    """Returns the least multiple of `multiple` that is at least `number`."""
     return int(ceildiv(number, multiple)) * multiple
 
 
 def all_int(values: Iterable[Any]) -> bool:
-    """Whether all of them are ints: no size among them is symbolic."""
+    """Whether all values are ints, so that no size among them is symbolic."""
     return all(isinstance(value, int) for value in values)
 
 
 def argsort(values: Sequence[Any]) -> Any:
-    """The places of the values from the least to the greatest, in a list or tuple as they come; of a permutation, its
+    """Returns the indices that sort the values, as a list or tuple like `values`. For a permutation, this is its
     inverse."""
     return type(values)(sorted(range(len(values)), key=values.__getitem__))  # type: ignore[call-arg]
 
 
 def fully_flatten(values: Any) -> list[Any]:
-    """One list of what is in nested lists and tuples."""
+    """Returns one list of the elements of nested lists and tuples."""
     if not isinstance(values, (list, tuple)):
         return [values]
     return [element for value in values for element in fully_flatten(value)]
 
 
 def ansistrip(text: str) -> str:
-    """`text` without a terminal's codes for colors."""
+    """Returns `text` without the escape codes of colors."""
     return re.sub(r"\x1b\[(K|.*?m)", "", text)
 
 
@@ -189,7 +190,7 @@ def ansilen(text: str) -> int:
 
 
 def memsize_to_str(size: int) -> str:
-    """A number of bytes as one reads it: "1.50 MB"."""
+    """Formats a number of bytes for humans: "1.50 MB"."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
         if size >= unit:
             return f"{size / unit:.2f} {name}"
@@ -197,12 +198,12 @@ def memsize_to_str(size: int) -> str:
 
 
 def temp(name: str) -> str:
-    """The path of `name` in the system's folder for temporary files."""
+    """Returns the path of `name` in the system's folder for temporary files."""
     return (Path(tempfile.gettempdir()) / name).as_posix()
 
 
 def cpu_time_execution(call: Callable[[], object], enable: bool) -> float | None:
-    """Calls; the seconds that it took where they are requested."""
+    """Calls `call`. Returns the seconds that it took if `enable`, else None."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began if enable else None
@@ -220,7 +221,7 @@ def get_child(root: Any, path: str) -> Any:
 
 
 def unwrap(value: T | None) -> T:
-    """`value`, which is not None."""
+    """Returns `value`, which must not be None."""
     if value is None:
         raise ValueError("unwrap(None): expected a value")
     return value
@@ -230,7 +231,7 @@ def unwrap(value: T | None) -> T:
 
 
 def from_mv(view: memoryview, to_type: Any = ctypes.c_char) -> Any:
-    """The memory of a writable `view` as a ctypes array of `to_type`."""
+    """Returns the memory of a writable `view` as a ctypes array of `to_type`."""
     return (to_type * (view.nbytes // ctypes.sizeof(to_type))).from_buffer(view)
 
 
@@ -245,13 +246,13 @@ def flat_mv(view: memoryview) -> memoryview:
     return view.cast("B") if view.nbytes else view
 
 
-# *** values kept on disk ***
+# *** values stored on disk ***
 
 _MISSING = object()
 
 
 def diskcache(function: Callable[..., T]) -> Callable[..., T]:
-    """`function`, each of whose results is kept on disk, by its arguments, and found there by later processes."""
+    """Decorates a function so that each of its results is stored on disk, by its arguments, for later processes."""
     table = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
@@ -270,9 +271,10 @@ def diskcache_get(table: str, key: dict[str, Any] | str | int) -> Any:
 
 
 def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
-    """Keeps `value` under the key, and gives it: None, a bool, number, text, bytes, or lists, tuples and dicts of such.
+    """Stores `value` under the key and returns it: None, a bool, number, text, bytes, or lists, tuples and dicts of
+    these.
 
-    It is kept as text that is read without running anything. TypeError for what is not of these kinds.
+    It is stored as text that can be read without running code. Raises TypeError for other values.
     """
     if (kind := _not_plain(value)) is not None:
         raise TypeError(
@@ -283,7 +285,7 @@ def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
 
 
 def diskcache_clear() -> None:
-    """Forgets all that `diskcache_put` kept."""
+    """Removes all values that `diskcache_put` stored."""
     if cache_folder().is_dir():
         for path in cache_folder().glob("diskcache-*"):
             path.unlink(missing_ok=True)
@@ -305,7 +307,8 @@ def _place(table: str, key: Any) -> str:
 
 
 def _not_plain(value: Any) -> str | None:
-    """The kind of the first part of `value` that cannot be written down and read again as it is."""
+    """Returns the kind of the first part of `value` that cannot be stored and read back unchanged; None if there is
+    none."""
     if type(value) is dict:
         parts = [*value.keys(), *value.values()]
     elif type(value) in (list, tuple):

@@ -60,7 +60,7 @@ def beside(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
 
 
 GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
-"""(step, gradient of its result) → gradient of each input; None where there is none or it is not needed."""
+"""(step, gradient of its result) → gradient of each input; None if there is none or it is not needed."""
 
 
 def taped_order(root: Taped) -> list[Taped]:

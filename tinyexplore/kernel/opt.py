@@ -75,7 +75,7 @@ class Opt:
     axis: int
     """The id of the axis in `Kernel.axes`."""
     amount: int = 0
-    """The size of a block, the id of a second axis, or 0 where the kind takes none."""
+    """The size of a block, the id of a second axis, or 0 if the kind has no amount."""
 
     def __str__(self) -> str:
         return f"{self.op.name}({self.axis}, {self.amount})" if self.amount else f"{self.op.name}({self.axis})"

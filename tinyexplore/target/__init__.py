@@ -1,4 +1,4 @@
-"""The capabilities of a device, as data: codegen and heuristics read a Target and never a renderer."""
+"""Target: the capabilities of a machine, as data. Codegen and heuristics read a Target and never a renderer."""
 
 from __future__ import annotations
 
@@ -23,57 +23,54 @@ from tinyexplore.target.tensor_cores import AMX, TENSOR_CORES, FragmentLayout, T
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
-LAST_CACHE_BYTES = 32 << 20  # of the cache that cores share: the default if TARGET does not give it
+LAST_CACHE_BYTES = 32 << 20  # bytes of the last-level cache: the default if TARGET does not give it
 
 
 @dataclass(frozen=True)
 class Target:
-    """A machine as the compiler sees it.
+    """A machine as the compiler models it.
 
-    Instructions and arithmetic:
-
-    name: of the device.
+    name: the name of the device.
     arch: the instruction set.
     cpu: the model, as LLVM calls it.
-    features: of the CPU, as LLVM writes them.
+    features: the features of the CPU, as LLVM writes them.
     vector_bytes: width of a vector register; 0: scalars only.
-    vector_registers: how many of them.
+    vector_registers: number of vector registers.
     threads: cores that a THREAD axis may use; 1: no THREAD axes.
-    l1_bytes: data cache of a core.
-    l2_bytes: second cache of a core.
-    native_ops: transcendental operations that the device computes itself for `native_dtypes`; the others are written
-        out in arithmetic.
-    native_dtypes: the types of these.
-    storage_only: dtypes kept in memory and computed in float32.
-    dots: sums of products of small numbers, several to a word, that it has instructions for.
+    l1_bytes: L1 data cache of a core.
+    l2_bytes: L2 cache of a core.
+    native_ops: transcendental operations that the device computes itself for `native_dtypes`; the others are expanded
+    to arithmetic.
+    native_dtypes: the dtypes of `native_ops`.
+    storage_only: dtypes that are stored in memory and computed in float32.
+    dots: dot products of several small numbers per word for which it has instructions.
     fuses: whether every MULACC of floats is rounded once.
     scales: whether SCALE, and a TABLE as large as a register, are one instruction each on vectors.
-    registers_per_op: registers that a vector may take that is computed in one operation; the device's compiler divides
-        it.
-    most_lanes: the most numbers of a vector in the language of its programs; 0: a whole register.
-    chosen: the setting TARGET that it was made by.
-    l3_bytes: the last cache, which cores share.
-    line_bytes: of a cache line.
-    page_bytes: of a page of memory.
-    way_bytes: addresses this far apart, or a multiple of it, share one set of the L1 cache.
-    bytes_per_ns: of one core out of its caches.
-    flops_per_ns: of one core with vectors, when not all are multiply-adds.
-    sums_in_flight: independent sums that keep a core's units busy; each adds some cycles after it began.
-    lines_in_flight: cache lines out of memory that a core waits for at a time.
-    ahead_bytes: how far ahead of a walk from page to page a prefetch must be, to arrive in time.
-    streams: walks along memory that its prefetchers follow at a time.
-    hidden_load: cost of a vector load in multiply-adds, where these hide it.
-    far_load: the same, where the load waits for memory.
+    registers_per_op: registers that a vector of one operation may take; the device's compiler divides it.
+    most_lanes: the most lanes of a vector in the language of its programs; 0: a whole register.
+    chosen: the setting TARGET that it comes from.
+    l3_bytes: the last-level cache, which cores share.
+    line_bytes: bytes of a cache line.
+    page_bytes: bytes of a page of memory.
+    way_bytes: addresses at multiples of this distance share one set of the L1 cache.
+    bytes_per_ns: bandwidth of one core from its caches.
+    flops_per_ns: arithmetic of one core with vectors, if not all operations are multiply-adds.
+    sums_in_flight: independent sums that keep a core's units busy; each addition takes some cycles.
+    lines_in_flight: cache lines from memory that a core can wait for at one time.
+    ahead_bytes: how far ahead a prefetch must be to arrive in time, in accesses that jump from page to page.
+    streams: sequences of accesses that its prefetchers follow at one time.
+    hidden_load: cost of a vector load that multiply-adds hide, in multiply-adds.
+    far_load: cost of a vector load that waits for memory, in multiply-adds.
     waking_steps: steps of a loop that take as long as waking another core.
     has_local: whether it is a GPU: output axes are a grid of work-groups, whose work-items share memory and wait for
-        each other at barriers.
+    each other at barriers.
     shared_bytes: shared memory of a work-group.
-    shared_is_near: whether that memory is nearer than any other.
+    shared_is_near: whether shared memory is faster than other memory.
     group_items: the most work-items of a work-group.
-    warp: work-items that run in step.
+    warp: work-items that execute in lockstep.
     access_bytes: the most contiguous bytes that a work-item loads or stores together; 0: one element at a time.
     lacks: dtypes that it does not compute with.
-    cores: its tensor cores, those to be preferred first.
+    cores: its tensor cores, preferred ones first.
     """
 
     name: str
@@ -118,7 +115,7 @@ class Target:
 
     @property
     def from_memory_bytes(self) -> int:
-        """Data of at least this size comes from memory; the last cache holds most of anything smaller."""
+        """Data of at least this size comes from memory. The last-level cache holds most of smaller data."""
         return self.l3_bytes * 3 // 4
 
     @property
@@ -150,12 +147,12 @@ class Target:
 
 
 def planned_cores() -> int:
-    """The number of cores among which work is divided: the number in TARGET, else THREADS, else this machine's."""
+    """Returns among how many cores work is divided: the number in TARGET, else THREADS, else this machine's."""
     return chosen().threads or config().THREADS or core_count()
 
 
 def core_count() -> int:
-    """The number of cores on which this process may run."""
+    """Returns the number of cores on which this process may run."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

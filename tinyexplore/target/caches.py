@@ -1,9 +1,9 @@
-"""The caches of CPUs that TARGET can name, as their makers publish them: data.
+"""Cache sizes of the CPUs that TARGET can name, as their vendors publish them: data.
 
-Bytes of the first and second level of one core, and of the last cache where it is the same in every CPU of the name
-(else 0); where a maker of chips may choose (Arm's cores), what most machines of the name have; of a level that a few
-cores share, a core's part. From the vendors' optimization and technical reference manuals. Levels such as x86-64-v3 are
-no machines and are not here.
+Each entry has the bytes of the L1 and L2 cache of one core, and of the last-level cache if it is the same in every CPU
+of the name (else 0). If chip vendors may choose the size (Arm's cores), it is the most common one. If a few cores share
+a cache, it is a core's part. Source: the vendors' optimization and technical reference manuals. Levels such as
+x86-64-v3 are not machines and are missing here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The setting TARGET: which CPU code is generated for, by its name.
+"""The setting TARGET: the name of the machine to generate code for.
 
-`TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the one that this process runs on.
-The caches are those of the CPU that is named, where they are known (`target/caches.py`). What a name does not say, the
-cores and a level's caches, is this machine's, unless it stands behind: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on
-no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system reports of it is
-shared with others. A GPU is named alike: `sm_80`, `opencl` (`target/gpus.py`), and
-`wasm32`, which is what a browser runs.
+`TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the CPU of this process. A named CPU
+has its own caches if they are known (`target/caches.py`). Other properties, the cores and the caches of a level, are
+this machine's, unless the setting gives them: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on no machine. The
+last-level cache counts as 32 MiB unless the name or `l3=` says otherwise, because the size that a system reports is
+shared with other processes. A GPU is named in the same way: `sm_80`, `opencl` (`target/gpus.py`), and so is `wasm32`,
+which a browser runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tinyexplore.util import config
 from tinyexplore.util.config import check_further
 
 NATIVE = "native"
-WASM32 = "wasm32"  # WebAssembly with vectors, whatever runs it
+WASM32 = "wasm32"  # WebAssembly with vectors, on any engine
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 KNOWN = {"x86_64": X86_64, "aarch64": AARCH64, "riscv64": RISCV64}  # names of CPUs by architecture, as LLVM calls it
 FEATURES = sorted({word for words in X86_64.values() for word in words.split()} - set(X86_64))
@@ -52,7 +52,7 @@ class TargetChoice:
 
     @property
     def is_native(self) -> bool:
-        """Whether it is the CPU on which this process runs."""
+        """Whether it is the CPU of this process."""
         return self.cpu == NATIVE
 
     @property
@@ -80,7 +80,7 @@ class TargetChoice:
 
 @cache
 def choice_of(text: str) -> TargetChoice:
-    """The TargetChoice for TARGET=`text`. UnknownTarget if it is invalid."""
+    """Returns the TargetChoice for TARGET=`text`. Raises UnknownTarget if it is invalid."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
     names = [NATIVE, WASM32, *GPUS, *(name for names in KNOWN.values() for name in names)]
@@ -97,7 +97,7 @@ def choice_of(text: str) -> TargetChoice:
 
 
 def chosen() -> TargetChoice:
-    """The TargetChoice in force."""
+    """Returns the current TargetChoice."""
     return choice_of(config().TARGET)
 
 
@@ -117,7 +117,7 @@ def _detail(text: str, part: str) -> tuple[str, int]:
 
 @cache
 def features_of(cpu: str) -> frozenset[str]:
-    """The features of a CPU in the table; empty if only its name is known."""
+    """Returns the features of a CPU in the table; empty if only its name is known."""
     names: set[str] = set()
     for word in (X86_64.get(cpu) or RISCV64.get(cpu, "")).split():
         names |= features_of(word) if word in X86_64 else {word}
@@ -125,12 +125,12 @@ def features_of(cpu: str) -> frozenset[str]:
 
 
 def nearest_level(have: frozenset[str]) -> str:
-    """The widest of LEVELS all of whose features are in `have`."""
+    """Returns the widest of LEVELS whose features are all in `have`."""
     return next(level for level in reversed(LEVELS) if features_of(level) <= have)
 
 
 def machine() -> str:
-    """The architecture of this machine, as LLVM and GCC call it."""
+    """Returns the architecture of this machine, as LLVM and GCC call it."""
     import platform  # noqa: PLC0415 (start-up asks for no machine)
 
     name = platform.machine().lower()

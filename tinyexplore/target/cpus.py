@@ -2,7 +2,7 @@
 
 LLVM_VERSION = 22
 
-# name: the features that code generation may use: those of a level, and more
+# name: the features that code generation may use: those of a level, and additional ones
 X86_64 = {
     "alderlake": "x86-64-v3 gfni avxvnni",
     "amdfam10": "",
@@ -99,7 +99,7 @@ X86_64 = {
     "znver5": "icelake-server sse4a avx512bf16 avx512vp2intersect avxvnni",
 }
 
-# names alone: what is generated for each is for its 128-bit vectors
+# only names: code for each uses its 128-bit vectors
 AARCH64 = (
     "a64fx",
     "ampere1",
@@ -200,7 +200,7 @@ AARCH64 = (
     "tsv110",
 )
 
-# of 64 bits: v is the vector extension, zvl256b vectors of 256 bits at the least
+# 64-bit CPUs: v is the vector extension, zvl256b means vectors of at least 256 bits
 RISCV64 = {
     "andes-ax25": "m a f d c",
     "andes-ax45": "m a f d c",

@@ -1,12 +1,11 @@
 """The GPUs that TARGET may name, with the known properties of each, as data.
 
-The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", and how registers and shared
-memory are allocated that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's
-("User Guide for AMDGPU Backend"); of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification
-of OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every
-GPU of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL
-without its extensions; how exact its functions are is in "Floating Point Accuracy": sine and cosine to 2^-11 between -π
-and π.
+Sources: NVIDIA: the CUDA C++ Programming Guide, "Compute Capabilities", and `cuda_occupancy.h` for the allocation of
+registers and shared memory. AMD: its documents of instruction sets, and LLVM's "User Guide for AMDGPU Backend". Apple:
+the Metal Feature Set Tables. `opencl` has the guarantees of OpenCL 1.2 (section 4.2: 32 KiB of local memory), and
+groups of 256 work-items, which every GPU of the last ten years supports. `webgpu` has the default limits of WebGPU
+(section "Limits"), and the types of WGSL without its extensions. Its functions have the errors in "Floating Point
+Accuracy": sine and cosine to 2^-11 between -π and π.
 """
 
 from __future__ import annotations
@@ -71,8 +70,11 @@ class GPUTarget:
 
 
 def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE) -> GPUTarget:
-    """48 KiB of shared memory is what every kernel may have without asking for more at the launch. From compute
-    capability 8.0 on the system takes 1 KiB for each group."""
+    """Returns a GPU of NVIDIA.
+
+    Every kernel may use 48 KiB of shared memory without a request at the launch. From compute capability 8.0 on, the
+    system takes 1 KiB for each group.
+    """
     return GPUTarget(
         words,
         "cuda",
@@ -91,8 +93,13 @@ def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int
 def _hip(
     words: str, warp: int, kilo_registers: int, most: int, piece: int, groups: int, shared_kib: int, cores: Cores
 ) -> GPUTarget:
-    """Of a compute unit, or of the two that are one work-group processor. Vector registers: in all, of a work-item at
-    `most`, and in a `piece`. What lanes have in common, as the addresses of buffers, is in scalar ones."""
+    """Returns a GPU of AMD. The numbers are for a compute unit, or for the two that form a work-group processor.
+
+    kilo_registers: vector registers in total, in units of 1024.
+    most: the most vector registers of a work-item.
+    piece: the unit in which vector registers are allocated. Values that all lanes share, such as addresses of buffers,
+    are in scalar registers.
+    """
     return GPUTarget(
         words,
         "hip",
@@ -142,7 +149,7 @@ GPUS = {
         16 << 10,
         256,
         32,
-        access_bytes=0,  # a binding is an array of numbers or one of vectors, not both
+        access_bytes=0,  # a binding is an array of numbers or an array of vectors, not both
         lacks=(dtypes.float64, dtypes.uint64, *_SMALL),
         lacks_ops=(Ops.ERF,),
     ),

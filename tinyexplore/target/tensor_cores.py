@@ -1,17 +1,19 @@
 """Tensor cores as data: the matrices that a warp multiplies in one instruction, and the lane of each element.
 
-A core adds the product of A (m × k) and B (k × n) to C (m × n). No lane has a whole matrix: the elements lie in the
-registers of all lanes, as a permutation of bits says. `L2` is bit 2 of the lane's number, `r0` bit 0 of the register's,
-and a coordinate is a list of such bits, the lowest first: `rows=("L2", "L3", "L4", "r1")` means row = lane / 4 + 8 for
-the registers that have bit 1. A bit of the lane that neither coordinate names is one along which lanes hold the same.
+A core adds the product of A (m × k) and B (k × n) to C (m × n). No lane has a whole matrix: the elements are in the
+registers of all lanes, at positions that a permutation of bits describes. `L2` is bit 2 of the lane's number, `r0` bit
+0 of the register's, and a coordinate is a list of such bits, the lowest first: `rows=("L2", "L3", "L4", "r1")` means
+row = lane / 4 + 8 for the registers that have bit 1. Lanes that differ only in a bit that no coordinate names hold the
+same elements.
 
 Sources: NVIDIA's PTX ISA, "Matrix Fragments for mma.m16n8k8" (…k16, …k32); AMD's "CDNA 2 Instruction Set Architecture"
 and its Matrix Instruction Calculator for MFMA; AMD's "RDNA 3 Instruction Set Architecture", section "Wave Matrix
-Multiply Accumulate". Apple documents no map for its simdgroup matrices: that one is what Apple's own MLX relies on.
-Intel's "Architecture Instruction Set Extensions Programming Reference", chapter "Intel AMX", has the tiles of a CPU.
+Multiply Accumulate". Apple does not document the layout of its simdgroup matrices; the one here is what Apple's MLX
+relies on. Intel's "Architecture Instruction Set Extensions Programming Reference", chapter "Intel AMX", has the tiles
+of a CPU.
 
-A CPU with AMX has eight tile registers of 16 rows of 64 bytes. There the rows of a register stand where a GPU has
-lanes: `L2` is bit 2 of the row's number, and `r0` bit 0 of the place in the row.
+A CPU with AMX has eight tile registers of 16 rows of 64 bytes. There, rows of a register correspond to the lanes of a
+GPU: `L2` is bit 2 of the row's number, and `r0` bit 0 of the position in the row.
 """
 
 from __future__ import annotations
@@ -25,13 +27,17 @@ from operator import mul
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.semantics import bfloat16_from_bits, to_dtype_range
 
-Place = tuple[int, int]  # a row and a column
+Place = tuple[int, int]  # (row, column)
 
 
 @dataclass(frozen=True)
 class FragmentLayout:
-    """Which lane has an element of a matrix in which of its registers (element by element: 16-bit values, of which two
-    share a register of 32 bits, count as two). rows, columns: the bits of the two coordinates, the lowest first."""
+    """The lane and the register of each element of a matrix.
+
+    Registers are counted by element: two 16-bit values that share a register of 32 bits count as two.
+    rows: the bits of the row, lowest first.
+    columns: the bits of the column, lowest first.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -46,12 +52,12 @@ class FragmentLayout:
         return 1 << sum(bit.startswith("r") for bit in (*self.rows, *self.columns))
 
     def copies(self, lanes: int) -> int:
-        """The number of lanes that hold each element, among `lanes` lanes."""
+        """Returns the number of lanes that hold each element, among `lanes` lanes."""
         rows, columns = self.shape
         return lanes * self.registers // (rows * columns)
 
     def place(self, lane: int, register: int) -> Place:
-        """The row and the column of the element that `lane` holds in `register`."""
+        """Returns the row and the column of the element that `lane` holds in `register`."""
 
         def number(bits: tuple[str, ...]) -> int:
             held = {"L": lane, "r": register}
@@ -64,21 +70,21 @@ class FragmentLayout:
 class TensorCore:
     """An instruction that a warp executes together: C + A · B, of shapes m × n, m × k and k × n.
 
-    name: in programs and on the screen.
+    name: its name in programs and in the explorer.
     factor: the dtype of A and B in memory.
     accumulator: the dtype of C.
-    lanes: of the warp.
+    lanes: the number of lanes of the warp.
     a: the lanes and registers of A.
     b: the lanes and registers of B.
     c: the lanes and registers of C.
     call: the instruction in `language`: of PTX for cuda, a builtin of clang for hip, a function of metal, an
-        instruction of the CPU for x86.
-    language: of `call`.
-    source: where the map of lanes is documented.
+    instruction of the CPU for x86.
+    language: the language of `call`.
+    source: the document with the map of lanes.
     mantissa: the bits of a factor's fraction that it multiplies; 0: all of them.
-    tiles: the tile registers of a CPU, of which the product takes one for each matrix; 0: a GPU, whose lanes hold the
-        matrices.
-    needs: the features of the CPU, as LLVM calls them.
+    tiles: the number of tile registers of a CPU, of which the product takes one for each matrix; 0: a GPU, whose lanes
+    hold the matrices.
+    needs: the required features of the CPU, as LLVM calls them.
     """
 
     name: str
@@ -114,7 +120,7 @@ class TensorCore:
 
     @property
     def holder(self) -> tuple[str, str]:
-        """The names of an element's holder and position: lane and register, or row of the tile and place."""
+        """The names of an element's holder and position: lane and register, or row of the tile and position."""
         return ("row of the tile", "place") if self.tiles else ("lane", "register")
 
     @property
@@ -147,7 +153,7 @@ _MFMA_16 = (
 )
 
 _RDNA = 'RDNA 3 Instruction Set Architecture, "Wave Matrix Multiply Accumulate"'
-_WMMA = (  # both halves of the warp hold the whole of A, and of B
+_WMMA = (  # both halves of the warp hold all of A, and all of B
     _layout("L0 L1 L2 L3", "r0 r1 r2 r3"),
     _layout("r0 r1 r2 r3", "L0 L1 L2 L3"),
     _layout("L4 r0 r1 r2", "L0 L1 L2 L3"),
@@ -230,9 +236,9 @@ TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE, 
 def multiplied(
     core: TensorCore, a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], c: Sequence[Sequence[float]]
 ) -> list[list[float]]:
-    """Computes a tensor-core instruction: returns each lane's registers of C after it.
+    """Computes a tensor-core instruction. Returns each lane's registers of C after it.
 
-    a, b, c: the registers of A, B and C of each lane before it. Each result is an exact sum, then rounded. Hardware
+    a, b, c: the registers of A, B and C of each lane before it. Each result is an exact sum, rounded once. Hardware
     also rounds in between, in an undocumented order. If a float is not finite, the sum is computed in order.
     """
     left, right = matrix(core.a, a), list(zip(*matrix(core.b, b)))
@@ -247,7 +253,7 @@ def multiplied(
 
 
 def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
-    """C after an instruction on tile registers; A and B are given as words of 32 bits, all of them row by row."""
+    """Returns C after an instruction on tile registers. A and B are words of 32 bits, row by row."""
     read = bfloat16_from_bits if core.factor is dtypes.bfloat16 else _signed_byte
     bits = core.factor.bits
 
@@ -266,7 +272,7 @@ def _signed_byte(bits: int) -> int:
 
 
 def matrix(layout: FragmentLayout, registers_of_lanes: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The matrix of which each lane holds these elements, row by row."""
+    """Returns the matrix whose elements the lanes hold, row by row."""
     rows, columns = layout.shape
     rows_of_values: list[list[float]] = [[0] * columns for _ in range(rows)]
     for elements, registers in zip(places_of(layout, len(registers_of_lanes)), registers_of_lanes):
@@ -282,14 +288,14 @@ def places_of(layout: FragmentLayout, lanes: int) -> list[list[Place]]:
 
 
 def exact_sum(terms: Sequence[float]) -> float:
-    """The sum of integers, or of floats, these rounded once."""
+    """Returns the exact sum of integers, or the sum of floats, rounded once."""
     if not isinstance(terms[0], float):
         return sum(terms)
     return fsum(terms) if all(map(isfinite, terms)) else sum(terms)
 
 
 def with_mantissa(value: float, bits: int) -> float:
-    """A float32 with `bits` bits of fraction: the nearest, of two as near the one away from zero (`cvt.rna.tf32`)."""
+    """Rounds a float32 to `bits` bits of fraction: to the nearest value, halves away from zero (`cvt.rna.tf32`)."""
     if value == 0.0 or not isfinite(value):
         return value
     fraction, exponent = frexp(abs(value))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SWEEPS = {dtypes.float32: 9, dtypes.float64: 12}
 
 SMALLEST = {dtypes.float32: 2.0**-126, dtypes.float64: 2.0**-1022}
-"""The least number of full precision."""
+"""The least positive normal number."""
 
 
 T = TypeVar("T", bound="LinearAlgebra")

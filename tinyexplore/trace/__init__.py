@@ -1,4 +1,4 @@
-"""Typed events and the recorder; knows no IR type and shows nothing."""
+"""Typed events and their recorder. It knows no IR type and displays nothing."""
 
 from tinyexplore.trace.events import (
     Allocated,

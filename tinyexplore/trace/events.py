@@ -1,7 +1,7 @@
-"""The events that the engine emits: a closed union of immutable values. Those that come by the thousand are tuples.
+"""The events that the engine emits: a closed union of immutable values. Frequent ones are tuples.
 
-Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
-Who makes sense of them is `tinyexplore.explore` (see `explore/recording/build.py`).
+The values in events are immutable objects of higher packages. They are opaque here, and nothing is formatted.
+`tinyexplore.explore` interprets them (see `explore/recording/build.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 class UserFrame(NamedTuple):
     """The first frame outside the package when a Tensor operation was called.
 
-    `code` and `instruction` (an offset in its bytes) say which part of the line that was, to who looks it up.
+    `code` and `instruction` (an offset in its bytes) determine which part of the line it was.
     """
 
     file: str
@@ -32,8 +32,8 @@ class StageBegan:
 
     stage: its name.
     root: its input graph.
-    kernel: the number of the kernel that it works on; None where the stage around it determines the kernel, or there is
-      none yet.
+    kernel: the number of the kernel that it works on; None if the enclosing stage determines it, or there is no kernel
+    yet.
     """
 
     stage: str
@@ -60,7 +60,7 @@ class Recorded:
     """A Tensor operation built a LazyBuffer.
 
     lazybuffer: the new LazyBuffer.
-    src: a copy of its sources, since realizing a LazyBuffer clears them.
+    src: a copy of its sources, because realizing a LazyBuffer clears them.
     user_frame: the user's line, or None.
     calls: the public functions that built it, the user's own call first: ("softmax", "max").
     """
@@ -72,7 +72,13 @@ class Recorded:
 
 
 class NumberCompared(NamedTuple):
-    """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
+    """A decision compared two numbers.
+
+    what: the name of the first number.
+    value: the first number.
+    bound: the second number.
+    over: whether `value` is over `bound`.
+    """
 
     what: str
     value: float
@@ -81,8 +87,13 @@ class NumberCompared(NamedTuple):
 
 
 class OptionsScored(NamedTuple):
-    """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
-    the lowest score is the best."""
+    """A decision chose between options.
+
+    what: the name of the choice.
+    options: each option with its score.
+    chosen: the chosen option; "" for none.
+    least: whether the lowest score is the best.
+    """
 
     what: str
     options: tuple[tuple[str, float], ...]
@@ -92,7 +103,7 @@ class OptionsScored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeuristicConsidered:
-    """A heuristic was considered. Comparisons, scores and opts that follow are its own, until the next one is
+    """A heuristic was considered. The following comparisons, scores and opts belong to it, until the next one is
     considered.
 
     decision: the `tinyexplore.kernel.decisions.Heuristic`.
@@ -111,8 +122,8 @@ class Decided:
     decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
     reason: why, as text.
     compared: the numbers that the scheduler compared, in that order.
-    legality_error: why fusion is illegal; "" where it is legal, or only too expensive.
-    equal_to: of a merged node: the node that replaces it.
+    legality_error: why fusion is illegal; "" if it is legal, or only too expensive.
+    equal_to: for a merged node, the node that replaces it.
     """
 
     lazybuffer: Any
@@ -147,7 +158,7 @@ class Transformed:
 
     transform: the `tinyexplore.codegen.GraphPass`.
     before: the graph before.
-    after: the graph after; the same object where there was nothing to do.
+    after: the graph after; the same object if there was nothing to do.
     """
 
     transform: Any
@@ -163,7 +174,7 @@ class Rebuilt(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """`after` was made from `before` when crossing from one IR to the next; `how` says it in a few words."""
+    """`after` was made from `before` at the step from one IR to the next. `how`: the transformation, in a few words."""
 
     before: Any
     after: Any
@@ -171,7 +182,7 @@ class Derived(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """One line of a listing and the UOps that made it (empty only for text that no UOp requested)."""
+    """One line of a listing and the UOps that it comes from (none only for text that no UOp requires)."""
 
     text: str
     uops: tuple[Any, ...]
@@ -180,7 +191,7 @@ class SourceLine(NamedTuple):
         return f"<line: {self.text}>"
 
 
-# The same, of the tuple of their fields: made in less than half the time that a call of the class takes.
+# The same events, built from the tuple of their fields in less than half the time of a call of the class.
 rewrote: Callable[[tuple[Any, Any, Any]], Rewrote] = partial(tuple.__new__, Rewrote)
 rebuilt: Callable[[tuple[Any, Any]], Rebuilt] = partial(tuple.__new__, Rebuilt)
 derived: Callable[[tuple[Any, Any, str]], Derived] = partial(tuple.__new__, Derived)
@@ -194,7 +205,7 @@ class OptApplied:
     before: the kernel before.
     opt: the Opt.
     after: the kernel after.
-    reason: the reason that the heuristic gave, as text.
+    reason: the reason of the heuristic, as text.
     """
 
     before: Any
@@ -222,8 +233,8 @@ class CandidateMeasured:
     """A candidate of a search was timed.
 
     kernel: the candidate.
-    seconds: its best time; infinite where it failed.
-    note: why it failed, or where else the time is from.
+    seconds: its best time; infinite if it failed.
+    note: why it failed, or the origin of the time.
     """
 
     kernel: Any
@@ -235,7 +246,7 @@ class CandidateMeasured:
 class Searching:
     """Progress of a search, recorded only for progress displays (`register_progress`).
 
-    kernel: the kernel that is searched for.
+    kernel: the kernel to find opts for.
     compiled: candidates compiled in this round.
     measured: candidates measured in this round.
     candidates: candidates of this round.
@@ -254,10 +265,10 @@ class Searched:
     """A search ended.
 
     before: the kernel that it began with.
-    after: the kernel that it chose; the same where nothing was faster.
+    after: the kernel that it chose; the same kernel if nothing was faster.
     before_seconds: the time of `before`, measured interleaved with that of `after`.
     after_seconds: the time of `after`.
-    tried: number of candidates measured.
+    tried: the number of candidates measured.
     reason: the outcome as text.
     """
 
@@ -317,11 +328,14 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Retimed:
-    """`exec_item` was run again only to be timed: `seconds` of each sample, all under the same conditions.
+    """`exec_item` was run again only to be timed. All samples were taken under the same conditions.
 
-    `took`: seconds of all of it, with restoring what the kernel overwrites; a plain run does not spend them.
-    `reason`: why there are no samples, "" where there are some. `single`: seconds of samples on one thread, of a kernel
-    that several share. `waited`: seconds that threads waited for a core / seconds of the samples; None: unknown.
+    exec_item: the ExecItem.
+    seconds: the seconds of each sample.
+    took: seconds of all runs, including the time to restore memory that the kernel overwrites.
+    reason: why there are no samples; "" if there are some.
+    single: seconds of samples on one thread, for a kernel that several threads share.
+    waited: seconds that threads waited for a core, divided by the seconds of the samples; None: unknown.
     """
 
     exec_item: Any
@@ -334,8 +348,12 @@ class Retimed:
 
 @dataclass(frozen=True, slots=True)
 class NativeFallback:
-    """This machine cannot execute the program of `exec_item`, for `reason`: native code computed its results, so it has
-    no times."""
+    """Native code computed the results of `exec_item`, because this machine cannot execute its program. It has no
+    times.
+
+    exec_item: the ExecItem.
+    reason: why this machine cannot execute the program.
+    """
 
     exec_item: Any
     reason: str
@@ -365,9 +383,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Which kernels of a replay a device launches together.
+    """The kernels of a replay that a device launches together.
 
-    sizes: number of kernels in each graph.
+    sizes: the number of kernels in each graph.
     apart: kernels outside of any graph, as text, with the reason.
     """
 

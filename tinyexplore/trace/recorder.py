@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class _FinalizedRef(ref[Any]):
-    """An event to record when an object is freed."""
+    """A weak reference with the event to record when its object is freed."""
 
     __slots__ = ("event",)
     event: Event
@@ -26,9 +26,9 @@ class _FinalizedRef(ref[Any]):
 class RecordedEvent(NamedTuple):
     """One recorded event.
 
-    event: what the engine reported.
-    time: when, in seconds of `perf_counter`.
-    thread: the identifier of the thread that reported it.
+    event: the event of the engine.
+    time: when it was recorded, in seconds of `perf_counter`.
+    thread: the identifier of the thread that emitted it.
     """
 
     event: Event
@@ -37,16 +37,16 @@ class RecordedEvent(NamedTuple):
 
 
 class Recorder:
-    """Collects events in the order in which they arrive; the explorer builds a Trace from them afterwards.
+    """Collects events in the order of their arrival. The explorer builds a Trace from them afterwards.
 
-    `log` has one entry per event, so an interrupt loses an event whole or not at all.
+    `log` has one entry per event, so an interrupt loses an event completely or not at all.
     """
 
     def __init__(self) -> None:
         self.log: list[RecordedEvent] = []
         self._watched: set[_FinalizedRef] = set()
         self._gone: deque[_FinalizedRef] = deque()
-        self._turn = Lock()  # threads that compile record, too
+        self._turn = Lock()  # threads that compile record events, too
 
     def record(self, event: Event) -> None:
         with self._turn:
@@ -54,23 +54,23 @@ class Recorder:
 
     @property
     def events(self) -> list[Event]:
-        """The recorded events, in order; a new list."""
+        """Returns the recorded events, in order, as a new list."""
         return [entry.event for entry in self.log]
 
     def about_to_run(self, exec_item: Any) -> None:
         """Called before `exec_item` runs, so that a recorder can read its inputs; records nothing."""
 
     def record_when_gone(self, watched: Any, event: Event) -> None:
-        """Records `event` once `watched` is no longer referenced: at the next `record_gone`, or at the end of the
-        recording.
+        """Records `event` after `watched` is freed: at the next `record_gone`, or at the end of the recording.
 
-        No Python runs when it goes: an interrupt that arrived then would be lost."""
+        No Python code runs when `watched` is freed, because an interrupt that arrived then would be lost.
+        """
         watch = _FinalizedRef(watched, self._gone.append)
         watch.event = event
         self._watched.add(watch)
 
     def record_gone(self) -> None:
-        """Records what became of `record_when_gone`."""
+        """Records the events of `record_when_gone` whose objects are freed."""
         while self._gone:
             watch = self._gone.popleft()
             self._watched.discard(watch)
@@ -86,7 +86,7 @@ def recorder_variable() -> ContextVar[Recorder | None]:
 
 
 def active_recorder() -> Recorder | None:
-    """The recorder attached in this context, or None. Read it once per stage, not once per event."""
+    """Returns the recorder attached in this context, or None. Read it once per stage, not once per event."""
     return _active.get()
 
 
@@ -174,7 +174,8 @@ def stage(name: str, root: object, kernel: int | None, result: object) -> Iterat
 
 
 def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:
-    """`work()`, recorded as a stage: began with `root`, ended with what it returned."""
+    """Calls `work`, records it as a stage, and returns its result. The stage begins with `root` and ends with the
+    result."""
     recorder = active_recorder()
     if recorder is None:
         return work()

@@ -1,4 +1,4 @@
-"""Graph walks, the one configuration, and counters of what ran: what every floor may use."""
+"""Utilities that every package may use: graph walks, the configuration, and counters of work."""
 
 from tinyexplore.util.config import Config, Context, ContextVar, config, config_variable, getenv
 from tinyexplore.util.counters import GlobalCounters, Profiling, Timing

@@ -1,4 +1,4 @@
-"""The one frozen configuration. This module alone reads `os.environ`."""
+"""The configuration: one frozen object. Only this module reads `os.environ`."""
 
 from __future__ import annotations
 
@@ -91,28 +91,29 @@ class Config:
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
-        """Every option, in order: part of the key of what depends on any of them."""
+        """Returns every option, in order. It is part of the key of results that depend on options."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
     def uses_console_recorder(self) -> bool:
-        """Whether DEBUG, PROFILE or GRAPH is set: kernels are then recorded for the console or a file."""
+        """Whether DEBUG, PROFILE or GRAPH is set, so that kernels are recorded for the console or a file."""
         return self.DEBUG > 0 or self.PROFILE > 0 or self.GRAPH > 0
 
     @cached_property
     def token(self) -> object:
-        """Stands for `values` where they are part of a key: one object for equal ones, which takes no hashing."""
+        """Returns an object that stands for `values` in a key. Equal configurations have the same object, which is
+        fast to hash."""
         return _tokens.setdefault(self.values, _Token())
 
 
 class _Token:
-    """See `Config.token`."""
+    """The class of the objects that `Config.token` returns."""
 
     __slots__ = ("__weakref__",)
 
 
 _tokens: WeakValueDictionary[tuple[Any, ...], _Token] = WeakValueDictionary()
-# variables that choose a device; one that is not here is an error when it is used (`Device.canonicalize`)
+# variables that choose a device; using a device that is not listed raises an error (`Device.canonicalize`)
 FOREIGN_DEVICES = ("METAL", "AMD", "NV", "QCOM", "HIP", "HSA", "DSP", "CL")
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "GPU", "CUDA", "WASM", "WEBGPU", "CPU", *FOREIGN_DEVICES)
 
@@ -122,23 +123,22 @@ FOREIGN_OPTIONS = frozenset(
     "FUSE_OPTIM IGNORE_BEAM_CACHE IGNORE_OOB IMAGE LRU NO_MEMORY_PLANNER RANGEIFY RING SAVE_SCHEDULE TC_SELECT "
     "TRACEMETA VIZ".split()
 )
-"""How some engine of the family computes, or what it shows of that: such a variable is taken, and nothing here depends
-on it."""
+"""Variables of other tinygrad-like engines: they are accepted, and ignored."""
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """The environment of a child process: this one's, with `variables`."""
+    """Returns the environment of a child process: this process's environment, with `variables`."""
     return {**os.environ, **variables}
 
 
 def getenv(key: str, default: Any = 0) -> Any:
-    """The environment variable `key`, converted to the type of `default`."""
+    """Returns the environment variable `key`, converted to the type of `default`."""
     return type(default)(os.environ.get(key, default))
 
 
 @contextmanager
 def environment_default(name: str, value: str) -> Iterator[None]:
-    """The environment variable `name` inside the block is `value` where it is not set: for libraries that read it."""
+    """Sets the environment variable `name` to `value` inside the block if it is not set. For libraries that read it."""
     if name in os.environ:
         yield
         return
@@ -150,7 +150,7 @@ def environment_default(name: str, value: str) -> Iterator[None]:
 
 
 def config_from_environment() -> Config:
-    """The configuration that the process was started with; `LLVM=1` and the like select a device."""
+    """Returns the configuration that the process was started with. `LLVM=1` and similar variables select a device."""
     values: dict[str, Any] = {}
     for field in fields(Config):
         raw = os.environ.get(field.name)
@@ -170,7 +170,7 @@ def config_from_environment() -> Config:
 
 
 def check_option(name: str, value: Any) -> None:
-    """Raises where `value` cannot be the option `name`: numbers are whole and from 0 on, names are text."""
+    """Raises if `value` is invalid for the option `name`: a number must be a whole number ≥ 0, a name must be text."""
     kind: type = type(getattr(Config, name))
     if not isinstance(value, kind):
         expected = "a whole number" if kind is int else "text"
@@ -185,8 +185,10 @@ _further: dict[str, Callable[[Any], None]] = {}
 
 
 def check_further(name: str, check: Callable[[Any], None]) -> None:
-    """Has `check` called on every value of the option `name`, to raise ValueError where it stands for nothing: what it
-    may stand for is known on a floor above."""
+    """Registers `check`, which is called on every value of the option `name`, and raises ValueError for an invalid one.
+
+    A higher package, which knows the valid values, registers the check.
+    """
     _further[name] = check
 
 
@@ -200,13 +202,13 @@ def config_variable() -> _PythonContextVar[Config | None]:
 
 
 def config() -> Config:
-    """The configuration in force here (innermost `Context`, else the environment's)."""
+    """Returns the configuration of the innermost `Context`, else that of the environment."""
     current = _current.get()
     return current if current is not None else process_config()
 
 
 def process_config() -> Config:
-    """The configuration that this process was started with, whatever `Context` is open."""
+    """Returns the configuration that this process was started with, even inside a `Context`."""
     if not _process_config:
         _process_config.append(config_from_environment())
     return _process_config[0]
@@ -214,9 +216,9 @@ def process_config() -> Config:
 
 @total_ordering
 class ContextVar:
-    """A whole number that `Context` changes by its name: one of the `Config`, or one of a program's own.
+    """A whole number that `Context` changes by its name: an option of the `Config`, or a variable of the program.
 
-    `ContextVar("LEVEL", 0)` starts from the environment variable LEVEL, else from 0; one name is one variable.
+    `ContextVar("LEVEL", 0)` starts from the environment variable LEVEL, else from 0. Equal names are the same variable.
     """
 
     _own: ClassVar[dict[str, _PythonContextVar[Any]]] = {}
@@ -261,7 +263,7 @@ def _is_option(name: str) -> bool:
 
 
 def _change(name: str, value: Any) -> tuple[_PythonContextVar[Any], Token[Any]]:
-    """Sets an option or a program's own variable from here on; what undoes it."""
+    """Sets an option or a variable of the program. Returns the context variable and the token that undo the change."""
     if _is_option(name):
         check_option(name, value)
         return _current, _current.set(replace(config(), **{name: value}))
@@ -270,7 +272,7 @@ def _change(name: str, value: Any) -> tuple[_PythonContextVar[Any], Token[Any]]:
 
 
 class Context(ContextDecorator):
-    """`with Context(DEBUG=2, BEAM=4): ...` changes the configuration for the block (or the decorated function)."""
+    """Changes the configuration inside a block (or the decorated function): `with Context(DEBUG=2, BEAM=4): ...`."""
 
     def __init__(self, **changes: Any) -> None:
         for name in FOREIGN_OPTIONS.intersection(changes):

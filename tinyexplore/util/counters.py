@@ -1,4 +1,4 @@
-"""What this process has run: counters that programs read, and a context manager that times a block."""
+"""Counters of the work of this process, and context managers that time or profile a block."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from tinyexplore.util.locks import new_in_children
 
 
 class Counting(Protocol):
-    """Something that counts the memory that it gives out in `used_now`, and what is no more when it is asked."""
+    """An allocator that adds allocated bytes to `used_now`. `count_gone` subtracts freed bytes."""
 
     def count_gone(self) -> None: ...
 
 
 class Counters:
-    """Work done since the last `reset()`, and the memory in use now. There is one: `GlobalCounters`.
+    """Work done since the last `reset()`, and the memory in use. The only instance is `GlobalCounters`.
 
-    global_ops: arithmetic operations of all kernels; global_mem: the bytes that they moved, at least;
-    time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers;
-    mem_peak: the most of them at one time.
-    `native`: kernels, operations, bytes and nanoseconds of all batches that machine code has counted itself.
-    `used_now`, `mem_peak`: `allocators` count there, and what was freed only when they are asked to.
+    global_ops: arithmetic operations of all kernels.
+    global_mem: the least bytes that they moved.
+    time_sum_s: seconds in kernels and copies.
+    kernel_count: how many kernels ran.
+    mem_used: bytes of live buffers.
+    mem_peak: the most bytes of live buffers at one time.
+    native: kernels, operations, bytes and nanoseconds of the batches that machine code counted itself.
+    used_now: bytes that `allocators` have allocated; freed bytes are subtracted only on request.
     """
 
     __slots__ = (
@@ -43,15 +46,17 @@ class Counters:
     )
 
     def __init__(self) -> None:
-        self.native = array("q", [0, 0, 0, 0])  # nothing else writes there, so that nothing is lost between threads
-        self._lock = RLock()  # the garbage collector may call a program's finalizers inside any method
+        # only machine code writes these, so that no count is lost between threads
+        self.native = array("q", [0, 0, 0, 0])
+        # reentrant, because the garbage collector may call a program's finalizers inside any method
+        self._lock = RLock()
         self.allocators: WeakSet[Counting] = WeakSet()
         self.watchers: tuple[Callable[[int], None], ...] = ()  # each is called with every number of kernels that ran
         self.used_now = 0
         self.reset()
 
     def reset(self) -> None:
-        """Starts all counts again; `mem_used` stays, because the memory does, and `mem_peak` goes down to it."""
+        """Resets all counts. `mem_used` stays, because the memory does; `mem_peak` becomes `mem_used`."""
         self.mem_peak = self.mem_used
         self.global_ops = self.global_mem = self.kernel_count = 0
         self.time_sum_s = 0.0
@@ -89,7 +94,7 @@ class Counters:
         self._seconds = seconds - self.native[3] * 1e-9
 
     def add(self, kernels: int, ops: int, bytes_moved: int, seconds: float) -> None:
-        """`kernels` ran, taking `seconds` together."""
+        """Adds `kernels` kernels, with their operations, bytes and total seconds."""
         with self._lock:
             self._kernels += kernels
             self._ops += ops
@@ -119,9 +124,9 @@ new_in_children(GlobalCounters, "_lock")
 
 
 class Timing(ContextDecorator):
-    """`with Timing("matmul: "):` prints how long the block took; `et` holds the nanoseconds afterwards.
+    """Prints how long a block took: `with Timing("matmul: "):`. `et` holds the nanoseconds afterwards.
 
-    `on_exit` gets the nanoseconds and returns what is printed after the time.
+    on_exit: gets the nanoseconds, and returns a text to print after the time.
     """
 
     def __init__(self, prefix: str = "", on_exit: Callable[[int], str] | None = None, enabled: bool = True) -> None:
@@ -139,9 +144,11 @@ class Timing(ContextDecorator):
 
 
 class Profiling(ContextDecorator):
-    """`with Profiling():` prints the functions of the block that took longest, as Python's profiler saw them.
+    """Prints the functions of a block that took longest, according to Python's profiler: `with Profiling():`.
 
-    `sort` as in `pstats`, `frac` the share of the functions to print, `fn` a file for the whole profile.
+    sort: the order, as in `pstats`.
+    frac: the fraction of the functions to print.
+    fn: a file for the whole profile.
     """
 
     def __init__(self, enabled: bool = True, sort: str = "cumtime", frac: float = 0.2, fn: str | None = None) -> None:

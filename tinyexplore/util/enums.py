@@ -1,4 +1,4 @@
-"""Enums whose members travel by name, and are found as quickly as any class's attributes."""
+"""Enums whose members are pickled by name, and are looked up as fast as any class attribute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ E = TypeVar("E", bound=type[Enum])
 
 
 class PickledByName(Enum):
-    """Members are pickled by name: numbers mean another one as soon as one is added before them."""
+    """Pickles members by name, because numbers change when a member is added before them."""
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return getattr, (type(self), self.name)
@@ -28,11 +28,11 @@ class _Members(type):
 
 
 def quick_members(enum: E) -> E:
-    """`enum`, of which a member, as `Ops.ADD`, is found in a tenth of the time before Python 3.12.
+    """Returns `enum`, with faster lookups of members such as `Ops.ADD`: a tenth of the time before Python 3.12.
 
-    Its EnumMeta has a `__getattr__`, for the sake of which every attribute, found or not, is looked up by a call of
-    0.2 µs. The engine asks for members some ten times for each node that it makes.
-    Later versions have none. It is needed where members are no attributes of the class: that stays as it is.
+    Its EnumMeta has a `__getattr__`, because of which every lookup of an attribute is a call of 0.2 µs. The engine
+    looks up members some ten times for each node that it makes. Later versions have no `__getattr__`. If members are
+    not attributes of the class, it is needed, and stays.
     """
     if sys.version_info < (3, 12) and all(name in vars(enum) for name in enum.__members__):
         enum.__class__ = _Members  # type: ignore[assignment]

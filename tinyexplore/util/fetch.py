@@ -1,4 +1,4 @@
-"""Files from the network, kept in a folder of this user's."""
+"""Downloads files into a private folder of this user."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tinyexplore.util.private import cache_folder, make_private, warn_once, why_
 from tinyexplore.util.untrusted import UntrustedError, gunzip
 
 _CHUNK_BYTES = 1 << 20
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # what a path of Windows begins with
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # the beginning of an absolute path of Windows
 _TIMEOUT_S = 30
-_UNPACKED_BYTES = 1 << 30  # of any file
-_UNPACKED_RATIO = 50  # of a large file: archives of pictures and weights have 1 to 5
+_UNPACKED_BYTES = 1 << 30  # most unpacked bytes of any file
+# largest ratio of unpacked to packed bytes of a large file: archives of pictures and weights have 1 to 5
+_UNPACKED_RATIO = 50
 
 
 class FetchError(RuntimeError):
-    """A file that could not be had, or is not the one that was meant."""
+    """Raised for a file that cannot be downloaded, or is not the expected one."""
 
 
 def fetch(
@@ -34,12 +35,18 @@ def fetch(
     *,
     checksum: str | None = None,
 ) -> Path:
-    """The file at `url` (http or https), downloaded once; a path that begins with / or . or a drive (C:\\) is that file
-    itself.
+    """Returns the path of the file at `url` (http or https), downloaded once.
 
-    `name`, `subdir`: where it is kept among the downloads, which last as long as the process where the cache folder
-    cannot be used. `gunzip`: kept unpacked. `checksum`: of what the server sends, "sha256:" (or "md5:") and the number
-    in hex; FetchError where it is another, or where the download fails.
+    A path that begins with / or . or a drive (C:\\) is that file itself.
+
+    Args:
+        name, subdir: the name and the folder among the downloads. If the cache folder cannot be used, they last as long
+        as the process.
+        gunzip: whether to store it unpacked.
+        checksum: of the downloaded bytes, "sha256:" (or "md5:") and the number in hex.
+
+    Raises:
+        FetchError: the checksum differs, or the download fails.
     """
     if not isinstance(url, str):
         raise TypeError(f"fetch {url!r} ({type(url).__name__}): need a URL or a path, as text")
@@ -80,7 +87,8 @@ def kept_folders() -> Iterator[Path]:
         folder = cache_folder() / "downloads"
         make_private(folder.parent)
         refused_folder, reason = folder.parent, why_not_private(folder.parent, or_of_root=True)
-        if reason is None and folder.is_dir() and folder.parent.stat().st_mode & 0o011:  # others come as far as there
+        # other users can access the path up to this folder
+        if reason is None and folder.is_dir() and folder.parent.stat().st_mode & 0o011:
             refused_folder, reason = folder, why_not_private(folder, or_of_root=True)
         if reason is None:
             yield folder
@@ -100,7 +108,7 @@ def _temporary_folder(process: int) -> Path:
     import tempfile
 
     def remove() -> None:
-        if os.getpid() == process:  # and no child of it
+        if os.getpid() == process:  # and not a child of it
             shutil.rmtree(folder, ignore_errors=True)
 
     folder = Path(tempfile.mkdtemp(prefix="tinyexplore-"))

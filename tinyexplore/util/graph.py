@@ -1,4 +1,4 @@
-"""Walks over directed acyclic graphs, iterative so that depth never meets the recursion limit."""
+"""Walks over directed acyclic graphs. They are iterative, so that deep graphs do not reach the recursion limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def toposort(roots: Iterable[T], sources: Callable[[T], Iterable[T]]) -> list[T]:
-    """Every node reachable from `roots`, each after all of its sources, in a stable order."""
+    """Returns every node reachable from `roots`, each after all of its sources, in a stable order."""
     order: list[T] = []
     seen: set[T] = set()
     stack: list[tuple[T, bool]] = [(root, False) for root in reversed(list(roots))]
@@ -27,7 +27,7 @@ def toposort(roots: Iterable[T], sources: Callable[[T], Iterable[T]]) -> list[T]
 
 
 def consumers(order: Iterable[T], sources: Callable[[T], Iterable[T]]) -> dict[T, list[T]]:
-    """For each node of `order`, the nodes that read it (each once), in the order given."""
+    """Returns for each node of `order` the nodes that read it, each once, in the given order."""
     users: dict[T, list[T]] = {node: [] for node in order}
     for node in users:
         for src in dict.fromkeys(sources(node)):

@@ -1,8 +1,9 @@
-"""All that leans on how CPython works inside, and nothing else does (tests/architecture/test_interpreter.py looks).
+"""All code that depends on CPython internals. tests/architecture/test_interpreter.py checks that no other module has
+such code.
 
-Each of these makes something faster, or spares memory, and has a plain way beside it that `INTERPRETER_TRICKS=0`
-takes: then every object counts as referenced, tensors are written down when they are made, nothing reads an
-object by its address, and no setting of the whole process is accessed. Results are the same.
+Each trick makes something faster, or saves memory, and has an alternative that `INTERPRETER_TRICKS=0` selects. Then
+every object counts as referenced, tensors are listed when they are made, no object is read by its address, and no
+setting of the whole process is changed. Results are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tinyexplore.util.uninterrupted import run_uninterrupted
 
 try:
     from _ctypes import dlclose
-except ImportError:  # as on Windows
+except ImportError:  # the name of the library on Windows
     dlclose = None  # type: ignore[assignment]
 
 T = TypeVar("T")
@@ -43,14 +44,16 @@ def _check_tricks(value: int) -> None:
 check_further("INTERPRETER_TRICKS", _check_tricks)
 
 
-# *** who holds an object: a value that nothing else refers to may be overwritten, or need no memory ***
+# *** references to an object: a value without other references may be overwritten, or need no memory ***
 
 MANY = 1 << 60
 
 
 def references(objects: Iterable[object]) -> tuple[int, ...]:
-    """References to each object in a container: `ASKING` where only the container has one. Without tricks `MANY`:
-    a caller that does not know keeps what might be needed."""
+    """Returns the number of references to each object in a container: `ASKING` if only the container has one.
+
+    Without tricks it is `MANY`, so that the caller keeps everything that might be needed.
+    """
     return tuple(map(getrefcount if TRICKS else _many, objects))
 
 
@@ -62,15 +65,15 @@ ASKING = references([object()])[0] if TRICKS else 0
 
 
 def referrers(value: object) -> list[Any]:
-    """The objects that refer to `value`, as far as they are known; none without tricks."""
+    """Returns the known objects that refer to `value`; [] without tricks."""
     return gc.get_referrers(value) if TRICKS else []
 
 
 class Findable:
-    """An object of a class below is found by `living` as long as a reference exists.
+    """Base class of objects that `living` finds.
 
-    Each object refers to its class, and who refers to what is searched by the interpreter itself: none has to be
-    written down when it is made, but without tricks.
+    Each object refers to its class, and the interpreter can search for referrers. So objects need not be listed when
+    they are made, except without tricks.
     """
 
     __slots__ = ()
@@ -88,13 +91,13 @@ _findable: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def living(kinds: set[type]) -> list[Any]:
-    """Every object of the classes `kinds`, which are below `Findable`."""
+    """Returns every object of the classes `kinds`, which must be subclasses of `Findable`."""
     return [
         instance for instance in (gc.get_referrers(*kinds) if TRICKS else _findable.values()) if type(instance) in kinds
     ]
 
 
-# *** objects by their addresses: machine code that reads and makes them (runtime/entry.py) ***
+# *** addresses of objects: machine code reads and creates objects (runtime/entry.py) ***
 
 
 def has_addresses() -> bool:
@@ -149,7 +152,8 @@ class MethodDef(ctypes.Structure):
 
 
 def interface_address(name: str) -> int:
-    """Returns the address of the function `name` of CPython's C interface. AttributeError: there is none."""
+    """Returns the address of the function `name` of CPython's C interface. Raises AttributeError if it does not
+    exist."""
     return function_address(getattr(ctypes.pythonapi, name))
 
 
@@ -161,7 +165,8 @@ def function_address(function: Any) -> int:
 
 
 def new_builtin(definition: MethodDef, bound: object) -> Callable[..., Any]:
-    """A builtin function that gets `bound` as its first argument, and keeps it; `definition` must live as long."""
+    """Returns a builtin function that gets `bound` as its first argument, and keeps it alive. `definition` must live
+    as long."""
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     constructor: Callable[..., Any] = prototype(interface_address("PyCFunction_NewEx"))(
         ctypes.addressof(definition), bound, None
@@ -203,17 +208,17 @@ def memory_address(view: memoryview) -> int:
 
 
 class SharedObject(ctypes.CDLL):
-    """A library, which is unloaded with its last reference; without tricks it stays."""
+    """A shared library, unloaded with its last reference. Without tricks it stays loaded."""
 
     def __del__(self) -> None:
-        if TRICKS and getattr(self, "_handle", None) and dlclose is not None:  # none where it did not load
+        if TRICKS and getattr(self, "_handle", None) and dlclose is not None:  # no handle if it did not load
             dlclose(self._handle)
 
 
 @cache
 def without_lock(name: str) -> Any:
-    """The function `name` of llvmlite's library, with the types that llvmlite gave it, but without the lock that
-    llvmlite has around every call."""
+    """Returns the function `name` of llvmlite's library, with llvmlite's types, but without llvmlite's lock around
+    every call."""
     from llvmlite.binding import ffi
 
     locked = getattr(ffi.lib, name)
@@ -223,29 +228,33 @@ def without_lock(name: str) -> Any:
 
 
 def dispose_passes(manager: Any) -> None:
-    """Lets go of llvmlite's pass manager, and of 70 kB that its `close()` does not free: of its classes the first has
-    a `_dispose` that does nothing."""
+    """Frees llvmlite's pass manager, including 70 kB that its `close()` does not free.
+
+    The `_dispose` of the first of its classes does nothing.
+    """
     from llvmlite.binding.newpassmanagers import NewPassManager
 
     NewPassManager._dispose(manager)
     manager.detach()
 
 
-# *** settings of the whole process that are other ones while something is compiled ***
+# *** settings of the whole process that change while something is compiled ***
 
 
 class Meanwhile(Generic[T]):
-    """A setting that is changed while any thread is in a block (`with one():`).
+    """A setting that is changed while any thread is inside a block (`with setting():`).
 
-    read: gives what it is; change: changes it; restore: is called with what it was when the last thread leaves. A
-    forked child has none of the other threads: there it is restored at once.
+    read: returns its value.
+    change: changes it.
+    restore: called with the old value when the last thread leaves. A forked child, which has no other threads, restores
+    it immediately.
     """
 
     def __init__(self, read: Callable[[], T], change: Callable[[], object], restore: Callable[[T], object]) -> None:
         self._read, self._change, self._restore = read, change, restore
         self._lock = threading.Lock()
-        self._open: set[object] = set()  # the blocks that threads are in
-        self._before: list[T] = []  # what it was before the first of them
+        self._open: set[object] = set()  # the blocks that threads are inside
+        self._before: list[T] = []  # the value before the first of these blocks
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
@@ -261,7 +270,7 @@ class Meanwhile(Generic[T]):
         finally:
             try:
                 self._leave(block)
-            except BaseException:  # interrupted on the way: what is done already is not done again
+            except BaseException:  # after an interrupt: steps that are done already are not repeated
                 self._leave(block)
                 raise
 
@@ -281,7 +290,7 @@ class Meanwhile(Generic[T]):
 
     @property
     def before(self) -> T | None:
-        """The value before the block that was opened first; None if no thread is in a block."""
+        """Returns the value before the block that was opened first; None if no thread is in a block."""
         with self._lock:
             return self._before[0] if self._before else None
 
@@ -291,8 +300,9 @@ class Meanwhile(Generic[T]):
         self._lock, self._open, self._before = threading.Lock(), set(), []
 
 
-# Objects that came to count as old without a search. Python looks through everything when a quarter as many have grown
-# old as there were, and does not count these: it never might, and cycles of garbage among them would stay for good.
+# Most objects that count as old without a search. Python searches everything when the number of old objects has grown
+# by a quarter, but does not count these. Without this limit it might never search, and garbage cycles among them would
+# stay.
 MOST_UNSEARCHED = 500_000
 _unsearched = [0]
 
@@ -300,23 +310,23 @@ _unsearched = [0]
 def _collect_again(was_on: bool) -> None:
     if not was_on:
         return
-    if not gc.get_freeze_count():  # none that other code keeps out of all searches
-        _unsearched[0] += gc.get_count()[0]  # made since the last search, less those that are gone
+    if not gc.get_freeze_count():  # no other code has frozen objects
+        _unsearched[0] += gc.get_count()[0]  # objects made since the last search, minus those that are gone
         if _unsearched[0] > MOST_UNSEARCHED:
             _unsearched[0] = 0
             gc.collect()
-        # what there is counts as old: the next search for garbage does not go through it
+        # existing objects count as old, so the next search for garbage skips them
         run_uninterrupted([partial(gc.freeze), partial(gc.unfreeze)])
     gc.enable()
 
 
-# Python collects no garbage meanwhile. Capturing needs it: afterwards everything that the call made is young, and one
-# collection of the young objects says which buffers are not referenced. Compiling does without: it gained nothing.
+# Python does not collect garbage meanwhile. Capturing needs this: afterwards everything that the call made is young,
+# so one collection of the young objects shows which buffers are not referenced. Compiling gained nothing from it.
 collecting_later = Meanwhile(gc.isenabled, gc.disable, _collect_again)
 
 
 def collect_young() -> None:
-    """Searches what was made since the last search for garbage."""
+    """Collects garbage among the objects made since the last search."""
     _unsearched[0] += gc.get_count()[0]
     gc.collect(0)
 

@@ -1,4 +1,5 @@
-"""Threads, locks and forks: a child has only the thread that forked, so nothing there releases what another held."""
+"""Threads, locks and forks. A forked child has only the thread that forked, so no other thread can release a lock
+there."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from typing import Any
 
 
 def new_in_children(owner: Any, name: str, make: Callable[[], Any] = threading.RLock) -> None:
-    """In every forked child the lock `owner.name` is a new one. For what a lock guards only for moments."""
+    """Replaces the lock `owner.name` by a new one in every forked child. For locks that are held only for moments."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(owner, name, make()))
 
 
 @cache
 def can_start_threads() -> bool:
-    """False where the interpreter has one thread and no more, as in a browser."""
+    """Whether the interpreter can start threads. It cannot in a browser, for example."""
     if sys.platform in ("emscripten", "wasi"):
         return False
     try:
@@ -30,8 +31,10 @@ def can_start_threads() -> bool:
 
 
 class SharedLock:
-    """Held by any number of threads at once (`with`, not one inside another), or by one alone (`acquire`, `release`),
-    who waits for them, while later callers wait for it."""
+    """A lock that many threads hold at the same time (`with`, not nested), or one thread alone (`acquire`, `release`).
+
+    A thread that acquires it alone waits for the others. Later callers wait for it.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.Lock())
@@ -59,9 +62,9 @@ class SharedLock:
 
 
 def held_in_forks(lock: Any) -> None:
-    """A fork waits for `lock`, so that what it guards is whole in the child.
+    """Lets each fork wait for `lock`, so that the data that it guards is consistent in the child.
 
-    Only for a lock whose holders wait for no other one: with two such locks, forks could wait for each other's.
+    Only for a lock whose holders wait for no other lock: with two such locks, forks could deadlock.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)

@@ -1,6 +1,6 @@
-"""Work that the package root has for a package, done when that package is first imported.
+"""Runs work of the package root when a package is first imported.
 
-The root knows the names of all devices. `import tinyexplore` must not import `tinyexplore.device` for them: a reader of
+The root knows the names of all devices, but `import tinyexplore` must not import `tinyexplore.device`: a reader of
 saved traces needs no device.
 """
 
@@ -12,12 +12,12 @@ _waiting: dict[str, Callable[[], object]] = {}
 
 
 def when_imported(package: str, work: Callable[[], object]) -> None:
-    """`work` is done at the end of the import of `package`."""
+    """Lets `work` run at the end of the import of `package`."""
     _waiting[package] = work
 
 
 def imported(package: str) -> None:
-    """Does the work that waits for `package`, once."""
+    """Runs the work that waits for `package`, once."""
     if (work := _waiting.pop(package, None)) is not None:
         work()
 

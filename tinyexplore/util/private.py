@@ -1,6 +1,6 @@
-"""The cache folder shared by processes, and the check that only this user can have written to it.
+"""The cache folder that processes share, and the check that only this user can have written to it.
 
-Windows has no owners and modes that Python can ask for: there every folder and file counts as this user's.
+On Windows, Python cannot read owners and modes. There every folder and file counts as this user's.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore where that variable is unset or a relative path.
+    """Returns $XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore if that variable is unset or a relative path.
 
-    The XDG specification says that relative paths are ignored. ValueError for a relative $HOME: the cache would be
-    another folder wherever a program is started. RuntimeError where this user has no home.
+    The XDG specification says that relative paths are ignored. Raises ValueError for a relative $HOME, because the
+    cache would depend on the working directory. Raises RuntimeError if this user has no home.
     """
     chosen = Path(getenv("XDG_CACHE_HOME", ""))
     folder = chosen if chosen.is_absolute() else Path.home() / ".cache"
@@ -33,21 +33,21 @@ def cache_folder() -> Path:
 
 
 def user() -> int | None:
-    """The number of the user in whose name this process works; None where the system has none."""
+    """Returns the number of the user that this process runs as; None if the system has no users."""
     return os.geteuid() if hasattr(os, "geteuid") else None
 
 
 def is_private(info: os.stat_result, refused: int = OTHERS_WRITE) -> bool:
-    """True for what belongs to this user and whose mode gives no one the bits `refused`."""
+    """Whether a file belongs to this user, and its mode gives others none of the bits `refused`."""
     return user() is None or (info.st_uid == user() and not info.st_mode & refused)
 
 
 def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | None:
     """Returns the reason why other users could write to `folder`, or None. Raises OSError if it does not exist.
 
-    `or_of_root`: folders of root are private, too.
+    or_of_root: whether folders of root count as private, too.
 
-    A link to a folder is as good as the folder, if it is this user's link or root's.
+    A link to a folder counts like the folder, if the link belongs to this user or to root.
     """
     me, link, info = user(), os.lstat(folder), os.stat(folder)
     if not stat.S_ISDIR(info.st_mode):
@@ -64,8 +64,11 @@ def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | No
 
 
 def make_private(folder: str | Path) -> None:
-    """Makes `folder`, and what it lies in, for this user alone. OSError where that is not possible; PermissionError
-    where root would make it in another user's home, who could then not use it."""
+    """Creates `folder`, and its parents, with access for this user only.
+
+    Raises OSError if that is not possible. Raises PermissionError if root would create it in another user's home, who
+    could then not use it.
+    """
     if os.path.isdir(folder):
         return
     above = Path(folder).parent
@@ -82,7 +85,7 @@ _warned: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """A warning, the first time in this process."""
+    """Warns, but only the first time in this process."""
     if message not in _warned:
         _warned.add(message)
         warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -11,9 +11,9 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Values by their keys: the most recently used, up to a limit of memory. Any thread may use it.
+    """Values by their keys: the most recently used ones, up to a limit of memory. Any thread may use it.
 
-    nbytes: what they take together.
+    nbytes: the bytes of all values.
     """
 
     def __init__(self) -> None:
@@ -31,9 +31,11 @@ class Recent(Generic[K, V]):
             return value[0]
 
     def keep(self, key: K, value: V, nbytes: int, most_bytes: int) -> list[V]:
-        """Keeps `value`, of about `nbytes`, in the place of what was there. Those used longest ago make room until all
-        take `most_bytes` at most, or `value` is the only one; they are returned."""
-        with self.lock:  # what is let go may run any code: that is up to the caller
+        """Stores `value`, of about `nbytes` bytes, in place of an older value of `key`. Returns the evicted values.
+
+        The least recently used values are evicted until all take at most `most_bytes`, or `value` is the only one.
+        """
+        with self.lock:  # releasing values may run any code, so the caller does it
             before = self._kept.pop(key, None)
             gone = [] if before is None else [before]
             self._kept[key] = (value, nbytes)
@@ -44,7 +46,7 @@ class Recent(Generic[K, V]):
         return [removed for removed, _ in gone]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Removes all values."""
         with self.lock:
             before, self._kept, self.nbytes = self._kept, OrderedDict(), 0
         before.clear()

@@ -1,7 +1,8 @@
-"""A graph as the text of a Python expression: nested as its nodes are, what several read named where it first stands.
+"""Writes a graph as the text of a Python expression: nested like its nodes. Shared nodes are named at their first
+occurrence.
 
-The text is as long as the graph has nodes and edges, however often a node is reached, and Python can evaluate it:
-where it would be nested deeper than Python's parser allows, nodes are named ahead of it.
+The length of the text is proportional to the number of nodes and edges, and Python can evaluate it. Nodes that would be
+nested deeper than Python's parser allows are named before the expression.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from tinyexplore.util.graph import toposort
 T = TypeVar("T")
 
 WIDTH = 110
-_DEEPEST = 40  # Python 3.10's parser ends at 200 brackets, and each level has up to three
+_DEEPEST = 40  # Python 3.10's parser allows 200 nested brackets, and each level has up to three
 
 
 def tree_text(
     root: T, sources: Callable[[T], Sequence[T]], head: Callable[[T], str], rest: Callable[[T], str], name: str = "x"
 ) -> str:
-    """`root` as an expression: a node is written `head(node)`, its sources as `src=(...)`, `rest(node)`.
+    """Returns `root` as an expression. A node is written as `head(node)`, its sources as `src=(...)`, `rest(node)`.
 
-    Shared nodes are called `x0`, `x1`, … (`name` for another letter); constants and the like, without sources and
-    short, are written out each time.
+    Shared nodes are called `x0`, `x1`, … (`name` for another letter). Short nodes without sources (constants, for
+    example) are written out each time.
     """
     return _TreeWriter(root, sources, head, rest, name).text()
 
@@ -58,7 +59,7 @@ class _TreeWriter(Generic[T]):
         return "(\n" + ",\n".join("\n".join(part) for part in parts) + ",\n)[-1]"
 
     def ahead(self) -> list[T]:
-        """The nodes at which the text would become too deep, sources first."""
+        """Returns the nodes at which the text would become too deep, sources first."""
         height: dict[T, int] = {}
         matches = []
         for node in self.order:
@@ -70,7 +71,7 @@ class _TreeWriter(Generic[T]):
         return matches
 
     def lines(self, node: T) -> list[str]:
-        """The text of a node, in one line where there is room for it; nested no deeper than `ahead` leaves it."""
+        """Returns the text of a node, on one line if it fits, nested no deeper than `ahead` allows."""
         if node in self.written:
             return [self.names[node]]
         named = ""

@@ -1,7 +1,7 @@
-"""Changes that no interrupt divides: Ctrl-C, another signal's handler, an exception that another thread raises here.
+"""Changes that no interrupt can split: Ctrl-C, another signal's handler, or an exception from another thread.
 
-Python looks for these between bytecodes only: when a function begins, when a call returns, when a loop goes round. Work
-that built-in functions do without a bytecode in between is done as a whole, or not begun.
+Python checks for interrupts only between bytecodes: when a function begins, when a call returns, when a loop repeats.
+Work that built-in functions do without a bytecode in between is done completely or not at all.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 def run_uninterrupted(
     calls: Iterable[partial[Any]], objects: Iterable[Any] = (), name: str = "", values: Iterable[Any] = ()
 ) -> None:
-    """Each of `calls`, in order, then the field `name` of each of `objects` gets the one of `values` that is its own.
+    """Calls each of `calls`, in order, then sets the field `name` of each of `objects` to the matching one of `values`.
 
-    They are as one only if `calls` are of built-in functions and all are lists or tuples, and if no Python is called on
-    the way: what they replace must be held elsewhere until they are done, or its finalizers could.
+    This is one step only if `calls` are built-in functions, all arguments are lists or tuples, and no Python code is
+    called. So the replaced values must be referenced elsewhere until it is done, because their finalizers could call
+    Python code.
     """
     deque(chain(map(partial.__call__, calls), map(setattr, objects, repeat(name), values)), maxlen=0)

@@ -1,4 +1,4 @@
-"""Readers for JSON and gzip data of unknown origin. They check size and structure while they decompress."""
+"""Reads JSON and gzip data of unknown origin. Checks size and structure during decompression."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from itertools import accumulate
 from typing import Any, BinaryIO
 
 PIECE_BYTES = 1 << 20
-MEMORY = 192 << 20  # bytes that reading small input may take
-MEMORY_PER_BYTE = 16  # of JSON text: whole networks' traces take 12 to 14
-MEMORY_PER_PACKED_BYTE = 160  # of compressed JSON text: whole networks' traces take 90 to 140
+MEMORY = 192 << 20  # bytes of memory that a small input may take
+MEMORY_PER_BYTE = 16  # bytes of memory per byte of JSON text: traces of whole networks take 12 to 14
+# bytes of memory per byte of compressed JSON text: traces of whole networks take 90 to 140
+MEMORY_PER_PACKED_BYTE = 160
 
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")  # +1 and -1 as signed bytes
-_JSON_BYTES = b"[]{}:, \t\r\n0123456789+-.Eetrufalsn"  # what may stand outside of strings
-_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
+_JSON_BYTES = b"[]{}:, \t\r\n0123456789+-.Eetrufalsn"  # the bytes allowed outside strings
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
 _BELOW_U0100 = bytes(range(0xC4))
 _BELOW_U10000 = bytes(range(0xF0))
 
-# bytes that CPython takes for one value, with its place in an array or dict that grows
+# bytes that CPython takes for one value, including its position in a growing array or dict
 _VALUE = 48
 _STRING = 56
 _ARRAY = 64
@@ -32,15 +33,15 @@ _OBJECT = 240
 
 
 class UntrustedError(ValueError):
-    """Data that is damaged or above a limit. The message says which."""
+    """Raised for data that is damaged or exceeds a limit. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
     """Limits of a JSON text.
 
-    nbytes: of the text, decompressed.
-    values: numbers, texts, arrays and objects.
+    nbytes: bytes of the decompressed text.
+    values: number of numbers, texts, arrays and objects.
     depth: nested arrays and objects.
     memory: bytes that the text and its values may take, by an upper estimate.
     """
@@ -52,7 +53,8 @@ class JsonLimits:
 
 
 def gunzip(file: BinaryIO, nbytes: int) -> Iterator[bytes]:
-    """Decompresses `file` in pieces of at most 1 MiB. UntrustedError for damage and after more than `nbytes`."""
+    """Decompresses `file` in pieces of at most 1 MiB. Raises UntrustedError for damage and after more than `nbytes`
+    bytes."""
     total = 0
     with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
         while True:
@@ -74,13 +76,14 @@ def bounded_json(
     *,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The value of a JSON text in UTF-8 that is within `limits`. Raises UntrustedError otherwise.
+    """Returns the value of a JSON text in UTF-8 that is within `limits`. Raises UntrustedError otherwise.
 
-    Refuses NaN and infinities, which JSON does not have.
+    Rejects NaN and infinities, which JSON does not have.
 
     Args:
         source: the text, or an iterator of its pieces.
-        pairs: makes an object of its (name, value) pairs.
+        limits: the limits.
+        pairs: builds an object from its (name, value) pairs.
     """
     text = _checked(source, limits)
     try:
@@ -94,7 +97,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _checked(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:
-    """The text of `source`, which is within `limits`. Each piece is decoded when it was checked."""
+    """Returns the text of `source`, which is within `limits`. Decodes each piece after checking it."""
     scan = _Scan(limits)
     if isinstance(source, str):
         for start in range(0, len(source), PIECE_BYTES):
@@ -118,19 +121,19 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 class _Scan:
-    """Counts the parts of a JSON text piece by piece, and refuses the text at the first limit that it exceeds.
+    """Counts the parts of a JSON text piece by piece, and rejects the text at the first exceeded limit.
 
-    It splits by methods of bytes, which are much faster than a parser. `json.loads` finds all other faults.
+    It splits by methods of bytes, which are much faster than a parser. `json.loads` finds all other errors.
     """
 
     def __init__(self, limits: JsonLimits) -> None:
         self.limits = limits
-        self.backslash = b""  # the last byte of a piece if it escapes the first byte of the next
+        self.backslash = b""  # the last byte of a piece, if it escapes the first byte of the next piece
         self.in_string = False
         self.depth = 0
         self.nbytes = 0
         self.characters = 0
-        self.width = 1  # bytes of a character in a str of Python: 1, 2 or 4
+        self.width = 1  # bytes per character in a Python str: 1, 2 or 4
         self.strings = self.commas = self.arrays = self.objects = 0
 
     def add(self, piece: bytes) -> None:
@@ -178,6 +181,7 @@ class _Scan:
             raise UntrustedError(f"it is nested more than {self.limits.depth} deep")
 
     def _memory(self) -> int:
-        """An upper estimate of what the text takes twice (as text, and as strings in values), and its values."""
+        """Returns an upper estimate of the memory of the text (twice: as text, and as strings in values) and of its
+        values."""
         values = _VALUE * self.commas + _STRING * self.strings + _ARRAY * self.arrays + _OBJECT * self.objects
         return 2 * self.width * self.characters + values

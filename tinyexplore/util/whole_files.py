@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: an error or an interrupt leaves the earlier file as it was."""
+"""Writes files completely or not at all. After an error or an interrupt, the earlier file is unchanged."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def write_whole(path: str | Path, data: bytes) -> Path:
-    """Writes `data` beside `path` and renames it into place. A link keeps its place; its target is replaced.
+    """Writes `data` beside `path` and renames it into place. A link stays; its target is replaced.
 
-    What is no regular file (a pipe, /dev/stdout) is written directly, and so is a file in a folder without permission
-    to add one. OSError names `path`, whatever failed.
+    A path that is not a regular file (a pipe, /dev/stdout) is written directly, and so is a file in a folder without
+    permission to add files. Every OSError names `path`.
     """
     path = Path(path)
     try:
@@ -30,14 +30,14 @@ def _write(path: Path, data: bytes) -> None:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         with open(handle, "wb") as file:
             file.write(data)
-        with suppress(OSError):  # a new file has no mode to keep
+        with suppress(OSError):  # a new file has no mode to preserve
             os.chmod(temporary, path.stat().st_mode & 0o7777)
         os.replace(temporary, path)
     except PermissionError:
         path.write_bytes(data)
     finally:
         try:
-            os.unlink(temporary)  # no function of Python: an interrupt arrives at the beginning of one
+            os.unlink(temporary)  # not a Python function: an interrupt arrives at the beginning of one
         except OSError:
             pass
 

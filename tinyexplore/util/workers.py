@@ -1,7 +1,8 @@
-"""Worker threads that an interrupt does not harm, and whose callers it does not harm.
+"""Worker threads that stay usable after an interrupt, and so do their callers.
 
-What Python's own executors are made of (Condition, Semaphore) is written in Python: an interrupt in the midst of taking
-one leaves it locked for good, and the next caller waits forever. A SimpleQueue is not, nor a Lock in a `with`.
+Python's own executors use Condition and Semaphore, which are written in Python: an interrupt while one is acquired
+leaves it locked forever, and the next caller waits forever. A SimpleQueue is written in C, and so is a Lock in a
+`with`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ R = TypeVar("R")
 
 
 class Job(Generic[R]):
-    """Work that another thread does, and what came of it."""
+    """Work that another thread does, and its result or exception."""
 
     def __init__(self, work: Callable[[], R]) -> None:
         self._work: Callable[[], R] | None = work
@@ -42,12 +43,12 @@ class Job(Generic[R]):
             self._undone.release()
 
     def wait(self) -> None:
-        """Returns when it is done."""
+        """Waits until the work is done."""
         with self._undone:
             pass
 
     def result(self) -> R:
-        """Waits; what the work gave, or raises what it raised."""
+        """Waits. Returns the result of the work, or raises its exception."""
         self.wait()
         if self._error is not None:
             raise self._error
@@ -55,13 +56,13 @@ class Job(Generic[R]):
 
 
 def wait_for_all(jobs: Sequence[Job[Any]]) -> None:
-    """Returns when all are done."""
+    """Waits until all jobs are done."""
     for job in jobs:
         job.wait()
 
 
 class ThreadWorkers:
-    """Up to `count` threads, which start when there is something to do. A forked child starts its own."""
+    """Up to `count` threads, which start when there is work. A forked child starts its own."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -72,11 +73,13 @@ class ThreadWorkers:
 
     def _begin(self) -> None:
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
-        self._threads: list[Lock] = []  # each is locked while its thread is there
+        self._threads: list[Lock] = []  # locks, each held while its thread lives
 
     def give(self, jobs: Sequence[Job[Any]], then: Sequence[partial[Any]] = ()) -> None:
-        """Has `jobs` done, in this order, and calls `then` at once: or, interrupted, none of it. Where no thread can
-        start, they are done before this returns."""
+        """Submits `jobs`, in this order, and calls `then`: all of it, or nothing if it is interrupted.
+
+        If no thread can start, the jobs are done before this returns.
+        """
         for _ in range(min(self._count - len(self._threads), len(jobs))):
             lives = Lock()
             lives.acquire()
@@ -84,7 +87,7 @@ class ThreadWorkers:
                 run_uninterrupted(
                     [partial(start_new_thread, _work, (self._jobs, lives)), partial(self._threads.append, lives)]
                 )
-            except RuntimeError:  # there are no threads, or no more of them
+            except RuntimeError:  # there are no threads, or no more threads
                 break
         if not self._threads:
             for job in jobs:
@@ -94,8 +97,10 @@ class ThreadWorkers:
         run_uninterrupted([*[partial(self._jobs.put, job) for job in jobs], *then])
 
     def do(self, jobs: Sequence[Job[Any]], own: Callable[[], object]) -> None:
-        """Has `jobs` done, and does `own()` meanwhile. Returns when all have ended, also when it is interrupted; what
-        the first of them raised is raised here."""
+        """Submits `jobs`, and calls `own` meanwhile. Returns when all have ended, even if it is interrupted.
+
+        Raises the first exception of the jobs.
+        """
         done_flags: list[bool] = []
         try:
             self.give(jobs, [partial(done_flags.append, True)])
@@ -104,14 +109,14 @@ class ThreadWorkers:
             if done_flags:
                 try:
                     wait_for_all(jobs)
-                except BaseException:  # interrupted: no worker may still run when this is over
+                except BaseException:  # interrupted: no worker may still run after this
                     wait_for_all(jobs)
                     raise
         for job in jobs:
             job.result()
 
     def _end(self) -> None:
-        """At the end of the process: threads that would go on while the interpreter is taken apart."""
+        """Ends the threads at the end of the process. They would otherwise run while the interpreter is shut down."""
         threads, self._threads = self._threads, []
         for _ in threads:
             self._jobs.put(None)
@@ -121,7 +126,7 @@ class ThreadWorkers:
 
 
 class AtOnce(Executor):
-    """In the place of an executor where no thread can start: does what is submitted before `submit` returns."""
+    """Replaces an executor if no thread can start: `submit` does the work before it returns."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""Widgets for notebooks; each takes a trace as data and knows nothing of the engine. anywidget is imported on use."""
+"""Widgets for notebooks. Each takes a trace as data and knows nothing of the engine. anywidget is imported on use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tinyexplore.widgets.parts import CodeWidget, GraphWidget, PartWidget, PredictWidget
 
 __all__ = ["CodeWidget", "ExplorerWidget", "GraphWidget", "PartWidget", "PredictWidget"]
-_NAMES = {*__all__, *(f"{name.title()}Widget" for name in PANEL_OF_WIDGET)}  # a class for each panel that has one
+_NAMES = {*__all__, *(f"{name.title()}Widget" for name in PANEL_OF_WIDGET)}  # the classes of panels that have a widget
 
 
 def __getattr__(name: str) -> Any:

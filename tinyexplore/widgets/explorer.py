@@ -16,8 +16,8 @@ from tinyexplore.widgets.front_end import bundle, packed_chunks
 from tinyexplore.widgets.pictured import PicturedWidget
 
 LARGE_BYTES = 1_000_000
-UNPACKED_BYTES = 64 << 20  # of any payload
-UNPACKED_RATIO = 64  # of a large payload: traces have 8 to 20
+UNPACKED_BYTES = 64 << 20  # most unpacked bytes of any payload
+UNPACKED_RATIO = 64  # largest ratio of unpacked to packed bytes of a large payload: traces have 8 to 20
 GZIP_MAGIC = b"\x1f\x8b"
 Reply = Callable[[dict[str, Any]], None]
 Answering = Callable[[Mapping[str, Any], Reply], None]
@@ -26,17 +26,22 @@ Answering = Callable[[Mapping[str, Any], Reply], None]
 class ExplorerWidget(PicturedWidget):
     """The whole explorer over one trace.
 
-    `payload`: the trace as gzipped JSON; it travels with the notebook, so that a stored notebook stays interactive.
-    `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
-    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS;
-    in a narrow cell it is higher where that is too low for the graph. `mode`: "story"
-    (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2" it
-    goes there once. `tour`: notes on places, as data. `branches`: what was tried since, a row for each branch
-    (`add_branches`); `places`: the branches at which the reader is. `working`: what is being done for the view, and how
-    far it is; `is_live`: whether its commands (messages) are answered. `answers`: whether Python answers its
-    questions (`answer_with`). `runs_again`: whether the captured program can be run again for the view. `chunks`:
-    the code of panels that are loaded when they are first opened. `session` names what the widgets of this trace
-    (`widgets.parts`) share in a page.
+    payload: the trace as gzipped JSON. A stored notebook contains it, and so stays interactive.
+    selected: ids of the selected nodes. Follows the reader, and may be set.
+    cursor: the reader's position ("stage", "step", "kernel", "graph", "panel", "place", "tabs"). Follows the reader,
+    and may be set.
+    height: the height of the view, in CSS. In a narrow cell it is higher if it would be too low for the graph.
+    mode: "story" (stage by stage) or "workbench" (all views); "" is the reader's last choice.
+    link: a position such as "#stage=4&step=2", which the view goes to once.
+    tour: notes on positions, as data.
+    branches: a row for each what-if branch (`add_branches`).
+    places: the current branches of the reader.
+    working: the running command of the view, and its progress.
+    is_live: whether Python executes the view's commands (messages).
+    answers: whether Python responds to the view's requests (`answer_with`).
+    runs_again: whether the captured program can run again for the view.
+    chunks: the code of panels that are loaded when they are first opened.
+    session: the name under which the widgets of this trace (`widgets.parts`) share state in a page.
     """
 
     _esm = traitlets.Unicode(bundle("explorer.js")).tag(sync=True)
@@ -57,14 +62,19 @@ class ExplorerWidget(PicturedWidget):
     runs_again = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
-        """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
+        """Builds the widget.
+
+        static: an SVG picture for places where no widget runs.
+        traits: first values of the other traits.
+        """
         super().__init__(static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits)
         self._parts: list[PicturedWidget] = []
         self._answer: Answering | None = None
 
     def answer_with(self, answer: Answering) -> None:
-        """Register `answer` for requests that the trace alone cannot answer. It gets the request and a function that
-        takes the response; both are plain data.
+        """Registers `answer` for requests that the trace alone cannot answer.
+
+        It gets the request and a function that takes the response. Both are plain data.
         """
         if self._answer is None:
             self.on_msg(self._hear)
@@ -79,10 +89,10 @@ class ExplorerWidget(PicturedWidget):
             self._send_branches(since, self.places)
 
     def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
-        """Store further rows and places, and send only these.
+        """Stores further rows and places, and sends only these.
 
-        The traits grow in place, because a trait that is assigned is sent as a whole. A view counts the rows that it
-        has; where some are missing, it asks for them (`since`).
+        The traits grow in place, because an assigned trait is sent as a whole. A view counts its rows; if some are
+        missing, it requests them (`since`).
         """
         first = len(self.branches)
         self.branches.extend(rows)
@@ -107,16 +117,16 @@ class ExplorerWidget(PicturedWidget):
         return data
 
     def select(self, nodes: Iterable[Any]) -> None:
-        """Select nodes, given by id or as objects with an `id` (the nodes of a trace)."""
+        """Selects nodes, given by id or as objects with an `id` (the nodes of a trace)."""
         self.selected = [node if isinstance(node, int) else node.id for node in nodes]
 
     def go(self, **changes: Any) -> None:
-        """Move the reader: `widget.go(stage=4, step=12)`."""
+        """Moves the reader: `widget.go(stage=4, step=12)`."""
         self.cursor = {**self.cursor, **changes}
 
     def close(self) -> None:
-        """Remove the view from the page, and free the trace and the model of its layout."""
-        if self.comm is None:  # it is closed already
+        """Removes the view from the page. Frees the trace and the model of its layout."""
+        if self.comm is None:  # the widget is already closed
             return
         for part in self._parts:
             part.close()
@@ -128,12 +138,13 @@ class ExplorerWidget(PicturedWidget):
 
     @property
     def is_large(self) -> bool:
-        """Whether the payload makes a stored notebook heavy (over 1 MB); the view's footer says so too."""
+        """Whether the payload makes a stored notebook large (over 1 MB). The view's footer says so, too."""
         return len(self.payload) > LARGE_BYTES
 
     @property
     def trace_json(self) -> bytes:
-        """The trace as JSON. ValueError for a payload that expands far more than traces do; it stops at the limit."""
+        """The trace as JSON. Raises ValueError for a payload that expands far more than traces do; it stops at the
+        limit."""
         most = max(UNPACKED_BYTES, UNPACKED_RATIO * len(self.payload))
         with gzip.GzipFile(fileobj=io.BytesIO(self.payload)) as file:
             content = file.read(most + 1)

@@ -1,4 +1,4 @@
-"""The built front end: the bundles, and the chunks, which hold the code of panels until those are first opened."""
+"""The built front end: bundles, and chunks with the code of panels, which are loaded when a panel is first opened."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ STATIC = Path(__file__).resolve().parents[1] / "static"
 
 
 class BundleMissing(FileNotFoundError):
-    """The front end was not built into this package."""
+    """Raised if this package does not contain the built front end."""
 
 
 def bundle(name: str) -> str:
-    """The text of a bundle. A widget gets the text and not the path, because anywidget keeps every widget of a file
-    alive.
-    """
+    """Returns the text of a bundle. A widget gets the text, not the path, because anywidget keeps all widgets of a
+    file alive."""
     path = STATIC / name
     if not path.is_file():
         raise BundleMissing(
@@ -28,18 +27,19 @@ def bundle(name: str) -> str:
 
 
 def chunk_names() -> list[str]:
-    """The names of all chunks."""
+    """Returns the names of all chunks."""
     return sorted(path.stem for path in (STATIC / "chunks").glob("*.js"))
 
 
 def packed_chunk(name: str) -> bytes:
-    """A chunk's text, gzipped."""
+    """Returns a chunk's text, gzipped."""
     return gzip.compress(bundle(f"chunks/{name}.js").encode(), mtime=0)
 
 
 @cache
 def packed_chunks() -> bytes:
-    """All chunks, from name to text, as gzipped JSON. A widget carries them, so that a stored notebook has them too."""
+    """Returns all chunks, from name to text, as gzipped JSON. A widget contains them, so that a stored notebook has
+    them, too."""
     texts = {name: bundle(f"chunks/{name}.js") for name in chunk_names()}
     return gzip.compress(json.dumps(texts, ensure_ascii=False).encode(), mtime=0)
 

@@ -13,7 +13,7 @@ from typing import Literal
 Need = Literal[
     "recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape", "lines", "passes"
 ]
-"""What the trace recorded (the first three), or the name of a request whose responses a page stores."""
+"""Data of the trace (the first three), or the name of a request whose responses a page stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class PanelTab:
     """A tab of the first row."""
 
     name: str
-    """What links and tests call it."""
+    """Its name in links and tests."""
     title: str
     """The text of the tab."""
     says: str
-    """What its panels have in common: the tooltip."""
+    """The tooltip: the common subject of its panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelWidget:
-    """A panel as a widget of its own: the class `NAMEWidget`."""
+    """The widget of a panel: the class `NAMEWidget`."""
 
     name: str
     """`view.NAME`."""
@@ -53,7 +53,7 @@ class Panel:
     group: str
     """The name of its group."""
     says: str
-    """What it shows, for *Go to* and the documentation."""
+    """A description of its content, for *Go to* and the documentation."""
     view: str
     """Its view: "module:class" under `widgets/src`."""
     chunk: str = ""
@@ -61,19 +61,19 @@ class Panel:
     styles: tuple[str, ...] = ()
     """The style sheets of a chunk, under `widgets/src`."""
     also: tuple[str, ...] = ()
-    """What its chunk exports beside views: "module:name" under `widgets/src`."""
+    """Exports of its chunk other than views: "module:name" under `widgets/src`."""
     title: str = ""
     """The text of its tab; "" for its name."""
     roomy: bool = False
-    """Whether it opens higher, because the reader works in it."""
+    """Whether it opens at a greater height, because the reader works in it."""
     key: str = ""
     """The key that opens it, and leads back to the first panel."""
     needs: tuple[Need, ...] = ()
-    """What a page must keep for it, one of these; () where the trace alone is enough."""
+    """The data that a page must store for it, one of these; () if the trace is enough."""
     asks: bool = False
-    """Whether its view asks Python, so that it has nothing to show where neither is there."""
+    """Whether its view sends requests to Python, so that it is empty in a page without stored responses or Python."""
     instead: tuple[str, str] = ("", "")
-    """For such a place: a sentence, and the call that would help (`KERNEL` stands for the kernel's number)."""
+    """The text of the empty view: a sentence, and the call that helps (`KERNEL` stands for the kernel's number)."""
     answer: str = ""
     """The function from a Trace to the dataclass that it shows, "module:function". It responds to the request of the
     panel's name, and pages store its result."""
@@ -412,7 +412,7 @@ PANEL_OF_WIDGET = {panel.widget.name: panel for panel in PANELS if panel.widget 
 
 
 def panel_named(name: str) -> Panel:
-    """The panel of that name. KeyError names those that there are."""
+    """Returns the panel of that name. The message of KeyError lists the known panels."""
     match = next((panel for panel in PANELS if panel.name == name), None)
     if match is None:
         raise KeyError(f"no panel {name!r}; there are: {', '.join(panel.name for panel in PANELS)}")

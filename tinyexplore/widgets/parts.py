@@ -1,7 +1,7 @@
 """Widgets for single views, which share the trace and the selection of one ExplorerWidget.
 
-The Python class of a view; the other half is the TypeScript module of the same name (`widgets/src/views/`). The trace
-travels once, with the ExplorerWidget, and so does the code of the front end.
+A class here is the Python part of a view; the other part is the TypeScript module of the same name
+(`widgets/src/views/`). The trace and the code of the front end are sent once, with the ExplorerWidget.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 
 
 class PartWidget(PicturedWidget):
-    """One view. `selected`: ids of the selected nodes, the same in all views of a trace. `stage` and `step`: where the
-    reader is (the number of a stage, and how many of its steps are done), the same in all views but those that are
-    `pinned` to a place of their own. All three follow the reader, may be set, linked and observed. `height`: in CSS.
-    `view`: which one.
+    """One view. Its traits follow the reader, and may be set, linked and observed.
+
+    selected: ids of the selected nodes, the same in all views of a trace.
+    stage: the number of the reader's stage.
+    step: how many of its steps are done. `stage` and `step` are the same in all views, except those that are `pinned`.
+    height: the height of the view, in CSS.
+    view: the name of the view.
     """
 
     _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
@@ -53,7 +56,7 @@ class PartWidget(PicturedWidget):
         self.observe(self._lead, ["selected", "stage", "step"])
 
     def _follow(self, change: Any) -> None:
-        """Copy changed traits from the explorer. The front end does the same itself, so nothing is sent."""
+        """Copies changed traits from the explorer. The front end does the same itself, so nothing is sent."""
         if change["name"] == "selected":
             self._take(selected=change["new"])
         elif not self.pinned:
@@ -66,7 +69,7 @@ class PartWidget(PicturedWidget):
                 setattr(self, name, value)
 
     def _lead(self, change: Any) -> None:
-        """Pass a change on to the explorer, and so to all views. The front end forwards its own changes itself."""
+        """Passes a change on to the explorer, and so to all views. The front end forwards its own changes itself."""
         explorer, name, value = self.explorer, change["name"], change["new"]
         if name == "selected":
             to, new = "selected", value
@@ -84,12 +87,12 @@ class PartWidget(PicturedWidget):
             setattr(explorer, to, new)
 
     def select(self, nodes: Iterable[Any]) -> None:
-        """Select nodes, given by id or as objects with an `id` (the nodes of a trace)."""
+        """Selects nodes, given by id or as objects with an `id` (the nodes of a trace)."""
         self.selected = [node if isinstance(node, int) else node.id for node in nodes]
 
     def close(self) -> None:
-        """Takes the view from the page."""
-        if self.comm is None:  # it is closed already
+        """Removes the view from the page."""
+        if self.comm is None:  # the widget is already closed
             return
         self.explorer.unobserve(self._follow, ["selected", "cursor"])
         layout = self.layout
@@ -101,7 +104,7 @@ class PartWidget(PicturedWidget):
 
 
 class GraphWidget(PartWidget):
-    """The graph at the reader's place; `lazy`, `schedule` and `uops(stage)` are graphs at places of their own."""
+    """The graph at the reader's position. `lazy`, `schedule` and `uops(stage)` are graphs at fixed positions."""
 
     view = traitlets.Unicode("graph").tag(sync=True)
     height = traitlets.Unicode("460px").tag(sync=True)
@@ -109,7 +112,7 @@ class GraphWidget(PartWidget):
     def __init__(
         self, explorer: ExplorerWidget, *, at: Callable[..., GraphWidget] | None = None, **options: Any
     ) -> None:
-        """`at`: gives the graph at a place ("lazy", "schedule", or "uops" and a stage)."""
+        """Builds the widget. `at`: returns the graph at a position ("lazy", "schedule", or "uops" and a stage)."""
         super().__init__(explorer, **options)
         self._at = at
 
@@ -120,7 +123,7 @@ class GraphWidget(PartWidget):
 
     @property
     def lazy(self) -> GraphWidget:
-        """The tensors: the graph of LazyBuffers, colored by role."""
+        """The graph of LazyBuffers, colored by role."""
         return self._graph_at("lazy")
 
     @property
@@ -129,13 +132,15 @@ class GraphWidget(PartWidget):
         return self._graph_at("schedule")
 
     def uops(self, stage: Any = None, *, kernel: int | None = None) -> GraphWidget:
-        """The UOps after a stage: its number, its name ("simplify", "vector memory" ...) or itself; by default the last
-        one of `kernel` (by default the first)."""
+        """Returns the UOps after a stage: its number, its name ("simplify", "vector memory" ...) or the stage itself.
+
+        By default, it is the last stage of `kernel` (by default the first kernel).
+        """
         return self._graph_at("uops", stage, kernel)
 
 
 class CodeWidget(PartWidget):
-    """The listings side by side; `only(language)` is one of them."""
+    """The listings side by side. `only(language)` is one of them."""
 
     view = traitlets.Unicode("code").tag(sync=True)
     height = traitlets.Unicode("480px").tag(sync=True)
@@ -149,20 +154,21 @@ class CodeWidget(PartWidget):
         single: Callable[[str], CodeWidget] | None = None,
         **options: Any,
     ) -> None:
-        """`pane`: the only pane to show, of "a" (Python, UOps), "b" (source) and "c" (machine code)."""
+        """Builds the widget. `pane`: the only pane to show, of "a" (Python, UOps), "b" (source) and "c" (machine
+        code)."""
         super().__init__(explorer, **options)
         self.pane = pane
         self._single = single
 
     def only(self, language: str) -> CodeWidget:
-        """One listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
+        """Returns one listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
         if self._single is None:
             raise AttributeError("this widget shows one listing; use view.code, which shows all")
         return self._single(language)
 
 
 def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
-    """The class of a panel's widget."""
+    """Returns the class of a panel's widget."""
     members = {
         "__doc__": widget.doc,
         "__module__": __name__,
@@ -174,14 +180,15 @@ def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
 
 
 PANEL_WIDGETS = {panel.widget.name: _panel_widget(panel, panel.widget) for panel in PANELS if panel.widget is not None}
-globals().update({widget.__name__: widget for widget in PANEL_WIDGETS.values()})  # a stored notebook names its classes
+# a stored notebook contains the names of its classes
+globals().update({widget.__name__: widget for widget in PANEL_WIDGETS.values()})
 
 
 class PredictWidget(PicturedWidget):
-    """A question about a trace, which shows its answer after a guess. `guess`: the index of the chosen answer, None
-    before.
+    """A question about a trace, which shows its answer after a guess.
 
-    `reveals`: the views are hidden until the question is answered, and then appear below it.
+    guess: the index of the chosen answer; None before a choice.
+    reveals: whether the views are hidden until the question is answered, and then appear below it.
     """
 
     _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
@@ -194,7 +201,7 @@ class PredictWidget(PicturedWidget):
     def __init__(
         self, explorer: ExplorerWidget, question: dict[str, Any], *, reveals: bool = False, static: str = ""
     ) -> None:
-        """`static`: a picture that is shown with the answer where no widget runs."""
+        """Builds the widget. `static`: a picture to show with the answer where no widget runs."""
         super().__init__(static=static, explorer=explorer, question=question, reveals=reveals)
         explorer._parts.append(self)
 
@@ -204,8 +211,8 @@ class PredictWidget(PicturedWidget):
         return None if self.guess is None else self.guess == self.question["answer"]
 
     def close(self) -> None:
-        """Takes the question from the page."""
-        if self.comm is None:  # it is closed already
+        """Removes the question from the page."""
+        if self.comm is None:  # the widget is already closed
             return
         layout = self.layout
         super().close()
@@ -216,7 +223,7 @@ class PredictWidget(PicturedWidget):
         return f"PredictWidget({self.question['text']!r}{guess})"
 
     def _ipython_display_(self) -> None:
-        """The question in plain HTML, with its answer folded, for readers without widgets; and the widget."""
+        """Displays the question in plain HTML, with its answer folded, for readers without widgets, and the widget."""
         from IPython.display import display
 
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question["choices"])

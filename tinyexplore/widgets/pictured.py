@@ -1,4 +1,4 @@
-"""The base class of all widgets: a widget displays beside a static picture, which remains where no widget runs."""
+"""The base class of all widgets: a widget is displayed beside a static picture, which remains where no widget runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import traitlets
 
 
 class PicturedWidget(anywidget.AnyWidget):
-    """A widget with a static picture (an SVG, or what makes one).
+    """A widget with a static picture (an SVG, or a function that makes one).
 
-    It shows itself as two outputs: the picture, as an image in HTML that nbconvert, GitHub and the sanitiser of an
-    untrusted notebook keep, and the widget, which hides the picture while it is alive. `picture` names it in the page.
+    It displays two outputs: the picture, as an image in HTML that nbconvert, GitHub and the sanitiser of an untrusted
+    notebook keep, and the widget, which hides the picture while it is alive. `picture` names it in the page.
     """
 
     picture = traitlets.Unicode().tag(sync=True)
@@ -26,18 +26,18 @@ class PicturedWidget(anywidget.AnyWidget):
         self._static = static
 
     def svg(self) -> str:
-        """The static picture, "" where there is none."""
+        """Returns the static picture; "" if there is none."""
         return self._static if isinstance(self._static, str) else self._static()
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The widget, with a stable text and the picture."""
+        """Returns the widget, with a stable text and the picture."""
         bundle = self._view(**options)
         if bundle is not None and (picture := self.svg()):
             bundle[0]["image/svg+xml"] = picture
         return bundle
 
     def _view(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The widget with a stable text, without its picture, which may take long to draw."""
+        """Returns the widget with a stable text, without its picture, which may take long to draw."""
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
             return None
@@ -49,7 +49,7 @@ class PicturedWidget(anywidget.AnyWidget):
 
 
 def show(widget: PicturedWidget, picture: str, text: str) -> None:
-    """Displays a widget in IPython: the picture first, then the widget (its text where there are none)."""
+    """Displays a widget in IPython: the picture first, then the widget (its text if there are no widgets)."""
     from IPython.display import display
 
     if picture:
@@ -60,7 +60,8 @@ def show(widget: PicturedWidget, picture: str, text: str) -> None:
 
 
 def picture_html(svg: str, name: str, text: str) -> str:
-    """An SVG as an image in HTML: a sanitiser that drops `<svg>` keeps it, and so do viewers that know no widgets."""
+    """Returns an SVG as an image in HTML. A sanitiser that drops `<svg>` keeps it, and so do viewers without
+    widgets."""
     data = b64encode(svg.encode()).decode()
     return (
         f'<img class="tinyexplore-picture-{name}" alt="{escape(text)}" style="max-width:100%;height:auto" '
