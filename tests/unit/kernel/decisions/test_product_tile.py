@@ -175,3 +175,13 @@ def test_a_few_rows_read_a_large_matrix_once(lanes: int, rows: int, turned: bool
     again = prod([axis.size for axis in loops if all(axis not in load.ranges for load in loads)])
     outermost = min(loops, key=lambda axis: axis.arg.id)
     assert again == 1 or any(outermost in load.ranges for load in loads) or (packs(kernel) and 8 * again <= rows)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(56, 3), (64, 4)])
+def test_loads_that_cross_cache_lines_are_shared_by_more_rows(columns: int, rows: int) -> None:
+    """Vectors of a convolution start at each element. Seven of them, in two rows of 56, serve three channels, not
+    two."""
+    pictures, weights = Tensor(unread(4, 64, columns, columns)), Tensor(unread(64, 64, 3, 3))
+    schedule = create_schedule([pictures.conv2d(weights, padding=1).lazydata])
+    kernel = hand_coded(Kernel.of(schedule[-1].ast, MACHINE))
+    assert accumulators(kernel) == rows * (7 if columns == 56 else 4)
