@@ -1,7 +1,7 @@
-"""The explorer: it builds a Trace from the engine's events, and shows and analyzes it.
+"""The explorer: it builds a Trace from the engine's events, analyzes it and displays it.
 
 `tinyexplore.explore` is both this package and the function in it: `from tinyexplore import explore; explore(f, x)`
-must work whether or not something has imported the package before, so the package can be called.
+must work whether or not the package was imported before. The package is therefore callable.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def __dir__() -> list[str]:
 
 
 class _CallablePackage(types.ModuleType):
-    """This package; called, it is the function `explore` in it."""
+    """This package as a callable module; a call is passed to the function `explore` in it."""
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
         """Call the function `explore`: capture `f(*args)` and return its Explorer."""

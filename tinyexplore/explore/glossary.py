@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 class Term:
     """One word of one group. A word may mean one thing as an opt and another as an axis.
 
-    group: of the word.
+    group: the group of the word.
     word: the term.
-    meaning: as a sentence.
+    meaning: the definition, as a sentence.
     """
 
     group: str
@@ -559,7 +559,7 @@ TERMS: tuple[Term, ...] = (
 
 
 def as_markdown() -> str:
-    """Writes the text of docs/glossary.md."""
+    """Return the text of docs/glossary.md."""
     parts = [
         "# Glossary",
         "This page answers: what does a term mean, and where in the code does it happen?\n\n"
@@ -573,7 +573,7 @@ def as_markdown() -> str:
 
 
 def as_typescript() -> str:
-    """widgets/src/glossary.ts: the groups, and for each its words."""
+    """Return the text of widgets/src/glossary.ts: the groups with their words."""
     groups = {
         group: {"title": title, "terms": {term.word: term.meaning for term in TERMS if term.group == group}}
         for group, title in GROUPS.items()
@@ -594,7 +594,7 @@ FILES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the files, or with `--check` says which are not current."""
+    """Write the files, or with `--check` list those that are out of date."""
     stale = [path for path, make in FILES.items() if not path.exists() or path.read_text(encoding="utf-8") != make()]
     if "--check" in arguments:
         for path in stale:

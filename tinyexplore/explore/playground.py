@@ -1,6 +1,6 @@
-"""The rule playground: rules written in a cell, tried on captured kernels, each firing checked.
+"""The rule playground: rules written in a cell are tried on captured kernels, and each firing is checked.
 
-`@playground.rule(pattern)` makes a rule. `view.rules` tries it: where it matches, and the results of firing it, of
+`@playground.rule(pattern)` creates a rule. `view.rules` shows where it matches, and the results of firing it, of
 inserting it into the pipeline, or of disabling another rule. `equivalent(before, after)` is the check alone.
 
 The implementation is in `whatif/playground/`.

@@ -2,7 +2,7 @@
 
 import type { Compared, NestLine } from "./model";
 
-/** Which rules fired at a node, which could, and what stopped the others. node: the node. stage: the pass, None for any. step: the number of steps that are done, None for all. rule: the only rule to try, None for all. */
+/** The rules at a node: which fired, which could fire, and what prevents the others. node: the node. stage: the pass, None for any. step: the number of finished steps, None for all. rule: the only rule to try, None for all. */
 export interface WhyRequest {
   ask: "why";
   node: number;
@@ -11,7 +11,7 @@ export interface WhyRequest {
   rule?: string | null;
 }
 
-/** Why two LazyBuffers share a kernel, or do not. a: one of them. b: the other one. */
+/** Why two LazyBuffers share a kernel, or do not. a: the first LazyBuffer. b: the second LazyBuffer. */
 export interface WhyTwoKernelsRequest {
   ask: "why kernels";
   a: number;
@@ -25,7 +25,7 @@ export interface ShapeRequest {
   moves?: unknown[];
 }
 
-/** Steps the debugger of a kernel, and returns its state. kernel: its number. do: "look", "step", "back", "run to", "run until", "iteration", "restart", "finish", or "generated" (begin with generated inputs). count: the number of steps. line: of the listing, None for none. condition: see `conditions.py`; "" for none. counters: of loops by name, None for none. lane: the only lane of a vector to show, None for all. */
+/** Run a command of a kernel's debugger; the response is its state. kernel: the number of the kernel. do: "look", "step", "back", "run to", "run until", "iteration", "restart", "finish", or "generated" (begin with generated inputs). count: the number of steps. line: the line of the listing, None for none. condition: see `conditions.py`; "" for none. counters: loop counters by name, None for none. lane: the only lane of a vector to show, None for all. */
 export interface DebugRequest {
   ask: "debug";
   kernel?: number;
@@ -53,21 +53,21 @@ export interface CachesRequest {
   after?: string[] | null;
 }
 
-/** The grid of a GPU's kernel, the accesses of a warp, and the occupancy. kernel: its number. target: a GPU ("sm_80") for which the kernel is compiled first; "" for the captured one. */
+/** The grid of a GPU kernel, the accesses of a warp, and the occupancy. kernel: the number of the kernel. target: a GPU ("sm_80") for which the kernel is compiled first; "" for the captured one. */
 export interface GPURequest {
   ask: "gpu";
   kernel?: number;
   target?: string;
 }
 
-/** The bottleneck of the busiest loop of a kernel. kernel: its number. branch: the branch that has it, None for the kernel as captured. */
+/** The bottleneck of the busiest loop of a kernel. kernel: the number of the kernel. branch: the branch that has it, None for the kernel as captured. */
 export interface ThroughputOfRequest {
   ask: "throughput";
   kernel?: number;
   branch?: number | null;
 }
 
-/** LLVM's passes over a kernel, one by one. kernel: its number. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes that do not run. cpu: the CPU to generate code for, "" for that of the capture. */
+/** LLVM's passes over a kernel. kernel: the number of the kernel. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes to skip. cpu: the CPU to generate code for, "" for that of the capture. */
 export interface PassesOfLLVMRequest {
   ask: "passes";
   kernel?: number;
@@ -81,7 +81,7 @@ export interface VerdictsRequest {
   ask: "verdicts";
 }
 
-/** A kernel in other languages, or for other machines: see `KernelView.translate`. kernel: its number. targets: languages and machines, None for the usual ones. */
+/** A kernel in other languages, or for other machines; see `KernelView.translate`. kernel: the number of the kernel. targets: languages and machines, None for the usual ones. */
 export interface TranslationsRequest {
   ask: "rosetta";
   kernel?: number;
@@ -198,7 +198,7 @@ export type Question =
   | WriteRulesRequest
   | PlayRequest;
 
-/** A firing that was recorded. step: its number, from 1. rule: its name. before: the node that was replaced. after: the node in its place. */
+/** A recorded firing. step: the number of the step, from 1. rule: the name of the rule. before: the node that was replaced. after: the replacement. */
 export interface RecordedRewrite {
   step: number;
   rule: string;
@@ -206,7 +206,7 @@ export interface RecordedRewrite {
   after: number;
 }
 
-/** A line at which a function returned None or False. function: its name. file: its file. line: of the file. text: that line. because: the condition above it, where the line itself only returns; else "". values: (name, value) of the names in these lines. */
+/** A line at which a function returned None or False. function: the name of the function. file: its file. line: the line number in the file. text: the text of the line. because: the condition above it, if the line itself only returns; else "". values: (name, value) of the names in these lines. */
 export interface ReturnSite {
   function: string;
   file: string;
@@ -216,7 +216,7 @@ export interface ReturnSite {
   values: [string, string][];
 }
 
-/** Why a rule does not fire. kind: the kind of the mismatch. path: from the matched node to the one that differs, by operands. expected: the pattern's requirement there. actual: the node, as text. places: the lines at which the rule's function returned nothing, the innermost call first. */
+/** Why a rule does not fire. kind: the kind of the mismatch. path: the operand numbers from the matched node to the one that differs. expected: the pattern's requirement there. actual: the node, as text. places: the lines at which the rule's function returned nothing, the innermost call first. */
 export interface Mismatch {
   kind: "operation" | "sources" | "type" | "argument" | "another node" | "function" | "nothing new" | "error" | "context";
   path: number[];
@@ -225,7 +225,7 @@ export interface Mismatch {
   places: ReturnSite[];
 }
 
-/** One part of a rule's pattern beside the node that it was compared with. place: the way to it in the pattern: which source, of that one which ... expected: its requirement: operations, a constant, or the name that any node may have. state: whether the node matched; the match stopped at the one that "differs". path: the way to the node: which source, of that one which ... actual: the node as text; "" where the match did not reach it. at: the node of the trace; None where it is not known. */
+/** One part of a rule's pattern and the node that it was compared with. place: its position in the pattern, as source numbers. expected: its requirement: operations, a constant, or a name for any node. state: whether the node matched; matching stopped at the part that "differs". path: the position of the node, as operand numbers. actual: the node as text; "" if matching did not reach it. at: the node of the trace; None if unknown. */
 export interface PatternPart {
   place: number[];
   expected: string;
@@ -235,7 +235,7 @@ export interface PatternPart {
   at: number | null;
 }
 
-/** A rule tried on a node. rule: its name. law: the law that it states. doc: its docstring. file: the file of its code. line: the first line there. text: its source code. verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs something that the trace does not have. passed: parts of its pattern that match. parts: all parts of its pattern. bound: (name, node as text) of the names in its pattern. first: whether it is the one that the pass takes, of those that fire. after: the node that it makes, as text; "" where it does not fire. mismatch: why it does not fire, None where it does. at: the node of the trace at which it was stopped, None for none. pattern: its parts, the whole first, with the nodes that they were compared with. */
+/** A rule tried on a node. rule: the name of the rule. law: the law that it states. doc: its docstring. file: the file that defines it. line: the first line of the definition. text: its source code. verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs data that the trace lacks. passed: the number of parts of its pattern that match. parts: the number of all parts of its pattern. bound: (name, node as text) of the names in its pattern. first: whether the pass would apply it, as the first of the rules that fire. after: the resulting node, as text; "" if it does not fire. mismatch: why it does not fire, None if it does. at: the node of the trace with the mismatch, None for none. pattern: its parts, the whole first, with the nodes that they were compared with. */
 export interface RuleAttempt {
   rule: string;
   law: string;
@@ -254,7 +254,7 @@ export interface RuleAttempt {
   pattern: PatternPart[];
 }
 
-/** The rules at a node of a trace, at one step of a pass. stage: the pass. name: of the pass. step: the number of steps that are done. node: the node. what: the node as text. note: a remark for the reader, "" for none. fired: the rules that fired on it or made it. could: the rules that could fire now, in the order of the pass. stopped: the rules that do not match, the nearest miss first. */
+/** The rules at a node of a trace, at one step of a pass. stage: the id of the pass. name: the name of the pass. step: the number of finished steps. node: the node. what: the node as text. note: a remark for the reader, "" for none. fired: the rules that replaced or produced the node. could: the rules that could fire now, in the order of the pass. stopped: the rules that do not match, the nearest miss first. */
 export interface WhyNot {
   stage: number;
   name: string;
@@ -312,7 +312,7 @@ export interface OtherData {
   views: ([number[], number[], number, [number, number][] | null])[];
 }
 
-/** Where the elements of a node lie in memory, as the panel of shapes draws it. */
+/** The memory positions of a node's elements, as the panel of shapes draws them. */
 export interface ShapeData {
   name: string;
   size: number;
@@ -334,7 +334,7 @@ export interface TensorData {
   stored: boolean;
 }
 
-/** A debugger as its panel draws it. What went wrong in the kernel is the `reason` why it stopped. */
+/** A debugger as its panel draws it. `reason` also has the error of a failed kernel. */
 export interface DebuggerState {
   name: string;
   note: string;
@@ -351,7 +351,7 @@ export interface DebuggerState {
   accesses: ([string, boolean, (number | null)[], string])[];
 }
 
-/** Hits of one access, or of several together. `served`: cache lines that each level served, and last in memory. `reuse`: accesses by reuse distance, the other lines accessed since the last access to the line: 0, 1, 2-3, 4-7 …, and last the first accesses to a line. */
+/** The cache traffic of one access, or of several together. served: the number of cache lines that each level served, and last those that memory served. reuse: the number of accesses by reuse distance (the number of other lines accessed since the last access to the line): 0, 1, 2-3, 4-7 …, and last the first accesses to a line. */
 export interface Traffic {
   served: number[];
   reuse: number[];
@@ -397,7 +397,7 @@ export interface CachesData {
   rows: ([string, string, Traffic | null, Traffic | null])[];
 }
 
-/** A load or store of a GPU's kernel, as the panel of warps draws it. */
+/** A load or store of a GPU kernel, as the panel of warps draws it. */
 export interface WarpAccessData {
   place: number;
   text: string;
@@ -420,7 +420,7 @@ export interface WarpAccessData {
   advice: string;
 }
 
-/** The occupancy of a GPU's kernel, as the panel of warps draws it. */
+/** The occupancy of a GPU kernel, as the panel of warps draws it. */
 export interface OccupancyData {
   registers: number;
   known: boolean;
@@ -432,7 +432,7 @@ export interface OccupancyData {
   says: string;
 }
 
-/** A GPU's kernel, as the panel of warps draws it. */
+/** A GPU kernel, as the panel of warps draws it. */
 export interface GPUData {
   kernel: string;
   target: string;
@@ -463,21 +463,21 @@ export interface ThroughputData {
   notes: string[];
 }
 
-/** Texts of lines as `tracefile.columns` packs them. forms: the texts without their numbers. form: for each text its form. numbers: the numbers of all texts, as differences from the last text of the form. */
+/** Texts of lines as `tracefile.columns` packs them. forms: the texts without their numbers. form: the form of each text. numbers: the numbers of all texts, as differences from the previous text of the form. */
 export interface PackedLines {
   forms: string[];
   form: number[];
   numbers: number[];
 }
 
-/** What LLVM says of an optimization that it did, or did not do. */
+/** LLVM's remark on an optimization that it did, or did not do. */
 export interface Remark {
   text: string;
   uop: number | null;
   subject: string;
 }
 
-/** One run of a pass. number: its place in the pipeline. name: LLVM's name. argument: the option that switches it off, "" where there is none. stage: its input: "IR", "machine IR"; "assembly" for the end. changed: whether it changed the text. begins: whether the text before is in another language: the whole text is new. change: lines added and removed, as text. seconds: its CPU time, None where LLVM does not measure it. edits: the changes of the text before: (first line, lines removed, numbers of new lines), these numbers as differences from the one before. remarks: its optimization remarks. */
+/** One run of a pass. number: its position in the pipeline. name: LLVM's name. argument: the option name that disables it, "" if there is none. stage: its input: "IR", "machine IR"; "assembly" for the end. changed: whether it changed the text. begins: whether the previous text is in another language, so that the whole text is new. change: lines added and removed, as text. seconds: its CPU time, None if LLVM does not measure it. edits: the changes to the previous text: (first line, lines removed, numbers of new lines). Each line number is the difference from the previous one. remarks: its optimization remarks. */
 export interface PassData {
   number: number;
   name: string;
@@ -491,7 +491,7 @@ export interface PassData {
   remarks: Remark[];
 }
 
-/** A value that has no register for a while: it is stored on the stack and loaded again. */
+/** A value without a register: it is stored on the stack and loaded again. */
 export interface Spill {
   slot: number;
   bytes: number;
@@ -503,7 +503,7 @@ export interface Spill {
   blocks: string[];
 }
 
-/** LLVM's passes over a kernel, one by one. kernel: its name. number: its number in the trace. cpu: the CPU that code was generated for. pipeline: the pipeline that LLVM ran, as text. lines: every line that occurs; texts are numbers of these. line_uops: for each of these lines its UOp, as the difference from the one before; -1 stands for none. uops: of each UOp that a line belongs to its place and its nodes, the place as the difference from the row before, each node from the node before. passes: all that ran, in order. seconds: CPU time of all passes that LLVM times. instructions: in the assembly. spills: the values that are stored on the stack. spilled_by: the pass that put them there. levels, cpus: the choices of the panel. */
+/** LLVM's passes over a kernel. kernel: the name of the kernel. number: its number in the trace. cpu: the CPU that code was generated for. pipeline: the pipeline that LLVM ran, as text. lines: every line that occurs; texts refer to lines by number. line_uops: the UOp of each line, as the difference from the previous one; -1 stands for none. uops: for each UOp with lines its position and its nodes. A position is the difference from the previous row, a node the difference from the previous node. passes: all passes that ran, in order. seconds: the CPU time of all passes that LLVM times. instructions: the number of instructions in the assembly. spills: the values that are stored on the stack. spilled_by: the pass that spilled them. levels, cpus: the choices of the panel. */
 export interface PassesData {
   kernel: string;
   number: number;
@@ -528,13 +528,13 @@ export interface Evidence {
   panel: string;
 }
 
-/** A suggestion that was tried. text: the suggestion. result: what it gained. */
+/** A suggestion that was tried. text: the suggestion. result: the measured gain. */
 export interface TrialRow {
   text: string;
   result: string;
 }
 
-/** A verdict as views show it: see `SpeedVerdict`. kernel: its number, None for the whole program. name: of the kernel. kind: the bottleneck, one of `KINDS`. likely: for "noise" the kind by the fastest sample, else `kind`. level: "L1", "L2", "L3" or "memory"; "" for other kinds. share: the least time on this machine / the median; None where one of them is unknown. tone: "fast", "middle", "slow", or "none" where speed does not matter or is unknown. text: the verdict as a sentence. evidence: the figures that it is based on. suggestions: what could make it faster. missing: figures that were not available. */
+/** A verdict as views show it; see `SpeedVerdict`. kernel: the number of the kernel, None for the whole program. name: the name of the kernel. kind: the bottleneck, one of `KINDS`. likely: for "noise" the kind by the fastest sample, else `kind`. level: "L1", "L2", "L3" or "memory"; "" for other kinds. share: the least time on this machine / the median; None if one of them is unknown. tone: "fast", "middle", "slow", or "none" if speed does not matter or is unknown. text: the verdict as a sentence. evidence: the figures on which it is based. suggestions: possible improvements. missing: figures that were not available. */
 export interface VerdictRow {
   kernel: number | null;
   name: string;
@@ -549,7 +549,7 @@ export interface VerdictRow {
   missing: string[];
 }
 
-/** The verdicts of a trace. rows: those of the kernels that have one. whole: that of the program, None where no kernel has one. */
+/** The verdicts of a trace. rows: the verdicts on the kernels that have one. whole: the verdict on the program, None if no kernel has one. */
 export interface VerdictList {
   rows: VerdictRow[];
   whole: VerdictRow | null;
@@ -677,7 +677,7 @@ export interface OptSteps {
   steps: MeasuredOptStep[];
 }
 
-/** How long a kernel runs as a pipeline compiles it, and as it was compiled: interleaved samples of one run, in a process of their own. */
+/** The times of a kernel under a pipeline, and as it was compiled. A process of its own took alternate samples of single runs. */
 export interface PipelineTimes {
   times_us: number[];
   median_us: number | null;

@@ -1,4 +1,4 @@
-"""Lines of the user's Python by the time of the kernels that they caused."""
+"""The lines of the user's Python by the time of their kernels."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class LinesByTime(ReadableRow):
     """How a shared kernel is divided."""
 
     def by_time(self) -> tuple[LineTime, ...]:
-        """The lines, the slowest first."""
+        """Return the lines, the slowest first."""
         return tuple(sorted(self.lines, key=lambda line: -line.time_us))
 
     def __str__(self) -> str:
-        """A table for a terminal, the slowest line first."""
+        """Return a table for a terminal, the slowest line first."""
         rows = [f"{'time':>9} {'share':>6} {'kernels':>7}  line"]
         for line in self.by_time():
             time = duration_text(line.time_us) if self.total_us else "–"
@@ -67,10 +67,10 @@ class LinesByTime(ReadableRow):
 
 
 def lines_by_time(trace: Trace) -> LinesByTime:
-    """The lines of a trace, each with its share of the kernels' medians.
+    """Return the lines of a trace, each with its share of the kernels' median times.
 
-    An operation belongs to the line in which the user called it; one that the library added (a gradient, a cast), to
-    the line that caused it.
+    An operation belongs to the line in which the user called it. An operation that the library added (a gradient, a
+    cast) belongs to the line that caused it.
     """
     medians = {run.kernel: run.median_us for run in trace.runs}
     times: dict[tuple[int, int] | None, float] = {}
@@ -101,7 +101,7 @@ def lines_by_time(trace: Trace) -> LinesByTime:
 
 
 def lines_picture(trace: Trace) -> str:
-    """The lines as a static picture, the slowest first."""
+    """Return the lines as a static picture, the slowest first."""
     line_times = lines_by_time(trace)
     most = max((line.time_us for line in line_times.lines), default=0.0) or 1.0
     rows = [

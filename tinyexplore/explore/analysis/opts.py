@@ -1,4 +1,4 @@
-"""Opts as views write them: "UPCAST(0, 4), VECTOR(1, 16)"."""
+"""Parse opts as views write them: "UPCAST(0, 4), VECTOR(1, 16)"."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _OPT = re.compile(r"\s*([A-Z_]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
 
 
 class WhatIfError(ValueError):
-    """An invalid command: an unknown kernel or opt, or a capture whose kernels cannot be compiled again."""
+    """The command is invalid: an unknown kernel or opt, or a capture whose kernels cannot be compiled again."""
 
 
 def to_opt(text: str) -> Opt:
-    """The Opt written as "UPCAST(0, 4)". Spellings of earlier versions, such as "AHEAD(0, 4)", are read too."""
+    """Parse an Opt such as "UPCAST(0, 4)". Spellings of earlier versions, such as "AHEAD(0, 4)", are accepted too."""
     match = _OPT.fullmatch(text)
     if match is None or match[1] not in OptOps.__members__:
         names = ", ".join(op.name for op in OptOps)
@@ -23,7 +23,7 @@ def to_opt(text: str) -> Opt:
 
 
 def to_opts(text: str) -> tuple[Opt, ...]:
-    """Parses Opts: "UPCAST(0, 4), VECTOR(1, 16)"."""
+    """Parse a list of opts: "UPCAST(0, 4), VECTOR(1, 16)"."""
     parts = re.findall(r"[^(),\s]+\s*\([^)]*\)|[^\s,]+", text)
     return tuple(to_opt(part) for part in parts)
 

@@ -1,4 +1,4 @@
-"""Quiz questions about a trace. The trace has the answer and the place that shows it."""
+"""Quiz questions about a trace, which has the answer and the position that shows it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_CHOICES = 4
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stop(ReadableRow):
-    """A stop of a tour: a place of a trace with a note, or a question.
+    """A stop of a tour: a position in a trace with a note, or a question.
 
     text: the note, or the question.
-    link: the place, "" for the present one.
+    link: the position, "" for the current one.
     choices: the answers to choose from; empty for a note.
-    answer: the position of the right one, None for a note.
-    reveal: what the trace says.
-    after: a link to the place that shows it.
+    answer: the index of the right answer, None for a note.
+    reveal: the explanation from the trace.
+    after: a link to the position that shows it.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Stop(ReadableRow):
     after: str = ""
 
     def grade(self, guess: int | str) -> bool:
-        """Whether a choice, given by its index or its words, is right."""
+        """Return whether a choice, given by its index or its text, is right."""
         if not self.choices:
             raise ValueError("this stop is a note and has no question")
         if isinstance(guess, str):
@@ -44,13 +44,13 @@ class Stop(ReadableRow):
         return guess == self.answer
 
     def as_data(self) -> dict[str, Any]:
-        """For the front end."""
+        """Return the stop as data for the front end."""
         data = {**asdict(self), "choices": [well_formed(choice) for choice in self.choices]}
         return {name: well_formed(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
 def how_many_kernels(trace: Trace) -> Stop:
-    """How many kernels (compiled loop nests) were made."""
+    """Ask how many kernels (compiled loop nests) a program has."""
     count = len(trace.kernels)
     computing = [node for node in trace.nodes if node.kind == "lazybuffer" and node.group in ("alu", "reduce")]
     wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
@@ -63,7 +63,10 @@ def how_many_kernels(trace: Trace) -> Stop:
 
 
 def _shares(trace: Trace) -> str:
-    """ ": matmul in kernel 0, add and softmax in kernel 1", of a few kernels; a call stands where it is first."""
+    """Return which calls each of a few kernels computes: ": matmul in kernel 0, add and softmax in kernel 1".
+
+    Each call is listed only at its first kernel.
+    """
     if not 1 < len(trace.kernels) <= _MOST_CHOICES:
         return ""
     share_texts: set[str] = set()
@@ -76,7 +79,7 @@ def _shares(trace: Trace) -> str:
 
 
 def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
-    """Which rule fires next, once `step` steps of a stage are done."""
+    """Ask which rule fires next, after `step` steps of a stage."""
     steps = trace.stages[stage].steps
     at = next((k for k in range(step, len(steps)) if steps[k].rule is not None), None)
     if at is None:
@@ -96,7 +99,7 @@ def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
 
 
 def which_is_slowest(trace: Trace) -> Stop:
-    """Which kernel of the trace takes longest."""
+    """Ask which kernel of the trace is slowest."""
     runs = sorted(trace.runs, key=lambda run: -run.median_us)
     if len(runs) < 2:
         raise ValueError(f"which kernel is slowest: {len(runs)} of this trace ran; two or more are needed")
@@ -109,7 +112,7 @@ def which_is_slowest(trace: Trace) -> Stop:
 
 
 def which_is_faster(trace: Trace, other: Trace) -> Stop:
-    """Which of two captures runs faster; where their spreads overlap, neither."""
+    """Ask which of two captures runs faster; neither is right if their spreads overlap."""
     times = [capture.runs for capture in (trace, other)]
     if not all(times):
         raise ValueError("which is faster: a trace without timed kernels was given")
@@ -136,7 +139,7 @@ QUESTIONS = {
 
 
 def question(trace: Trace, about: str, *args: Any, **options: Any) -> Stop:
-    """A question: "kernels" (how many?), "next rule" (stage=, step=), "slowest" (kernel), "faster" (and a trace)."""
+    """Return a question: "kernels" (how many?), "next rule" (stage=, step=), "slowest", "faster" (and a trace)."""
     if about not in QUESTIONS:
         raise ValueError(f"no question about {about!r}; there are: {', '.join(QUESTIONS)}")
     ask: Any = QUESTIONS[about]

@@ -1,9 +1,9 @@
-"""Requests: what a view, a page with engine or a script asks of Python, as data.
+"""Requests from a view, a page with engine or a script to Python, as data.
 
-A request is a frozen dataclass that `@request(name, response)` puts into the one table, `REQUESTS`. As JSON it is an
-object: `{"ask": "why", "node": 17, "stage": 4}` is `Why(node=17, stage=4)`. Its response is a dataclass, or plain data
-if no class is named. A request that fails has the response `{"error": "..."}`. A page without Python stores responses
-in one map, whose keys are requests in canonical form (`canonical`).
+A request is a frozen dataclass that `@request(name, response)` adds to the table `REQUESTS`. As JSON it is an object:
+`{"ask": "why", "node": 17, "stage": 4}` is `Why(node=17, stage=4)`. Its response is a dataclass, or plain data if no
+class is named. A request that fails has the response `{"error": "..."}`. A page without Python stores responses in one
+map, whose keys are requests in canonical form (`canonical`).
 
 Other modules register further requests, next to their handlers: `whatif/requests.py`, `live/playing.py`.
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.trace import Trace
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
-MAX_ERROR = 2000  # characters of an exception in a response
-MAX_STEPS = 1_000_000  # of one request to the debugger: half a second, so that a notebook's kernel stays responsive
+MAX_ERROR = 2000  # most characters of an exception in a response
+MAX_STEPS = 1_000_000  # most steps of one debugger request: half a second, so that a notebook's kernel stays responsive
 Data = dict[str, Any]
 
 
 class RequestError(ValueError):
-    """A request that is malformed, or that cannot be answered here."""
+    """The request is malformed, or cannot be handled here."""
 
 
 @dataclass
 class RequestSource:
-    """The data and objects from which requests are answered."""
+    """The data and objects that request handlers use."""
 
     trace: Callable[[], Trace]
     """Returns the trace that the view shows."""
@@ -58,7 +58,11 @@ class RequestSource:
     """Comparisons of caches, by request."""
 
     def kernels(self) -> KernelAnalyses:
-        """The Explorer; RequestError where it is gone."""
+        """Return the analyses of the Explorer.
+
+        Raises:
+            RequestError: the Explorer no longer exists.
+        """
         analyses = self.explorer()
         if analyses is None:
             raise RequestError(GONE)
@@ -66,8 +70,7 @@ class RequestSource:
 
 
 class Request:
-    """The interface of a request: its name, the class of its response as "module:name" ("" for plain data), and
-    `respond`."""
+    """The interface of a request: its name, the class of its response ("module:name", "" for plain data), a handler."""
 
     name: ClassVar[str]
     response: ClassVar[str]
@@ -75,7 +78,11 @@ class Request:
     """Whether it takes so long that a notebook responds from a background thread."""
 
     def respond(self, source: RequestSource) -> Any:
-        """The response: a dataclass, or a dict of plain data. ValueError and RuntimeError say why there is none."""
+        """Return the response: a dataclass, or a dict of plain data.
+
+        Raises:
+            ValueError, RuntimeError: there is no response; the message has the reason.
+        """
         raise NotImplementedError
 
 
@@ -84,7 +91,7 @@ _R = TypeVar("_R", bound=type[Request])
 
 
 def request(name: str, response: str = "") -> Callable[[_R], _R]:
-    """Puts a class of requests into the table under `name`. `response`: the class of its responses, "module:name"."""
+    """Register a class of requests under `name`. `response` is the class of its responses, "module:name"."""
 
     def register(cls: _R) -> _R:
         cls.name, cls.response = name, response
@@ -94,11 +101,15 @@ def request(name: str, response: str = "") -> Callable[[_R], _R]:
     return register
 
 
-# *** reading and responding ***
+# *** parsing and responding ***
 
 
 def from_data(data: Any) -> Request:
-    """The request in a JSON object. RequestError if it is none."""
+    """Return the request in a JSON object.
+
+    Raises:
+        RequestError: the object is no valid request.
+    """
     if not isinstance(data, Mapping):
         raise RequestError(f"a request must be a JSON object, found {type(data).__name__}")
     name = data.get("ask")
@@ -121,7 +132,11 @@ def from_data(data: Any) -> Request:
 
 
 def _checked(value: Any, hint: Any, label: str) -> Any:
-    """The JSON value `value` as a value of the type `hint`. RequestError if it is none."""
+    """Convert the JSON value `value` to the type `hint`.
+
+    Raises:
+        RequestError: the value does not have this type.
+    """
     for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if origin is tuple and isinstance(value, (list, tuple)):
@@ -137,7 +152,7 @@ def _checked(value: Any, hint: Any, label: str) -> Any:
 
 
 def canonical(request: Request) -> str:
-    """A request as a key: JSON with sorted names and without spaces, fields that have their default left out."""
+    """Return a request as a key: JSON with sorted names, without spaces and without fields that have their default."""
     data: Data = {"ask": request.name}
     for request_field in fields(request):  # type: ignore[arg-type]
         value = getattr(request, request_field.name)
@@ -147,14 +162,14 @@ def canonical(request: Request) -> str:
 
 
 def to_data(response: Any) -> Data:
-    """A response as plain data for JSON. An object with `as_data` defines its own data."""
+    """Return a response as plain data for JSON. An object with `as_data` defines its own data."""
     shown = response.as_data() if hasattr(response, "as_data") else response
     data: Data = json.loads(json.dumps(shown if isinstance(shown, dict) else asdict(shown)))
     return data
 
 
 def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
-    """The responses that the pages of a capture store, by canonical request."""
+    """Return the responses that the pages of a capture store, by canonical request."""
     responses = {}
     for name, values, response in analyses.responses:
         request = REQUESTS[name](**values)
@@ -164,7 +179,7 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
 
 
 def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
-    """The response for a page: after alone where the kernel takes too long to model before."""
+    """Return the response for a page; only the side `after` if modeling `before` would take too long."""
     from tinyexplore.explore.analysis.models.caches import TooLong
     from tinyexplore.explore.analysis.models.panel_data import caches_data
 
@@ -181,7 +196,7 @@ def is_for_background(data: Any) -> bool:
 
 
 def respond(source: RequestSource, data: Any) -> Data:
-    """The response to a request, both as data. Nothing raises: a page may send anything, and an error is a response."""
+    """Return the response to a request, both as data. Errors do not raise: they are responses, too."""
     try:
         return to_data(from_data(data).respond(source))
     except (ValueError, RuntimeError) as error:
@@ -191,17 +206,17 @@ def respond(source: RequestSource, data: Any) -> Data:
     return {"error": text[:MAX_ERROR]}
 
 
-# *** requests about a trace alone ***
+# *** requests that need only a trace ***
 
 
 @request("why", "tinyexplore.explore.analysis.why.rules:WhyNot")
 @dataclass(frozen=True)
 class Why(Request):
-    """Which rules fired at a node, which could, and what stopped the others.
+    """The rules at a node: which fired, which could fire, and what prevents the others.
 
     node: the node.
     stage: the pass, None for any.
-    step: the number of steps that are done, None for all.
+    step: the number of finished steps, None for all.
     rule: the only rule to try, None for all.
     """
 
@@ -223,8 +238,8 @@ class Why(Request):
 class WhyTwoKernels(Request):
     """Why two LazyBuffers share a kernel, or do not.
 
-    a: one of them.
-    b: the other one.
+    a: the first LazyBuffer.
+    b: the second LazyBuffer.
     """
 
     a: int
@@ -250,21 +265,21 @@ class Shape(Request):
         return shape_data(source.trace(), self.node, self.moves)
 
 
-# *** requests that need kernels which can run again ***
+# *** requests that need runnable kernels ***
 
 
 @request("debug", "tinyexplore.explore.analysis.models.panel_data:DebuggerState")
 @dataclass(frozen=True)
 class Debug(Request):
-    """Steps the debugger of a kernel, and returns its state.
+    """Run a command of a kernel's debugger; the response is its state.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     do: "look", "step", "back", "run to", "run until", "iteration", "restart", "finish", or "generated" (begin with
         generated inputs).
     count: the number of steps.
-    line: of the listing, None for none.
+    line: the line of the listing, None for none.
     condition: see `conditions.py`; "" for none.
-    counters: of loops by name, None for none.
+    counters: loop counters by name, None for none.
     lane: the only lane of a vector to show, None for all.
     """
 
@@ -355,9 +370,9 @@ class Caches(Request):
 @request("gpu", "tinyexplore.explore.analysis.models.gpu:GPUData")
 @dataclass(frozen=True)
 class GPU(Request):
-    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy.
+    """The grid of a GPU kernel, the accesses of a warp, and the occupancy.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     target: a GPU ("sm_80") for which the kernel is compiled first; "" for the captured one.
     """
 
@@ -373,7 +388,7 @@ class GPU(Request):
 class ThroughputOf(Request):
     """The bottleneck of the busiest loop of a kernel.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     branch: the branch that has it, None for the kernel as captured.
     """
 
@@ -389,11 +404,11 @@ class ThroughputOf(Request):
 @request("passes", "tinyexplore.explore.analysis.passes.data:PassesData")
 @dataclass(frozen=True)
 class PassesOfLLVM(Request):
-    """LLVM's passes over a kernel, one by one.
+    """LLVM's passes over a kernel.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     level: "O0" to "O3", "" for the level that compiled the kernel.
-    without: passes that do not run.
+    without: passes to skip.
     cpu: the CPU to generate code for, "" for that of the capture.
     """
 
@@ -425,9 +440,9 @@ class Verdicts(Request):
 @request("rosetta", "tinyexplore.explore.analysis.comparing.rosetta:RosettaData")
 @dataclass(frozen=True)
 class Translations(Request):
-    """A kernel in other languages, or for other machines: see `KernelView.translate`.
+    """A kernel in other languages, or for other machines; see `KernelView.translate`.
 
-    kernel: its number.
+    kernel: the number of the kernel.
     targets: languages and machines, None for the usual ones.
     """
 

@@ -10,7 +10,7 @@ from tinyexplore.uop import Ops
 
 
 def loaded_bytes(program: ProgramSpec) -> int:
-    """The bytes that the load instructions of one run request. A loop counts with its largest size."""
+    """Return the bytes that the load instructions of one run read. A symbolic loop counts with its largest size."""
     total, times, opened = 0, 1, []
     for uop in program.uops:
         if uop.op is Ops.RANGE:
@@ -24,11 +24,14 @@ def loaded_bytes(program: ProgramSpec) -> int:
 
 
 def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
-    """The cache lines that loops access together, in bytes: `steps` has (stride, size) of each, in elements.
+    """Return the bytes of the cache lines that loops access together.
 
-    Neighbors share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
-    are one run of memory; what jumps farther has a run for each jump. A loop of no known stride accesses a line each
-    step."""
+    Neighboring elements share lines. The loops are taken by increasing stride. As long as each continues where the
+    previous ones end, they form one contiguous piece of memory; a larger stride has one piece per iteration. A loop of
+    unknown stride accesses a line per iteration.
+
+    steps: (stride, size) of each loop, in elements; None for an unknown stride.
+    """
     run, runs, apart = 1, 1, None
     for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
         if stride <= run and runs == 1:
@@ -45,7 +48,7 @@ def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line
 
 
 def whole_lines(nbytes: int, line_bytes: int) -> int:
-    """`nbytes`, rounded up to whole cache lines."""
+    """Return `nbytes`, rounded up to whole cache lines."""
     return ceil(nbytes / line_bytes) * line_bytes
 
 

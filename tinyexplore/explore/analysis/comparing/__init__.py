@@ -1,1 +1,1 @@
-"""Comparisons of captures and machines: the differences, and whether times differ by more than noise."""
+"""Compare captures and machines: the differences, and whether times differ by more than noise."""

@@ -1,4 +1,4 @@
-"""Two captures kernel by kernel: what changed, in which listing, and whether the times differ by more than noise."""
+"""Compare two captures kernel by kernel: changes, their listings, and whether times differ by more than noise."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Comparable = Trace | HasTrace | LLVMPasses | str | Path
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of `compare`. A notebook shows it as the page that `to_html` gives.
+    """The result of `compare`. A notebook displays it as the page from `to_html`.
 
     a: the first trace.
     b: the second trace.
@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def changed(self) -> tuple[KernelPair, ...]:
-        """The kernels whose program differs between the two."""
+        """The kernels whose programs differ."""
         return tuple(pair for pair in self.kernels if pair.change != "same")
 
     @property
@@ -69,33 +69,33 @@ class Comparison:
 
     @property
     def stages(self) -> tuple[StagePair, ...]:
-        """The stages with a text that differ, in order. A stage that only one trace has is one of them."""
+        """The stages whose texts differ, in order, including stages that only one trace has."""
         return tuple(pair for pair in self.diff.stages if pair.texts and not pair.same)
 
     def __repr__(self) -> str:
         return for_terminal(comparison_text(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: options, the first difference, and each kernel with its listings' differences."""
+        """Return plain data for JSON: options, the first difference, and each kernel with its listings' differences."""
         return comparison_dict(self)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without any request; written to `path` if one is given."""
+        """Return one page without any request; also write it to `path` if given."""
         page = comparison_html(self)
         if path is not None:
             write_text(path, page)
         return PageText(page)
 
     def _repr_html_(self) -> str:
-        # a page inside the page, so that its style stays there
+        # in a frame, so that its style does not affect the notebook
         return page_frame("comparison", self.to_html(), "36rem", scripts=True)
 
 
 def compare(a: Comparable, b: Comparable) -> Comparison:
     """Compare two captures: Explorers, Traces, saved files, or LLVM's passes of two pipelines.
 
-    Kernels that compute the same LazyBuffers stand side by side; then those of the same calls and operations. A kernel
-    has changed where some listing that both have differs. Stages with texts are paired by their names.
+    Kernels that compute the same LazyBuffers are paired, then those of the same calls and operations. A kernel has
+    changed if a listing that both have differs. Stages with texts are paired by name.
     """
     left, right = trace_of(a), trace_of(b)
     difference = diff(left, right)
@@ -113,7 +113,7 @@ def compare(a: Comparable, b: Comparable) -> Comparison:
 
 
 def trace_of(capture: Comparable) -> Trace:
-    """The trace of an Explorer, in a file, of LLVM's passes, or itself."""
+    """Return the trace of an Explorer, of a file, or of LLVM's passes; return a trace unchanged."""
     if isinstance(capture, Trace):
         return capture
     if isinstance(capture, LLVMPasses):
@@ -140,7 +140,7 @@ def _run_of(runs: dict[int, Run], kernel: int | None) -> Run | None:
 
 
 def _is_of(pair: StagePair, i: int | None, j: int | None) -> bool:
-    """True for a stage of kernel i of a, or of kernel j of b; the stage that holds the others is not one."""
+    """Whether a stage belongs to kernel i of a, or to kernel j of b. The enclosing stage "kernel" does not count."""
     if pair.name == "kernel":
         return False
     if pair.a is not None:
@@ -183,7 +183,7 @@ def _lines(program: Program | None) -> tuple[str, ...] | None:
 
 
 def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
-    """The UOps of a kernel's linear program and all their sources."""
+    """Return the UOps of a kernel's linear program and all their sources."""
     if "uops" not in programs:
         return []
     roots = [node for line in programs["uops"].lines for node in line.nodes]
@@ -205,7 +205,7 @@ def _without(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """The comparison as text: the first difference, then a line per kernel, then the differing options."""
+    """Return the comparison as text: the first difference, a line per kernel, and the differing options."""
     titles = " with ".join(repr(trace.title) for trace in (comparison.a, comparison.b))
     lines = [f"{titles}: {counts_text(comparison)}"]
     lines.append(first_words(comparison.diff))
@@ -220,7 +220,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """See `Comparison.to_dict`."""
+    """Return the data of `Comparison.to_dict`."""
     first = comparison.diff.first
     return {
         "titles": [comparison.a.title, comparison.b.title],

@@ -1,8 +1,7 @@
-"""A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side.
+"""A comparison as one HTML page: a table of the kernels, then the graphs and listings of each side by side.
 
-The first kernel that changed stands there for every reader, if it is not large. The page stores the other kernels
-compressed, twenty lines in the space of one, and a short script unpacks a kernel when it is opened
-(docs/performance/pages.md).
+The page shows the first changed kernel, if it is not too large. The other kernels are stored compressed (twenty lines
+in the space of one), and a short script unpacks a kernel when the reader opens it (docs/performance/pages.md).
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES
 from tinyexplore.explore.tracefile.trace import Trace
 
 _DATA = re.compile(r"\bdata(\d+)\b")
-MAX_BOXES = 60  # of a graph in the page
-LEAST_BOXES = 16  # of a graph beside another one, if it has as many
+MAX_BOXES = 60  # most boxes of a graph
+LEAST_BOXES = 16  # fewest boxes of a graph in half the width, if it has that many
 HALF_PX, WHOLE_PX = 600.0, 1240.0  # for small screens: content that fits does not scroll, and text stays legible
-MAX_PLAIN = 200_000  # characters that stand in the page as they are
-MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
+MAX_PLAIN = 200_000  # most characters that are stored uncompressed
+MAX_PICTURES = 12  # most kernels whose graphs are drawn, so that the page of a whole network opens fast
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #dfe3e8; --soft: #f7f8fa; --ink2: #5b6675; --out: #ffebe9; --in: #e6f6ec;
@@ -76,7 +75,7 @@ button { border: 1px solid var(--line); border-radius: 6px; background: var(--so
 .lines .gap td { color: var(--ink2); background: var(--soft); text-align: center; font-size: 12px; }
 """
 
-# unpacks a block when it is opened by a click, by a link of the table or by the button
+# unpacks a block that the reader opens by a click, by a link of the table or by the button
 _SCRIPT = """
 const packed = [...document.querySelectorAll("details.packed")];
 async function unpack(part) {
@@ -121,7 +120,7 @@ if (packed.length > 0) {
 
 
 class ComparedTraces(Counted, Protocol):
-    """The data of the page: two traces, where they differ, their kernels and their texts in pairs."""
+    """The data of the page: two traces, their differences, and pairs of their kernels and texts."""
 
     @property
     def a(self) -> Trace: ...
@@ -134,7 +133,7 @@ class ComparedTraces(Counted, Protocol):
 
 
 def comparison_html(comparison: ComparedTraces) -> str:
-    """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
+    """Return the page: the first difference, then the changed kernels, then one line for each unchanged kernel."""
     title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
         f"<h1>{title}</h1>",
@@ -162,7 +161,7 @@ def comparison_html(comparison: ComparedTraces) -> str:
 
 
 def _texts(comparison: ComparedTraces) -> str:
-    """The stages that differ, then the last texts side by side, then the packed texts after the stages."""
+    """Return the differing stages, then the last texts side by side, then the packed texts after the stages."""
     if not comparison.texts:
         return ""
     parts, rows, details = [], [], []
@@ -194,7 +193,7 @@ def _text(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str:
 
 
 def _lines_changed(pair: StagePair) -> str:
-    """ "12, 8"; "" of a stage that one trace alone has."""
+    """Return the numbers of changed lines on both sides: "12, 8"; "" for a stage that only one trace has."""
     if pair.a is None or pair.b is None:
         return ""
     a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_of_a, _of_b))
@@ -239,7 +238,7 @@ def _kernels(comparison: ComparedTraces) -> str:
 
 
 def _changes(pair: KernelPair) -> str:
-    """Describes the changes like `change_words`, with languages named as on a view's tabs."""
+    """Return the changes like `change_words`, with languages named as on a view's tabs."""
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 
@@ -261,7 +260,7 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
 
 
 def _packed(body: str, title: str = "Graphs and listings") -> str:
-    """A block that the page unpacks when it is opened."""
+    """Return a block that the page unpacks when it is opened."""
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
     without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> prints the differences."
     return (
@@ -283,7 +282,7 @@ def _facts(side: str, kernel: KernelInfo | None) -> str:
 
 
 def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
-    """Draws both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
+    """Draw both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
     if pair.first is None:
         return ""
     a, b = _after(comparison.a, pair.first.a, pair.a), _after(comparison.b, pair.first.b, pair.b)
@@ -307,7 +306,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
 
 
 def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
-    """The node whose text has a buffer's Python name, or the kernel that computed it, in place of data1."""
+    """Return the node with a buffer's Python name, or the kernel that computed it, instead of "data1"."""
 
     def name(match: re.Match[str]) -> str:
         return argument_text(trace, kernel, int(match[1])) or match[0]
@@ -316,7 +315,7 @@ def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
 
 
 def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
-    """Returns the graph after `stage`. If the trace has no such stage, returns the kernel's first graph."""
+    """Return the graph after `stage`; if the trace has no such stage, the kernel's first graph."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
         roots = () if stage is None else stage.before
@@ -340,7 +339,7 @@ def _listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
 
 
 def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
-    """Two listings line by line; of equal lines, those near a difference."""
+    """Return the rows of two listings: the differing lines, and equal lines near them."""
     rows: list[str] = []
     blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
     a, b = lines_html(language, a), lines_html(language, b)

@@ -1,4 +1,4 @@
-"""The differences of two traces, aligned by digest, the first difference first."""
+"""Compute the differences of two traces, aligned by digest, the first difference first."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TextPair(ReadableRow):
-    """The texts after the stages of a pair. Where a stage changed nothing, it is the text that it got.
+    """The texts after the two stages of a pair. If a stage changed nothing, its text is that of its input.
 
-    language: of both.
-    title: what they are the texts of, where a stage has several.
-    a: the lines in the first trace, None where only the other one has such a text.
-    b: the lines in the second trace, None where only the other one has such a text.
+    language: the language of both texts.
+    title: the title of both texts, if a stage has several.
+    a: the lines in the first trace, None if only the other one has such a text.
+    b: the lines in the second trace, None if only the other one has such a text.
     """
 
     language: str
@@ -35,7 +35,7 @@ class TextPair(ReadableRow):
         return self.a == self.b
 
     def diff(self, context: int = CONTEXT) -> str:
-        """The difference as a unified diff without file names; "" where there is none."""
+        """Return the difference as a unified diff without file names; "" if there is none."""
         lines = difflib.unified_diff(self.a or (), self.b or (), n=context, lineterm="")
         return "\n".join([*lines][2:])
 
@@ -48,12 +48,12 @@ class TextPair(ReadableRow):
 class StagePair(ReadableRow):
     """Two stages at the same position of two traces.
 
-    name: of the stage.
+    name: the name of the stage.
     kernel: the kernel, None for all.
-    a: the stage of the first trace, None where only the other one has it.
-    b: the stage of the second trace, None where only the other one has it.
-    same: whether they made the same.
-    texts: the texts of both; none where neither changed one.
+    a: the stage of the first trace, None if only the other one has it.
+    b: the stage of the second trace, None if only the other one has it.
+    same: whether both have the same result.
+    texts: the texts of both; empty if neither changed one.
     """
 
     name: str
@@ -66,14 +66,14 @@ class StagePair(ReadableRow):
 
 @dataclass(frozen=True, slots=True)
 class TraceDiff:
-    """The difference between two traces. Nodes are equal where their digests are.
+    """The difference between two traces. Nodes are equal if their digests are.
 
     options: (name, a, b) of each option that differs.
-    only_a: the nodes of the first trace alone.
-    only_b: the nodes of the second trace alone.
-    stages: in order.
-    first: the first stage that differs, inner stages before those around them; None for none.
-    kernels: the numbers of each pair of kernels, None for one that is missing.
+    only_a: the nodes that only the first trace has.
+    only_b: the nodes that only the second trace has.
+    stages: the pairs of stages, in order.
+    first: the first stage that differs, inner stages before enclosing ones; None for none.
+    kernels: the numbers of each pair of kernels, None for a missing kernel.
     """
 
     options: tuple[tuple[str, str | None, str | None], ...]
@@ -85,7 +85,7 @@ class TraceDiff:
 
     @property
     def same(self) -> bool:
-        """True where both traces hold the same nodes in the same stages."""
+        """Whether both traces have the same nodes in the same stages."""
         return self.first is None and not self.only_a and not self.only_b
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class TraceDiff:
 
 
 def diff(a: Trace, b: Trace) -> TraceDiff:
-    """The differences of two traces, aligned by digest: graphs, then stages, then options."""
+    """Return the differences of two traces, aligned by digest: graphs, then stages, then options."""
     options_a, options_b = dict(a.options), dict(b.options)
     names = dict.fromkeys((*options_a, *options_b))
     options = tuple((name, options_a.get(name), options_b.get(name)) for name in names)
@@ -121,7 +121,7 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
 
 
 def _left_over(a: Trace, b: Trace) -> tuple[Node, ...]:
-    """The nodes of `a` without an equal node in `b`, counted with repetitions."""
+    """Return the nodes of `a` without an equal node in `b`, counted with repetitions."""
     left = Counter(node.digest for node in b.nodes)
     unpaired = []
     for node in a.nodes:
@@ -137,8 +137,11 @@ def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
 
 
 def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], ...]:
-    """Kernels that compute the same LazyBuffers belong together; of the rest, those of the same calls and operations
-    (of another shape, say), then those of the same calls, then whatever is left, in order."""
+    """Pair the kernels of two traces.
+
+    Kernels that compute the same LazyBuffers are paired first. Then follow kernels with the same calls and operations
+    (such as those of another shape), then those with the same calls, then the rest in order.
+    """
     waiting = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
     pairs: list[tuple[int | None, int | None]] = []
     unmatched = []
@@ -161,7 +164,7 @@ Trait = Callable[[Trace, KernelInfo], Any]
 
 
 def _work_of(trace: Trace, kernel: KernelInfo) -> Any:
-    """The calls and operations of a kernel, without its shapes."""
+    """Return the calls and operations of a kernel, without its shapes."""
     return kernel.calls, tuple(sorted(trace.nodes[node].op for node in kernel.nodes))
 
 
@@ -181,9 +184,7 @@ def _pair_by(
     waiting: dict[int, tuple[str, ...]],
     pairs: list[tuple[int | None, int | None]],
 ) -> list[int]:
-    """Moves kernels with an equal trait from `waiting` to `pairs`, in order. Returns the kernels of `a` without a
-    partner.
-    """
+    """Move kernels with an equal trait from `waiting` to `pairs`, in order; return the unpaired kernels of `a`."""
     candidates: dict[Any, list[int]] = {}
     for number in waiting:
         candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
@@ -203,7 +204,7 @@ StageKey = tuple[int | None, str, int]
 
 
 def _keyed(trace: Trace) -> dict[StageKey, Stage]:
-    """Each stage under its kernel, its name, and which of that name it is."""
+    """Return the stages by (kernel, name, number among the stages of that kernel and name)."""
     count: Counter[tuple[int | None, str]] = Counter()
     stages: dict[StageKey, Stage] = {}
     for stage in trace.stages:
@@ -243,19 +244,19 @@ Texts = dict[tuple[str, str], tuple[str, ...]]
 
 
 def _texts(trace: Trace) -> dict[int, Texts]:
-    """The texts after each stage, by language and title; a stage that changed nothing has the last one before it."""
+    """Return the texts after each stage, by language and title. A stage without a change has the previous text."""
     texts_of: dict[int, Texts] = {}
     for text in trace.stage_texts:
         texts_of.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
     last: Texts = {}
     for stage in trace.stages if texts_of else ():
         own = texts_of.setdefault(stage.id, last)
-        last = own if len(own) == 1 else {}  # of several texts, the next stage works on one alone
+        last = own if len(own) == 1 else {}  # after several texts, the next stage processes only one
     return texts_of
 
 
 def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:
-    """The last texts of two traces, by language and title."""
+    """Return the last texts of two traces, by language and title."""
     ends: list[Texts] = []
     for trace in (a, b):
         last = {(text.language, text.title): text for text in trace.stage_texts}

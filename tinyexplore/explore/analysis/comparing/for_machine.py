@@ -17,12 +17,12 @@ from tinyexplore.util import Context
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Machine(ReadableRow):
-    """A CPU that kernels are compiled for.
+    """A CPU for which kernels are compiled.
 
-    name: as requested.
+    name: the name as requested.
     arch: the instruction set.
     cpu: the model.
-    vector_bits: of a vector register, 0 for none.
+    vector_bits: the width of a vector register in bits, 0 for none.
     registers: the number of vector registers.
     runs_here: whether this machine can run its code.
     """
@@ -50,9 +50,9 @@ class ForMachine(ReadableRow):
 
     machine: the machine.
     kernel: the kernel.
-    assembly: its lines.
-    instructions: counts of the assembly.
-    median_us: None where it cannot run here; `kernel.not_run` says why.
+    assembly: the lines of its assembly.
+    instructions: the counts of the assembly.
+    median_us: the median time in microseconds; None if it cannot run here, and `kernel.not_run` has the reason.
     """
 
     machine: Machine
@@ -62,16 +62,16 @@ class ForMachine(ReadableRow):
     median_us: float | None
 
 
-Row = tuple[ForMachine | None, ...]  # a kernel for each of the machines
+Row = tuple[ForMachine | None, ...]  # the kernel for each of the machines
 
 
 def vectors_words(machine: Machine) -> str:
-    """ "16 × 256 bit"."""
+    """Return the vector registers as text: "16 × 256 bit"."""
     return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
 
 
 def time_words(result: ForMachine) -> str:
-    """The median time as text, or the reason why there is none."""
+    """Return the median time as text, or the reason why there is none."""
     if result.median_us is not None:
         return duration_text(result.median_us)
     return "no samples here" if result.kernel.not_run else "not run"

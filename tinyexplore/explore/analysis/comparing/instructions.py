@@ -23,13 +23,13 @@ _MOVED = re.compile(r"^v(?:mv|l|s)(\d+)r")
 class Instructions(ReadableRow):
     """Counts of one listing in assembly.
 
-    total: instructions.
-    vector: those that compute or move several values.
-    widest_bits: the most bits that one of them works on.
-    registers: the numbers of the vector registers that are used; of a group of registers, each.
+    total: the number of instructions.
+    vector: the number of instructions that compute or move several values.
+    widest_bits: the most bits that one instruction processes.
+    registers: the numbers of the used vector registers; a register group counts all its registers.
     loop: the first and the last line of the innermost loop with most vector instructions, None for none.
-    in_loop: instructions of that loop.
-    vector_in_loop: vector instructions of that loop.
+    in_loop: the number of instructions of that loop.
+    vector_in_loop: the number of vector instructions of that loop.
     """
 
     total: int
@@ -42,8 +42,10 @@ class Instructions(ReadableRow):
 
 
 def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instructions:
-    """`lines` as listings have them: labels at the margin, instructions indented. `vector_bits`: what a register of the
-    CPU holds."""
+    """Count the instructions in `lines`, formatted as in listings: labels at the margin, instructions indented.
+
+    vector_bits: the width of a vector register of the CPU in bits.
+    """
     read = {"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits)
     instructions = dict(read)
     used = sorted({register for bits, registers in instructions.values() for register in registers if bits})
@@ -60,7 +62,7 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
     )
 
 
-Read = Iterator[tuple[int, tuple[int, set[int]]]]  # line → bits that it works on (0: no vector), registers
+Read = Iterator[tuple[int, tuple[int, set[int]]]]  # line → (bits that it processes, 0 for no vector; registers)
 
 
 def _split(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
@@ -86,7 +88,7 @@ def _arm(lines: Sequence[str], vector_bits: int) -> Read:
 
 
 def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
-    """An instruction works on as many registers as the last `vsetvli` before it said: m2 is a group of two."""
+    """Read RISC-V: an instruction processes the register group of the previous `vsetvli` (m2 is a group of two)."""
     group = 1
     for line_number, mnemonic, operands in _split(lines):
         if mnemonic.startswith("vset"):
@@ -107,11 +109,12 @@ def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
 def hot_loop(
     lines: Sequence[str], arch: str, vector_bits: int, depth: int = 0, weights: Sequence[float] = ()
 ) -> list[int]:
-    """The lines of the busiest loop, in order; none where there is no loop.
+    """Return the lines of the busiest loop, in order; empty without loops.
 
-    depth: how deep the loops of the linear program lie in each other; a deeper one of the assembly is a rare path
-    (the scalar fallback of `sin`, say) and is left out. weights: the work of each innermost loop of the linear program
-    in order, which decides where the assembly has as many.
+    depth: the nesting depth of loops in the linear program. A deeper loop of the assembly is a cold path, such as the
+        scalar fallback of `sin`, and is ignored.
+    weights: the work of each innermost loop of the linear program in order. They decide if the assembly has the same
+        number of loops.
     """
     parsed = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
     loops = _loops(lines, parsed)
@@ -136,7 +139,7 @@ def _skipped(
     loop: tuple[int, int],
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """Finds the instructions that a jump in `loop` skips together with a rare loop: they are on the same cold path."""
+    """Return the regions that a jump in `loop` skips together with a cold loop: they are on the same cold path."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
     for number in parsed:
@@ -152,7 +155,7 @@ def _skipped(
 
 
 def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
-    """The loops, each from its label to the last jump back to the label."""
+    """Return the loops, each from its label to the last jump back to the label."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
     for number in parsed:

@@ -1,4 +1,4 @@
-"""The languages that a kernel can be written in, each with the machine that it is for: a renderer and a Target."""
+"""The languages in which a kernel can be rendered, each with its machine: a renderer and a Target."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tinyexplore.runtime.gpu_assembly import GPUAssembler
 from tinyexplore.target import GPUS, WASM32, Target, UnknownTarget, choice_of
 from tinyexplore.util import Context
 
-ASSEMBLIES = {backend.language: arch for arch, backend in BACKENDS.items()}  # of GPUs: by what else is for the machine
-LANGUAGES = {  # by its short name: what it is called
+ASSEMBLIES = {backend.language: arch for arch, backend in BACKENDS.items()}  # of GPUs: assembly language → architecture
+LANGUAGES = {  # short name → display name
     "c": "C",
     "llvm": "LLVM IR",
     **OF_GPUS,
@@ -43,12 +43,16 @@ _TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat
 
 
 class RosettaError(ValueError):
-    """An unknown language or machine, or a machine that the language is not for."""
+    """The language or machine is unknown, or the language does not support the machine."""
 
 
 @dataclass(frozen=True, repr=False)
 class LanguageTarget(ReadableRow):
-    """A language, and the machine by the name that TARGET has for it; "": that of the capture, or a default."""
+    """A language with the machine that its programs are for.
+
+    language: the language.
+    machine: the TARGET name of the machine; "" for that of the capture, or a default.
+    """
 
     language: str
     machine: str = ""
@@ -60,8 +64,9 @@ class LanguageTarget(ReadableRow):
 
 
 def wanted(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
-    """The languages and machines that `targets` name: languages, machines (each implies its language), or both as
-    "cuda:sm_90"; None for every language.
+    """Parse `targets`: languages, machines (each implies its language), or both as "cuda:sm_90".
+
+    None selects every language.
     """
     if targets is None:
         return tuple(map(LanguageTarget, LANGUAGES))
@@ -99,8 +104,12 @@ def _language_of(machine: str, word: str) -> str:
 
 
 def target_of(chosen: LanguageTarget, captured: Target) -> Target:
-    """The target of programs in a language. `captured`: the kernel's target, which is used if it is a machine of that
-    language and no other is requested. DeviceUnavailable if the machine is unknown here.
+    """Return the target of programs in a language.
+
+    captured: the kernel's target, which is used if it supports the language and no machine is requested.
+
+    Raises:
+        DeviceUnavailable: the machine is unknown here.
     """
     language, machine = chosen.language, chosen.machine
     if not machine and _speaks(captured, language):
@@ -129,7 +138,11 @@ def _speaks(target: Target, language: str) -> bool:
 
 
 def renderer_of(language: str, target: Target) -> Renderer:
-    """The renderer of a language for `target`. DeviceUnavailable if a package that it needs is not installed."""
+    """Return the renderer of a language for `target`.
+
+    Raises:
+        DeviceUnavailable: a package that it needs is not installed.
+    """
     if language in ASSEMBLIES:
         return GPUAssembler(target)
     match language:
@@ -146,7 +159,11 @@ def renderer_of(language: str, target: Target) -> Renderer:
 
 
 def known(languages: Sequence[str], language: str) -> str:
-    """The entry of `languages` that `language` names. RosettaError if there is none."""
+    """Return the entry of `languages` that `language` names.
+
+    Raises:
+        RosettaError: there is none.
+    """
     name = language.strip().lower()
     name = _TIDY.get(name, name)
     matches = [candidate for candidate in languages if candidate == name] or [

@@ -18,12 +18,12 @@ from tinyexplore.explore.tracefile.wellformed import PageText, write_text
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """The result of `explore.targets`. A notebook shows it as the page that `to_html` gives.
+    """The result of `explore.targets`. A notebook displays it as the page from `to_html`.
 
-    title: of the capture.
-    machines: in the order requested.
+    title: the title of the capture.
+    machines: the machines, in the order requested.
     traces: a capture for each machine.
-    rows: each kernel for all machines, None where a machine has no such kernel.
+    rows: each kernel for all machines, None if a machine has no such kernel.
     """
 
     title: str
@@ -42,16 +42,19 @@ class Machines:
         return machines_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: the machines, and of each kernel what each of them gets."""
+        """Return plain data for JSON: the machines, and each kernel for each machine."""
         return machines_dict(self)
 
     def svg(self, row: int | None = None) -> str:
-        """A kernel (the one that computes most, or by its place in `rows`) as one picture: the vector registers of each
-        machine in proportion, those that it uses filled, and how many instructions it is."""
+        """Return a kernel as one picture: the vector registers of each machine to scale, used ones filled, and
+        instruction counts.
+
+        row: the position of the kernel in `rows`; by default the kernel with the most operations.
+        """
         return machines_svg(self.main if row is None else self.rows[row], self.title)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without script or request; written to `path` if one is given."""
+        """Return one page without script or request; also write it to `path` if given."""
         page = machines_html(self)
         if path is not None:
             write_text(path, page)
@@ -62,13 +65,13 @@ class Machines:
 
 
 def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:
-    """`traces` of one program, one for each of `names` (targets by LLVM's names), side by side."""
+    """Combine `traces` of one program, one for each of `names` (LLVM's CPU names)."""
     machines = tuple([Machine.of(name) for name in names])
     return Machines(traces[0].title, machines, tuple(traces), _rows(machines, traces))
 
 
 def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
-    """A row for each kernel of the first trace, in the order of the trace."""
+    """Return a row for each kernel of the first trace, in order."""
     partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
     rows = []
     for kernel in traces[0].kernels:
@@ -80,7 +83,7 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
 
 
 def _on(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
-    """None for an item without assembly: a copy, or no kernel at all."""
+    """Return a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
     if number is None:
         return None
     kernel = trace.kernels[number]
@@ -98,7 +101,7 @@ def _on(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None
 
 
 def machines_text(machines: Machines) -> str:
-    """A table a kernel: a column for each machine."""
+    """Return a table for each kernel, with a column for each machine."""
     lines = [f"{machines.title or 'a program'} for {', '.join(machine.name for machine in machines.machines)}"]
     for row in machines.rows:
         present = [result for result in row if result is not None]
@@ -114,7 +117,7 @@ def machines_text(machines: Machines) -> str:
 
 
 def machines_dict(comparison: Machines) -> dict[str, Any]:
-    """See `Machines.to_dict`."""
+    """Return the data of `Machines.to_dict`."""
     machines = [
         {
             "name": machine.name,

@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_s
 from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
 
 _COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
-_REGISTER, _STEP = 5.0, 7.0  # how high a register is drawn, and how far apart
+_REGISTER, _STEP = 5.0, 7.0  # height of a drawn register, and distance between two
 _MOST_ROWS = 32
 _WIDEST_BITS = 512  # wider registers are drawn at this width
 
@@ -71,7 +71,7 @@ class KernelsByMachine(Protocol):
 
 
 def machines_svg(row: Row, title: str = "") -> str:
-    """A column for each machine: its vector registers in proportion, those in use filled, and bars for instructions."""
+    """Return a column for each machine: its vector registers to scale, used ones filled, and bars for instructions."""
     present = [result for result in row if result is not None]
     most = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
     longest = max(result.instructions.total for result in present)
@@ -147,7 +147,7 @@ def _bars(result: ForMachine, x: float, y: float, longest: int) -> str:
 
 
 def machines_html(machines: KernelsByMachine) -> str:
-    """The kernel that computes most first, open; the others below, closed."""
+    """Return the page with the largest kernel open first, and the others folded below."""
     title = escape(machines.title or "One program")
     main = machines.main
     others = [row for row in machines.rows if row is not main]

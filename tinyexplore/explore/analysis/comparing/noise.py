@@ -15,9 +15,9 @@ from tinyexplore.explore.tracefile.readable import ReadableRow
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
 
-LEAST_RUNS = 5  # with fewer on a side the rank test cannot reach its level
+LEAST_RUNS = 5  # fewest samples on a side for which the rank test can reach its level
 LEVEL = 0.01
-COUNTED = 24  # runs on both sides together, up to which every order of them is counted
+COUNTED = 24  # most samples on both sides together for which every order is counted
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,9 +26,10 @@ class Times(ReadableRow):
 
     a: the samples of the first trace, None without.
     b: the samples of the second trace, None without.
-    ratio: b's median over a's, None without samples.
-    verdict: b is "faster" or "slower"; "noise": the difference is not larger; "unknown": there are too few samples.
-    p_value: the probability that chance alone separates the ranks as far, None without samples.
+    ratio: b's median / a's median, None without samples.
+    verdict: b is "faster" or "slower"; "noise": the difference is not significant; "unknown": there are too few
+        samples.
+    p_value: the probability that chance alone separates the ranks this far, None without samples.
     """
 
     a: Run | None
@@ -39,7 +40,7 @@ class Times(ReadableRow):
 
     @property
     def words(self) -> str:
-        """ "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
+        """Return both times as text: "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
         spans = " → ".join("not run" if run is None else span_text(run) for run in (self.a, self.b))
         match self.verdict, self.ratio:
             case "unknown", None if self.a is not None and self.b is not None and self.a.warm != self.b.warm:
@@ -59,11 +60,12 @@ class Times(ReadableRow):
 
 
 def compare_times(a: Run | None, b: Run | None) -> Times:
-    """A difference is more than noise where the quartiles do not overlap and the rank test is below its level of 1 %;
-    where they do not, and it is above, more samples would decide.
+    """Compare two times. A difference is significant if the quartiles do not overlap and the rank test is below 1 %.
 
-    The rank test alone would call a drift of the clock's speed between two captures a difference, quartiles alone
-    one of few runs.
+    If the quartiles do not overlap but the rank test is above its level, there are too few samples.
+
+    The rank test alone would report a drift of the clock between two captures. Quartiles alone would report a
+    difference between a few samples.
     """
     if a is None or b is None or not a.median_us or not b.median_us:
         return Times(a, b, None, "unknown", None)
@@ -75,15 +77,15 @@ def compare_times(a: Run | None, b: Run | None) -> Times:
     p_value = rank_test(a.times_us, b.times_us)
     if a.high_us >= b.low_us and b.high_us >= a.low_us:
         return Times(a, b, ratio, "noise", p_value)
-    if p_value >= LEVEL:  # far apart, and a run or two among the others'
+    if p_value >= LEVEL:  # separate quartiles, but some samples lie among the others
         return Times(a, b, ratio, "unknown", p_value)
     return Times(a, b, ratio, "slower" if median(b.times_us) > median(a.times_us) else "faster", p_value)
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """The two-sided p-value of the Mann–Whitney U test: of few runs by counting, of many by the normal approximation.
+    """Return the two-sided p-value of the Mann–Whitney U test, exact for few samples, else by the normal approximation.
 
-    The approximation gives five runs against five that are all longer 1.2 %, in truth it is 2 of 252.
+    For five samples against five larger ones, the approximation gives 1.2 %; the exact value is 2 of 252.
     """
     ranks = _doubled_ranks([*a, *b])
     if len(ranks) <= COUNTED:
@@ -92,7 +94,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Twice the rank of each value from 1 on; equal ones share the mean of theirs."""
+    """Return twice the rank of each value, from 1 on; equal values share their mean rank."""
     first: dict[float, int] = {}
     count: dict[float, int] = {}
     for rank, value in enumerate(sorted(values)):
@@ -102,8 +104,11 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _counted_p_value(ranks: Sequence[int], n: int) -> float:
-    """The share of all choices of n ranks whose sum is at least as far from the mean as the sum of the first n."""
-    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]  # by how many are chosen: sum -> ways
+    """Return the share of all choices of n ranks whose sum is as far from the mean as that of the first n, or
+    farther.
+    """
+    # by the number of chosen ranks: sum → number of ways
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]
     for rank in ranks:
         for chosen in range(n, 0, -1):
             for total, count in ways[chosen - 1].items():
@@ -115,7 +120,7 @@ def _counted_p_value(ranks: Sequence[int], n: int) -> float:
 
 
 def _normal_p_value(ranks: Sequence[int], n: int) -> float:
-    """Corrected for ties and continuity."""
+    """Return the p-value by the normal approximation, corrected for ties and continuity."""
     total = len(ranks)
     m = total - n
     ties = sum(count**3 - count for count in Counter(ranks).values())

@@ -19,7 +19,7 @@ CONTEXT_LINES = 3
 
 
 class Counted(Protocol):
-    """The data of a summary, as a Comparison has it."""
+    """The data of a summary; a Comparison has it."""
 
     @property
     def kernels(self) -> tuple[KernelPair, ...]: ...
@@ -38,9 +38,9 @@ class Counted(Protocol):
 class ListingPair(ReadableRow):
     """One listing of a kernel in two traces.
 
-    language: of the listing.
-    a: its lines in the first trace, None where only the other one has it.
-    b: its lines in the second trace, None where only the other one has it.
+    language: the language of the listing.
+    a: its lines in the first trace, None if only the other one has it.
+    b: its lines in the second trace, None if only the other one has it.
     """
 
     language: str
@@ -52,7 +52,7 @@ class ListingPair(ReadableRow):
         return self.a == self.b
 
     def lines(self, context: int = CONTEXT_LINES) -> tuple[str, ...]:
-        """The difference as a unified diff without file names; no line where there is none."""
+        """Return the difference as a unified diff without file names; empty if there is none."""
         if self.a is None or self.b is None:
             return ()
         return tuple(difflib.unified_diff(self.a, self.b, n=context, lineterm=""))[2:]
@@ -60,17 +60,17 @@ class ListingPair(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelPair(ReadableRow):
-    """A kernel of the first trace, and the one at its position in the second.
+    """A kernel of the first trace, and its partner in the second.
 
-    a: None where only the other one has it.
-    b: None where only the other one has it.
+    a: the kernel of the first trace, None if only the other one has it.
+    b: the kernel of the second trace, None if only the other one has it.
     change: whether it is equal, changed, new or gone.
-    reasons: what differs ("opts", "c", "uops").
+    reasons: the differing parts ("opts", "c", "uops").
     first: the first stage that differs, None for none.
-    only_a: the nodes of the first program alone.
-    only_b: the nodes of the second program alone.
-    listings: in both.
-    times: in both.
+    only_a: the nodes that only the first program has.
+    only_b: the nodes that only the second program has.
+    listings: the listings that both have.
+    times: the times of both.
     """
 
     a: KernelInfo | None
@@ -85,13 +85,13 @@ class KernelPair(ReadableRow):
 
     @property
     def name(self) -> str:
-        """ "r_64_64", or "r_64_64 → r_16_64" where the two have different names."""
+        """The name of both kernels: "r_64_64", or "r_64_64 → r_16_64" if the names differ."""
         names = dict.fromkeys(kernel.name for kernel in (self.a, self.b) if kernel is not None)
         return " → ".join(names)
 
 
 def first_words(difference: TraceDiff) -> str:
-    """The first difference between two traces, as text."""
+    """Return the first difference between two traces, as text."""
     if difference.first is None:
         return "the same nodes in the same stages"
     where = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
@@ -99,7 +99,7 @@ def first_words(difference: TraceDiff) -> str:
 
 
 def counts_text(comparison: Counted) -> str:
-    """ "3 kernels, 1 changed"; "2 of 3 texts differ at the end, 17 stages made another text"."""
+    """Return the counts as text: "3 kernels, 1 changed", "2 of 3 texts differ at the end, 17 stages made another"."""
     texts = comparison.texts
     facts = []
     if comparison.kernels or not texts:
@@ -112,5 +112,5 @@ def counts_text(comparison: Counted) -> str:
 
 
 def change_words(pair: KernelPair) -> str:
-    """Writes the change of a pair: "changed: opts, uops, c", "only in a"."""
+    """Return the change of a pair as text: "changed: opts, uops, c", "only in a"."""
     return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change

@@ -1,9 +1,9 @@
-"""Language comparison: one kernel in several languages, each line with the nodes of the kernel's ast that it descends
+"""Language comparison: one kernel in several languages; each line has the nodes of the kernel's AST that it derives
 from.
 
-The ast is what the scheduler wrote, before any opt: it is the same for every machine. How each machine's opts and
-passes rewrote it is recorded, so every UOp of a linear program is traced back to nodes of the ast, and with it the
-lines that it made. Two lines are counterparts where they descend from the same node.
+The AST from the scheduler, before any opt, is the same for every machine. The opts and passes of each machine are
+recorded. So every UOp of a linear program, and every line rendered from it, can be traced back to nodes of the AST. Two
+lines correspond if they derive from the same node.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tinyexplore.explore.tracefile.pictures.highlight import lines_html
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 AS_TEXT = 2  # columns of a printed comparison
-COLUMN = 58  # characters of each
+COLUMN = 58  # characters of each column
 _TABLE = "table-layout:fixed;width:100%;border-collapse:collapse"
 _CELL = "text-align:left;vertical-align:top;padding:1px 8px"
 _LINES = "margin:0;white-space:pre-wrap;overflow-wrap:anywhere"
-Run = tuple[int | None, int, int]  # neighboring lines of one row: the row, the first line, and the one after the last
+Run = tuple[int | None, int, int]  # adjacent lines of one row: the row, the first line, and the line after the last
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LineOrigin(ReadableRow):
-    """The key by which lines are aligned: a node of the kernel's ast, or the end of its loop.
+    """The key by which lines are aligned: a node of the kernel's AST, or the end of its loop.
 
     label: as in `Node`.
     detail: as in `Node`.
     group: as in `Node`.
-    node: its number in the trace, None where the trace does not have it.
+    node: the node's id in the trace, None if it is not in the trace.
     ends: whether it is the end of the loop.
     """
 
@@ -48,8 +48,8 @@ class RosettaLine(ReadableRow):
     """A line of a text. Numbers are positions in `Rosetta.origins`.
 
     text: the line.
-    row: the origin that it is aligned by, None for text without a UOp.
-    origins: all that it descends from.
+    row: the origin by which it is aligned, None for text without a UOp.
+    origins: all origins of the line.
     """
 
     text: str
@@ -93,14 +93,14 @@ class RosettaData(ReadableRow):
 class Translation(ReadableRow):
     """The kernel in one language.
 
-    target: as requested.
-    words: the name of the language on the screen.
-    machine: what it is compiled for.
-    language: as in `Program`.
-    name: of the program.
-    opts: those chosen for it.
-    lines: of the text.
-    refusal: why there are no lines, "" where there are.
+    target: the language and machine as requested.
+    words: the display name of the language.
+    machine: the machine for which it is compiled.
+    language: the key of the language, as in `Program`.
+    name: the name of the program.
+    opts: the opts chosen for the machine.
+    lines: the lines of the text.
+    refusal: why there are no lines, "" if there are.
     """
 
     target: str
@@ -123,7 +123,7 @@ class Translation(ReadableRow):
         return "\n".join(line.text for line in self.lines) + "\n"
 
     def as_data(self) -> TranslationData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         lines = tuple([(line.text, line.row, line.origins) for line in self.lines])
         return TranslationData(self.target, self.words, self.machine, self.language, self.opts, lines, self.refusal)
 
@@ -132,9 +132,9 @@ class Translation(ReadableRow):
 class AlignedLines(ReadableRow):
     """Lines that are side by side.
 
-    origin: what they are aligned by, None for other text.
-    spans: of each text the first line, and the one after the last.
-    elsewhere: of a text without lines here, whether others of its lines descend from the origin.
+    origin: the origin by which they are aligned, None for other text.
+    spans: for each text the first line, and the line after the last.
+    elsewhere: for a text without lines here, whether other lines of it derive from the origin.
     """
 
     origin: int | None
@@ -144,11 +144,11 @@ class AlignedLines(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rosetta(ReadableRow):
-    """A kernel in several languages. `rows()` are aligned.
+    """A kernel in several languages. `rows()` returns aligned lines.
 
-    kernel: its name.
-    origins: what lines are aligned by.
-    translations: by `rosetta["cuda"]` too.
+    kernel: the name of the kernel.
+    origins: the keys by which lines are aligned.
+    translations: the texts; `rosetta["cuda"]` returns one.
     """
 
     kernel: str
@@ -165,12 +165,12 @@ class Rosetta(ReadableRow):
         return next(translation for translation in self.translations if translation.target == name)
 
     def rows(self, *targets: str) -> tuple[AlignedLines, ...]:
-        """The texts of `targets` (by default all) side by side, each in its own order."""
+        """Return the texts of `targets` (by default all) side by side, each in its own order."""
         columns = [self[target] for target in targets or self.targets]
         return aligned([column.lines for column in columns])
 
     def text(self, *targets: str) -> str:
-        """The rows as text, what they are aligned by in front; by default of the first two texts."""
+        """Return the rows as text, each with its origin in front; by default for the first two texts."""
         columns = [self[target] for target in targets or self._first()]
         label = max((len(_name(origin)) for origin in self.origins), default=0)
         lines = [_across("", label, [column.head[part] for column in columns]) for part in (0, 1)]
@@ -191,7 +191,7 @@ class Rosetta(ReadableRow):
         return self.text()
 
     def to_html(self, *targets: str) -> str:
-        """The rows as a table of HTML; by default of the first two texts."""
+        """Return the rows as an HTML table; by default for the first two texts."""
         columns = [self[target] for target in targets or self._first()]
         colors = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
@@ -216,7 +216,7 @@ class Rosetta(ReadableRow):
         return {"text/plain": str(self), "text/html": self.to_html()}
 
     def as_data(self) -> RosettaData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         return RosettaData(
             self.kernel,
             tuple([(origin.label, origin.detail, origin.group, origin.node, origin.ends) for origin in self.origins]),
@@ -225,8 +225,11 @@ class Rosetta(ReadableRow):
 
 
 def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
-    """The lines of several texts in rows, none of them moved: runs of lines of one row are matched from the first text
-    to the last, as many of them as can be without crossing."""
+    """Align the lines of several texts in rows, without reordering.
+
+    Groups of adjacent lines of one row are matched from the first text to the last, with the most matches that do not
+    cross.
+    """
     rows: list[tuple[int | None, tuple[tuple[int, int], ...]]] = []
     for count, text in enumerate(texts):
         text_runs = runs(text)
@@ -247,7 +250,7 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
 
 
 def runs(lines: Sequence[RosettaLine]) -> list[Run]:
-    """Neighboring lines of one row together."""
+    """Group adjacent lines of one row."""
     text_runs: list[Run] = []
     for number, line in enumerate(lines):
         if text_runs and text_runs[-1][0] == line.row:
@@ -258,9 +261,9 @@ def runs(lines: Sequence[RosettaLine]) -> list[Run]:
 
 
 def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
-    """Aligns `a` and `b` by a common subsequence. Returns pairs of positions, None for a line without a partner.
+    """Align `a` and `b` by a common subsequence; return pairs of positions, None for a line without a partner.
 
-    The subsequence has as many nodes of the ast as possible, and then as many lines without a UOp as possible.
+    The subsequence has the most nodes of the AST, and among these the most lines without a UOp.
     """
     best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):

@@ -1,4 +1,4 @@
-"""A captured kernel translated: lowered for each machine, written in each language, and every line traced back."""
+"""Translate a captured kernel: lower it for each machine, render it in each language, and trace every line back."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ R = TypeVar("R")
 
 # priority of a node for the alignment of its lines: the largest wins
 SHARED, DECLARED, INDEX, LOOP, VALUE = range(5)
-_SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant is in many expressions, an address in its access
+_SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant occurs in many expressions, an address in its access
 _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 _OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
 def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
-    """A kernel of `trace` in each requested language, under the settings of its capture."""
+    """Translate a kernel of `trace` to each requested language, under the configuration of its capture."""
     captured = kernel.make_kernel()
     ast = captured.original
     nodes = ast.toposort()
@@ -72,9 +72,9 @@ def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: 
 class TargetLowering(ReadableRow):
     """The kernel for one machine.
 
-    kernel: with its opts.
+    kernel: the Kernel with its opts.
     uops: the linear program.
-    behind: the positions in the ast that a UOp descends from.
+    behind: returns the positions in the AST from which a UOp was derived.
     """
 
     kernel: Kernel
@@ -83,8 +83,7 @@ class TargetLowering(ReadableRow):
 
 
 def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], settings: Config) -> TargetLowering:
-    """The kernel for `target`: as it was captured, where that is its machine, else with the opts that the heuristics
-    choose there."""
+    """Return the kernel for `target`: the captured one for its own machine, else one with the heuristics' opts."""
     ast = captured.original
     recorder = Recorder()
 
@@ -105,8 +104,11 @@ def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], setting
 
 
 def captured_for(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
-    """The kernel compiled for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
-    RosettaError for a name that is none."""
+    """Compile the kernel for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
+
+    Raises:
+        RosettaError: there is no such GPU.
+    """
     (want,) = wanted([f"cuda:{machine}"])
     captured = kernel_captured.make_kernel()
 
@@ -132,7 +134,7 @@ def _descent(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozens
             number = _number(numbers, node, digests)
             back = related(trace, number, "back") if number is not None else ()
             reached = [origins[row.id] for row in back if row.id in origins]
-            if node.op is Ops.MULACC:  # of a sum, and of the product that it sums up
+            if node.op is Ops.MULACC:  # derives from a sum and from its product
                 reached += [number_of[src] for position in reached for src in nodes[position].src if src.op is Ops.MUL]
             reached_from[node] = frozenset(reached)
         return reached_from[node]
@@ -142,28 +144,28 @@ def _descent(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozens
 
 def _number(numbers: dict[str, int], node: UOp, digests: UopDigests) -> int | None:
     number = numbers.get(digests.of(node))
-    return numbers.get(node.digest[:DIGEST_LENGTH]) if number is None else number  # of an older release
+    return numbers.get(node.digest[:DIGEST_LENGTH]) if number is None else number  # in traces of older releases
 
 
 class Alignment:
-    """Maps the nodes of an ast to the origins of lines. `ends`: the origins after the nodes, for the ends of loops."""
+    """Maps the nodes of an AST to the origins of lines. `ends` has the origins for the ends of loops."""
 
     def __init__(self, nodes: Sequence[UOp]) -> None:
         self.nodes = nodes
         self.loops = [number for number, node in enumerate(nodes) if node.op is Ops.RANGE]
         self.ends = {loop_number: len(nodes) + number for number, loop_number in enumerate(self.loops)}
-        valued: set[UOp] = set()  # in which there is a value, and not only loops and numbers
+        valued: set[UOp] = set()  # nodes that depend on a value, not only on loops and constants
         for node in nodes:
             if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
                 valued.add(node)
         self.weights = [_weight(node, node in valued) for node in nodes]
 
     def is_index(self, number: int) -> bool:
-        """Whether a node is index arithmetic: it depends on loop counters only."""
+        """Whether a node is index arithmetic: it depends only on loop counters."""
         return self.weights[number] == INDEX
 
     def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
-        """The lines of a text with their origins. What stands before the function's head is aligned by nothing."""
+        """Return the lines of a text with their origins. Lines before the function's head have none."""
         listed, is_inside = [], False
         for line in lines:
             numbers = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
@@ -180,8 +182,10 @@ class Alignment:
         return tuple(listed)
 
     def row(self, line: SourceLine, origins: Sequence[int], behind: Callable[[UOp], frozenset[int]]) -> int | None:
-        """The origin by which a line is aligned: the loop for a loop's line, the index for an index's line, else the
-        last node that computes or accesses memory. A declaration counts only if there is nothing else.
+        """Return the origin by which a line is aligned.
+
+        It is the loop for a loop's line, and the index for an index's line. Otherwise it is the last node that computes
+        or accesses memory. A declaration counts only if there is nothing else.
         """
         loop = next((node for node in line.uops[:1] if node.op in (*_LOOPS, Ops.ENDRANGE)), None)
         if loop is not None:
@@ -193,7 +197,7 @@ class Alignment:
         return max(origins, key=lambda number: (self.weights[number], number), default=None)
 
     def origins(self, numbers: dict[str, int]) -> tuple[LineOrigin, ...]:
-        """The nodes of the ast, and then where each loop ends. `numbers`: those of the trace, by digest."""
+        """Return the nodes of the AST, then the ends of loops. `numbers` has the nodes of the trace, by digest."""
         printer, digests = Printer(), UopDigests()
         rows = []
         for number, node in enumerate(self.nodes):
@@ -224,13 +228,13 @@ def _weight(node: UOp, has_value: bool) -> int:
 
 
 def _is_head(line: SourceLine) -> bool:
-    """Whether a line is the function's: it names the buffers, and belongs to all that the program does."""
+    """Whether a line is the function's head: it names the buffers, and has the UOps of the whole program."""
     ops = {node.op for node in line.uops}
     return Ops.DEFINE_GLOBAL in ops and Ops.STORE in ops
 
 
 def _under(settings: Config, work: Callable[[], R]) -> R:
-    """Run `work()` under the settings of a capture, without a recorder."""
+    """Run `work()` under the configuration of a capture, without a recorder."""
     quiet = {**asdict(settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
     def run() -> R:

@@ -1,3 +1,5 @@
-"""The ceilings of this machine: benchmark loops (`loops.py`), their rates (`probes.py`), the table of rates
-(`table.py`), and the roof of each kernel of a trace (`roofs.py`).
+"""The ceilings of this machine.
+
+`loops.py` has the benchmark loops, `probes.py` their rates, `table.py` the table of rates, and `roofs.py` the roof of
+each kernel of a trace.
 """

@@ -1,8 +1,7 @@
-"""Benchmark loops in LLVM IR that reach the machine's limits: streams through memory and chains of arithmetic
-instructions.
+"""Benchmark loops in LLVM IR that reach the machine's limits: memory streams, and chains of arithmetic instructions.
 
-llvmlite compiles them for this CPU, or for the TARGET in force. Pointers are aligned to 64 bytes, sizes are whole
-numbers of CHUNKs.
+llvmlite compiles them for this CPU, or for the current TARGET. Pointers are aligned to 64 bytes; sizes are multiples of
+CHUNK.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from tinyexplore.target import AMX, chosen
 
 try:
     import mmap
-except ImportError:  # a Python without it, as in some browsers
+except ImportError:  # some browsers' Python lacks this module
     mmap = None  # type: ignore[assignment]
 
-CHUNK = 4096  # bytes that one turn of a loop handles at least; sizes are rounded to it
-STREAMS = 8  # vectors that one turn of a loop handles
+CHUNK = 4096  # fewest bytes of one loop iteration; sizes are multiples of it
+STREAMS = 8  # vectors of one loop iteration
 TILE = "x86_amx"  # LLVM's type of a tile register
-TILE_CHAINS = 4  # independent products of tiles: eight registers hold these and two factors for each side
+TILE_CHAINS = 4  # independent products of tiles: eight registers hold them and two factors for each side
 CHAINS = 12  # independent multiply-adds: more than latency × units, fewer than registers
 
-# name → (does it read, does it write, does it write past the caches)
+# name → (reads, writes, bypasses the caches)
 _COPIES = {
     "copy": (True, True, False),
     "copy_nt": (True, True, True),
@@ -43,7 +42,7 @@ _COPIES = {
 
 
 def _loop(name: str, arguments: str, body: str, after: str = "") -> str:
-    """`void name(…, i64 size, i64 repeat)`: body over i = 0, step, … below size; all of that `repeat` times."""
+    """Return `void name(…, i64 size, i64 repeat)`: it runs `body` for i = 0, step, … below size, `repeat` times."""
     return f"""
 define void @{name}({arguments}, i64 %size, i64 %step, i64 %repeat) {{
 entry:
@@ -87,7 +86,10 @@ def _copy_ir(name: str, vector: str, width: int, fence: str) -> str:
 
 
 def _read_ir(vector: str, width: int) -> str:
-    """Every vector is or-ed into one of STREAMS accumulators, kept in memory between repeats only."""
+    """Return the IR of the read stream: each vector is or-ed into one of STREAMS accumulators.
+
+    Accumulators are stored to memory only between repetitions.
+    """
     head, lines = [], []
     for k in range(STREAMS):
         head.append(f"  %o{k} = add nuw i64 %i, {k * width}")
@@ -107,7 +109,10 @@ def _read_ir(vector: str, width: int) -> str:
 
 
 def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
-    """Two reads and one write of each vector: to = from | second, where `second` lies `size` bytes behind `from`."""
+    """Return the IR of the triad: to = from | second, two reads and one write per vector.
+
+    `second` is `size` bytes after `from`.
+    """
     lines = []
     hint = ", !nontemporal !0" if name.endswith("_nt") else ""
     for k in range(STREAMS):
@@ -126,11 +131,11 @@ def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
 class FmaRate(ReadableRow):
     """An instruction whose rate is measured.
 
-    name: of the rate.
+    name: the name of the rate.
     factor: the vector type of its factors.
     accumulator: the type of its accumulator.
     intrinsic: LLVM's intrinsic, "" for a multiplication and an addition.
-    operations: of one instruction.
+    operations: the number of operations of one instruction.
     element: one element of a factor, as bytes.
     """
 
@@ -148,7 +153,7 @@ class FmaRate(ReadableRow):
 
 
 def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[FmaRate]:
-    """The instructions that kernels for this target consist of."""
+    """Return the arithmetic instructions that kernels for this target use."""
     kinds = []
     for name, kind, suffix, size, element in (
         ("float32", "float", "f32", 4, struct.pack("<f", 0.999)),
@@ -177,7 +182,10 @@ def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[F
 
 
 def _tile_ir(rate: FmaRate) -> str:
-    """`void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers. Each row of a factor is the one at `at`."""
+    """Return `void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers.
+
+    Each row of a factor is the one at `at`.
+    """
     shape = "i16 16, i16 64"
     phis, steps, ends = [], [], []
     for k in range(TILE_CHAINS):
@@ -218,7 +226,10 @@ declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
 
 
 def _arithmetic_ir(rate: FmaRate) -> str:
-    """`void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions. `at` holds the factor, then results."""
+    """Return `void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions.
+
+    `at` holds the factor, then the results.
+    """
     vector, kind = rate.accumulator, rate.factor
     is_dot = kind != vector
     phis, steps, ends = [], [], []
@@ -237,7 +248,7 @@ def _arithmetic_ir(rate: FmaRate) -> str:
         ends.append(f"  store {vector} %b{k}, ptr %p{k}, align 16")
     head, body, tail = ("\n".join(lines) for lines in (phis, steps, ends))
     start = f"  %start = load {vector}, ptr %at, align 16"
-    if is_dot:  # the accumulator is loaded from the zeros behind the factor
+    if is_dot:  # the accumulator is loaded from the zeros after the factor
         start = f"  %at1 = getelementptr i8, ptr %at, i64 64\n  %start = load {vector}, ptr %at1, align 16"
     arguments = f"{vector}, {kind}, {kind}"
     declared = f"declare {vector} @{rate.intrinsic}({arguments})" if rate.intrinsic else ""
@@ -263,8 +274,11 @@ end:
 
 
 def _gather_ir() -> str:
-    """`void gather(ptr table, ptr to, i64 mask, i64 seed, i64 turns)`: four loads a turn from places that do not depend
-    on what was loaded. `mask`: the number of floats in the table - 1, a power of two - 1."""
+    """Return `void gather(ptr table, ptr to, i64 mask, i64 seed, i64 turns)`: four loads per iteration.
+
+    Positions are random and do not depend on loaded values. `mask` is the number of floats in the table - 1, a power of
+    two minus 1.
+    """
     steps, sums = [], []
     for k, (state, shift) in enumerate((("x3", 0), ("x3", 16), ("y", 20), ("y", 30))):
         steps.append(f"  %s{k} = lshr i64 %{state}, {shift}\n  %m{k} = and i64 %s{k}, %mask")
@@ -299,14 +313,17 @@ end:
 """
 
 
-ROW = 16384  # bytes between the runs of the probe "runs"
-MOST_BLOCKS = 8  # runs of each row that it reads
+ROW = 16384  # bytes between the contiguous pieces of the probe "runs"
+MOST_BLOCKS = 8  # most pieces of each row that the probe reads
 COLUMNS = 64  # of single floats
 
 
 def _runs_ir(vector: str, width: int) -> str:
-    """`void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: block after block, a run of every row. A `run` of
-    less than a vector is one float."""
+    """Return `void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: for each block, it reads one piece of every
+    row.
+
+    A piece of `run` bytes that is shorter than a vector is one float.
+    """
     return f"""
 define void @runs(ptr noalias %from, ptr noalias %to, i64 %rows, i64 %run, i64 %blocks) {{
 entry:
@@ -348,15 +365,17 @@ end:
 """
 
 
-CLOCK_STEPS = 32  # dependent instructions of one turn
+CLOCK_STEPS = 32  # dependent instructions of one iteration
 
 
 def _clock_ir(is_x86: bool) -> tuple[str, int]:
-    """`void clock(ptr at, i64 turns)`: a chain in which each instruction waits for the one before; and the cycles of
-    one turn. A 64-bit multiplication takes 3 cycles on x86 CPUs, an addition or exclusive or 1 cycle on all CPUs."""
+    """Return `void clock(ptr at, i64 turns)` and the cycles of one iteration: a chain of dependent instructions.
+
+    A 64-bit multiplication takes 3 cycles on x86 CPUs. An addition or exclusive or takes 1 cycle on all CPUs.
+    """
     lines = []
     for k in range(CLOCK_STEPS):
-        if is_x86:  # squares: a product by the same factor again and again is reassociated
+        if is_x86:  # squares, because LLVM reassociates products by a constant factor
             lines.append(f"  %v{k + 1} = mul i64 %v{k}, %v{k}")
         else:
             lines.append(f"  %v{k + 1} = {('add', 'xor')[k % 2]} i64 %v{k}, %y")
@@ -384,7 +403,10 @@ end:
 
 
 class HugePageMemory:
-    """Zeroed memory on huge pages where there are any (`huge=False`: on the usual ones), aligned to a huge page."""
+    """Zeroed memory on huge pages if available, aligned to a huge page.
+
+    huge: whether to use huge pages.
+    """
 
     HUGE = 2 << 20
 
@@ -396,20 +418,20 @@ class HugePageMemory:
             try:
                 self._map.madvise(getattr(mmap, advice))
             except OSError:
-                pass  # a kernel without them: the usual pages then
+                pass  # the kernel has no huge pages: use normal ones
         self._first = ctypes.c_char.from_buffer(self._map)
         start = ctypes.addressof(self._first)
         self.address = -(-start // self.HUGE) * self.HUGE
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Free the memory."""
         del self._first
         if not isinstance(self._map, bytearray):
             self._map.close()
 
 
 def _meet_ir(pause: str) -> str:
-    """`void meet(ptr counter, i64 count)`: adds one to the counter and spins until it has reached `count`."""
+    """Return `void meet(ptr counter, i64 count)`: increment the counter and spin until it has reached `count`."""
     return f"""
 define void @meet(ptr %counter, i64 %count) {{
 entry:
@@ -427,7 +449,7 @@ end:
 
 
 def _private_map(nbytes: int) -> mmap.mmap | bytearray:
-    """Maps private memory. Shared memory, which is Python's default, gets no huge pages."""
+    """Map private memory. Shared memory, Python's default, gets no huge pages."""
     if mmap is None:
         return bytearray(nbytes)
     if hasattr(mmap, "MAP_PRIVATE"):
@@ -436,7 +458,7 @@ def _private_map(nbytes: int) -> mmap.mmap | bytearray:
 
 
 class Loops:
-    """The loops, compiled for the TARGET in force. `vector_bytes`: the width of its vectors."""
+    """The loops, compiled for the current TARGET. `vector_bytes` is the width of its vectors."""
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm
@@ -485,8 +507,10 @@ class Loops:
             self._functions[name] = kind(self._engine.get_function_address(name))
 
     def stream(self, name: str, source: int, to: int, nbytes: int, repeat: int = 1) -> None:
-        """`name` ("read", "copy", "copy_nt", "fill", "fill_nt") over `nbytes`, a whole number of CHUNKs; "triad" and
-        "triad_nt" read twice `nbytes`."""
+        """Run the stream `name` ("read", "copy", "copy_nt", "fill", "fill_nt", "triad", "triad_nt") over `nbytes`.
+
+        `nbytes` is a multiple of CHUNK. The triads read twice that size.
+        """
         self._functions[name](source, to, nbytes, self.step, repeat)
 
     def gather(self, table: int, to: int, nbytes: int, seed: int, turns: int) -> int:
@@ -495,8 +519,10 @@ class Loops:
         return 4 * turns
 
     def runs(self, source: int, to: int, nbytes: int, run: int) -> int:
-        """Runs of `run` bytes (less than a vector: a float), one of each row of ROW bytes, block after block of the
-        rows; how many bytes that was."""
+        """Read pieces of `run` bytes (below a vector: one float), one per row of ROW bytes, block after block.
+
+        Returns the number of bytes read.
+        """
         rows, is_wide = nbytes // ROW, run >= self.vector_bytes
         blocks = min(MOST_BLOCKS, ROW // run) if is_wide else COLUMNS
         self._functions["runs"](source, to, rows, run, blocks)
@@ -507,34 +533,40 @@ class Loops:
         self._functions["meet"](counter, count)
 
     def compute(self, name: str, at: int, turns: int) -> int:
-        """Run the chains of `self.arithmetic[name]` on registers, and return the number of operations. `at`: see
-        `factors`.
+        """Run the chains of `self.arithmetic[name]` on registers, and return the number of operations.
+
+        at: the address of the memory from `factors`.
         """
         rate = self.arithmetic[name]
         self._functions[rate.symbol](at, turns)
         return turns * (TILE_CHAINS if rate.factor == TILE else CHAINS) * rate.operations
 
     def fma(self, at: int, turns: int) -> int:
-        """Runs `compute` with float32 multiply-adds."""
+        """Run `compute` with float32 multiply-adds."""
         return self.compute("float32", at, turns)
 
     def factors(self, name: str) -> HugePageMemory:
-        """Memory for `compute`: the factor in its first bytes."""
+        """Return memory for `compute`, with the factor in its first bytes."""
         area = HugePageMemory(CHUNK, huge=False)
         element = self.arithmetic[name].element
         ctypes.memmove(area.address, element * (64 // len(element)), 64)
         return area
 
     def clock(self, at: int, turns: int) -> int:
-        """Run a chain of dependent instructions, and return its number of cycles. `at`: 16 bytes, odd integers."""
+        """Run a chain of dependent instructions, and return its number of cycles.
+
+        at: the address of 16 bytes of odd integers.
+        """
         self._functions["clock"](at, turns)
         return turns * self.clock_cycles
 
 
 @contextmanager
 def pinned(number: int) -> Iterator[None]:
-    """Inside the block this thread stays on the core of that number among those that it may use, where the system can
-    do that: two threads of a probe that shared a core would halve its rate."""
+    """Pin this thread to one of its allowed cores inside the block, if the system supports it.
+
+    Two threads of a probe on the same core would halve its rate.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -548,14 +580,14 @@ def pinned(number: int) -> Iterator[None]:
 
 
 class Team:
-    """Threads that do a piece of work together, again and again, meeting before each time."""
+    """Threads that run work together repeatedly, synchronized before each repetition."""
 
     def __init__(self, loops: Loops, threads: int) -> None:
         self.loops = loops
         self.threads = threads
 
     def seconds(self, work: Callable[[int], Any], times: int) -> list[float]:
-        """Runs `work(number)` on all threads at once, `times` times. Returns each time from first start to last end."""
+        """Run `work(number)` on all threads at once, `times` times; return each time from first start to last end."""
         counter = ctypes.c_int64(0)
         address = ctypes.addressof(counter)
         spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]
@@ -577,12 +609,12 @@ class Team:
         return [max(end for _, end in turn) - min(start for start, _ in turn) for turn in zip(*spans)]
 
     def best_seconds(self, work: Callable[[int], Any], times: int) -> float:
-        """The shortest of `seconds`."""
+        """Return the shortest of `seconds`."""
         return min(self.seconds(work, times))
 
 
 def shares(nbytes: int, parts: int) -> Sequence[tuple[int, int]]:
-    """(offset, size) of `parts` nearly equal pieces of `nbytes`, in whole CHUNKs, the last rounded up."""
+    """Return (offset, size) of `parts` nearly equal pieces of `nbytes`, in multiples of CHUNK, the last rounded up."""
     chunks = -(-nbytes // CHUNK)
     edges = [chunks * part // parts * CHUNK for part in range(parts + 1)]
     return [(low, high - low) for low, high in zip(edges, edges[1:])]

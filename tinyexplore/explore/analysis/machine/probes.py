@@ -1,8 +1,7 @@
-"""Measures the ceilings of this machine: arithmetic by type, bandwidth by working set, loads from random places,
-short runs, the clock, a kernel's launch.
+"""Measure the ceilings of this machine: arithmetic, bandwidth, random loads, short pieces, clock, and launch.
 
-Each rate is the best of a few samples; threads are pinned to cores; the number of repetitions in one sample comes from
-the fastest of three trials, because the first includes starting the threads.
+Each rate is the best of a few samples. Threads are pinned to cores. The fastest of three trials sets the number of
+repetitions in a sample, because the first trial includes the start of the threads.
 """
 
 from __future__ import annotations
@@ -16,26 +15,27 @@ from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
 from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, HugePageMemory, Loops, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
-SAMPLE_S = 0.0004  # of one sample: long compared with its start, short compared with disturbances
+SAMPLE_S = 0.0004  # seconds of one sample: long compared with its start, short compared with disturbances
 SAMPLES = 9
-SCALES = 1.4  # least rate of several threads, each on its own core, / the rate of one thread
-CONTRADICTED = 0.85  # of the rate that other rows prove: with less, a rate is measured again
-PATIENCE_S = 2.0  # in all, for probes that wait until no other process has a core
-PAUSE_S = 0.03  # before such a probe is repeated
-LEAST_MULTIPLY_ADDS = 0.7  # vectors of them a cycle: CPUs finish one or two, so with fewer a probe was disturbed
-UNSTEADY = 0.1  # spread from which on a rate is measured again
+SCALES = 1.4  # least speedup of several threads on separate cores over one thread
+CONTRADICTED = 0.85  # share of the rate that other rows prove; a lower rate is measured again
+PATIENCE_S = 2.0  # seconds that all probes together may wait until no other process uses a core
+PAUSE_S = 0.03  # seconds before such a probe is repeated
+# vectors of multiply-adds per cycle: CPUs finish one or two, so a lower rate means a disturbed probe
+LEAST_MULTIPLY_ADDS = 0.7
+UNSTEADY = 0.1  # spread; a rate with a larger spread is measured again
 TRIALS = 3
-MOST_BYTES = 256 << 20  # of the largest working set
-LARGE = 32 << 20  # from here on fewer samples, one pass each, and stores that go past the caches as well
-ACCESSES = {"read": (1, 0), "triad": (2, 1), "copy": (1, 1), "write": (0, 1)}  # bytes read and written, in proportion
+MOST_BYTES = 256 << 20  # largest working set
+LARGE = 32 << 20  # from this size on: fewer samples, one pass each, and also stores that bypass the caches
+ACCESSES = {"read": (1, 0), "triad": (2, 1), "copy": (1, 1), "write": (0, 1)}  # proportion of bytes read and written
 GATHERS = (1 << 16, 1 << 20, 1 << 24, 1 << 26, 1 << 28)  # bytes of the tables
-RUNS = ("4", "64", "256", "1024", "4096")  # bytes that lie together
-RUNS_IN = (1 << 22, 1 << 26)  # bytes of the rows in all
+RUNS = ("4", "64", "256", "1024", "4096")  # bytes of a contiguous piece
+RUNS_IN = (1 << 22, 1 << 26)  # total bytes of the rows
 _LOOPS = {"read": "read", "triad": "triad", "copy": "copy", "write": "fill"}
 
 
 class Prober:
-    """The probes of one machine and TARGET. The memory is allocated once; its pages are accessed once."""
+    """The probes of one machine and TARGET. Memory is allocated once, and its pages are accessed once."""
 
     def __init__(self, threads: int, l1_bytes: int, l2_bytes: int, lanes: int) -> None:
         self.loops = Loops()
@@ -47,7 +47,7 @@ class Prober:
         self._patience_s = PATIENCE_S
 
     def all(self, budget_s: float = 2.0) -> tuple[Ceiling, ...]:
-        """Every ceiling, the unsteady ones more than once until `budget_s` are spent."""
+        """Return every ceiling. Ceilings with a large spread are measured again until `budget_s` seconds are over."""
         began = time.perf_counter()
         counts = sorted({1, self.threads}, reverse=True)
         ceilings = [self.clock()]
@@ -78,7 +78,7 @@ class Prober:
         return self.streams(ceiling.holds, ceiling.threads, [ceiling.what])
 
     def working_sets(self, threads: int) -> list[int]:
-        """Bytes in all, for the L1 and L2 of each thread and past them."""
+        """Return working sets in total bytes: for L1 and L2 of each thread, and beyond them."""
         near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
         far = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
         sizes = [each // CHUNK * CHUNK * threads for each in near]
@@ -86,20 +86,20 @@ class Prober:
         return [nbytes for nbytes in dict.fromkeys(sizes) if CHUNK * threads <= nbytes <= self.most]
 
     def clock(self) -> Ceiling:
-        """The clock of a core, in GHz."""
+        """Measure the clock of a core, in GHz."""
         area = HugePageMemory(CHUNK, huge=False)
         (ctypes.c_int64 * 2).from_address(area.address)[:] = [3, 5]
         rates = self._rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
         return ceiling("clock", "clock", "", 1, 0, rates)
 
     def compute(self, name: str, threads: int) -> Ceiling:
-        """10⁹ operations a second of one type."""
+        """Measure one type of arithmetic, in 10⁹ operations a second."""
         areas = [self.loops.factors(name) for _ in range(threads)]
         rates = self._rates(threads, lambda n, turns: self.loops.compute(name, areas[n].address, turns), 64)
         return ceiling(f"{name} arithmetic", "arithmetic", name, threads, 0, rates)
 
     def streams(self, nbytes: int, threads: int, accesses: Iterable[str] = tuple(ACCESSES)) -> list[Ceiling]:
-        """10⁹ bytes a second through a working set of `nbytes`, by the use of each byte."""
+        """Measure streams through a working set of `nbytes` by kind of access, in 10⁹ bytes a second."""
         ceilings = []
         for access in accesses:
             ways = (False,) if nbytes < LARGE or access == "read" else (True,) if nbytes >= 2 * LARGE else (False, True)
@@ -110,7 +110,7 @@ class Prober:
         return ceilings
 
     def gathers(self, nbytes: int, threads: int) -> list[Ceiling]:
-        """10⁹ loads a second from random places of a table of `nbytes` (a power of two) that all threads share."""
+        """Measure random loads in 10⁹ a second, from a table of `nbytes` (a power of two) that all threads share."""
         if nbytes > self.most:
             return []
         table = self._arena(nbytes)
@@ -123,7 +123,7 @@ class Prober:
         return [ceiling(f"random loads from {_size(nbytes)}", "gather", "", threads, nbytes, rates)]
 
     def runs(self, nbytes: int, threads: int, lengths: Iterable[str] = RUNS) -> list[Ceiling]:
-        """10⁹ bytes a second in runs that each lie in another row of 16 KB."""
+        """Measure reads of contiguous pieces, each in another row of 16 KB, in 10⁹ bytes a second."""
         if nbytes > self.most:
             return []
         each = nbytes // threads // ROW * ROW
@@ -145,7 +145,7 @@ class Prober:
         return self.most
 
     def level(self, nbytes: int, threads: int) -> str:
-        """The smallest memory that `nbytes` fit into, by the target's caches: "L1", "L2", "64 MB"."""
+        """Return the smallest memory that holds `nbytes`, by the target's caches: "L1", "L2", "64 MB"."""
         each = nbytes // threads
         if each <= self.l1_bytes:
             return "L1"
@@ -160,7 +160,7 @@ class Prober:
 
         def work(number: int, turns: int) -> int:
             source = memory + number * share
-            # the accumulators of a read go to a line behind all
+            # the accumulators of a read go to a line after all others
             to = memory + threads * share + number * CHUNK if not writes else source + reads * each
             self.loops.stream(name, source, to, each, turns)
             return share * turns
@@ -184,8 +184,13 @@ class Prober:
         trials: int = TRIALS,
         samples: int = SAMPLES,
     ) -> list[float]:
-        """10⁹ units a second of each sample. `work(thread, turns)` gives how many units it did. `trials`: 0 for work
-        that is long enough at one turn."""
+        """Return the rate of each sample, in 10⁹ units a second.
+
+        work: `work(thread, turns)` returns the number of units that it did.
+        turns: the first number of iterations.
+        trials: the number of trials that adjust `turns`; 0 for work that is long enough at one iteration.
+        samples: the number of samples.
+        """
         team = Team(self.loops, threads)
         done = [0] * threads
 
@@ -203,8 +208,10 @@ class Prober:
         return [sum(done) / each / 1e9 for each in seconds]
 
     def _undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
-        """Samples that are taken again while threads waited for a core, as long as the patience of all probes lasts;
-        the fastest ones stay."""
+        """Take samples, and repeat them while threads waited for a core, as long as the patience of all probes lasts.
+
+        Returns the fastest samples.
+        """
         best: list[float] = []
         while True:
             began, before = time.perf_counter(), seconds_waited()
@@ -218,12 +225,12 @@ class Prober:
 
 
 def _size(nbytes: int) -> str:
-    """ "64 KB", "16 MB", in powers of 1024."""
+    """Return a size as text, in powers of 1024: "64 KB", "16 MB"."""
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
 
 def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:
-    """The best of `samples`."""
+    """Return a ceiling whose rate is the best of `samples`."""
     ordered = sorted(samples)
     return Ceiling(
         name, kind, round(ordered[-1], 4), nbytes, subject, threads, tuple([round(rate, 4) for rate in ordered])
@@ -231,8 +238,9 @@ def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, sampl
 
 
 def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
-    """The rate of `row`, or a higher rate that another row implies: a smaller working set is never slower than a larger
-    one, and more threads are never slower than fewer.
+    """Return the rate of `row`, or a higher rate that another row implies.
+
+    A smaller working set is never slower than a larger one, and more threads are never slower than fewer.
     """
     proven = (
         other.rate
@@ -245,8 +253,10 @@ def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
 
 
 def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
-    """Rates that another process has lowered in all samples. They are the rates that other rows contradict (see
-    `at_least`), and rates of several threads in their own caches or registers below `scales` times that of one thread.
+    """Return the rates that another process has lowered in all samples.
+
+    These are the rates that other rows contradict (see `at_least`), and rates of several threads in their own caches or
+    registers below `scales` times that of one thread.
     """
     rows = list(rows)
     single = {
@@ -264,7 +274,10 @@ def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
 
 
 def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | None:
-    """Vectors of multiply-adds a cycle and thread of a float32 rate, by the clock in `rows`; None for other rates."""
+    """Return vectors of multiply-adds per cycle and thread for a float32 rate, by the clock in `rows`.
+
+    Returns None for other rates.
+    """
     clock = next((ceiling_row.rate for ceiling_row in rows if ceiling_row.kind == "clock"), 0.0)
     if (row.kind, row.what) != ("arithmetic", "float32") or not clock or not lanes:
         return None
@@ -272,7 +285,7 @@ def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | 
 
 
 def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
-    """The float32 rates of one thread that are too low for the clock and the width of a vector."""
+    """Return the float32 rates of one thread that are too low for the clock and the vector width."""
     rows = list(rows)
     slow_rows = []
     for row in rows:
@@ -283,7 +296,7 @@ def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
 
 
 def better(rows_before: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
-    """Merge rows with new measurements: of each row the higher rate (the shorter launch), then the new rows."""
+    """Merge rows with new measurements: for each row the higher rate (or the shorter launch), then the new rows."""
     rows = {(row.kind, row.what, row.threads, row.holds): row for row in rows_before}
     for row in again:
         key = (row.kind, row.what, row.threads, row.holds)

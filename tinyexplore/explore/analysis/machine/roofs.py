@@ -9,14 +9,14 @@ from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof
 from tinyexplore.explore.tracefile.trace import Trace
 
-MOST_AGAIN = 40  # probes for one trace, of some milliseconds each
-BEATS = 1.1  # a kernel this much faster than its roof shows that the probe was disturbed: it is repeated
+MOST_AGAIN = 40  # most probes for one trace, of some milliseconds each
+BEATS = 1.1  # a kernel this much faster than its roof shows that the probe was disturbed, so the probe is repeated
 
 Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
 
 
 def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = None) -> Trace:
-    """Returns `trace` with `ceilings` and a roof for each kernel.
+    """Return `trace` with `ceilings` and a roof for each kernel.
 
     improve: measures a ceiling again, at the working set of a kernel that exceeds it by more than 10 %.
     """
@@ -27,7 +27,7 @@ def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = No
 
 
 def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
-    """The fastest arithmetic among its types, and the bandwidth of its working set and its share of writes."""
+    """Return the fastest arithmetic among the kernel's types, and the bandwidth for its working set and writes."""
     if not kernel.bytes_moved:
         return None
     peaks = [peak for operation in kernel.arithmetic or ("float32",) if (peak := ceilings.peak(operation))]
@@ -46,7 +46,7 @@ def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
 
 
 def beaten(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
-    """The ceilings to measure again: those that a sampled kernel passes."""
+    """Return the ceilings that a sampled kernel exceeds, to be measured again."""
     medians = {run.kernel: run.median_us for run in trace.runs if run.warm and run.median_us}
     rows_by_key: dict[tuple[str, str, int, int], Ceiling] = {}
     for kernel in trace.kernels:

@@ -1,4 +1,4 @@
-"""The ceilings of this machine as one table: measured once for each target, kept on disk, and used everywhere."""
+"""The ceilings of this machine as one table: measured once for each target, and stored on disk."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tinyexplore.target import chosen, core_count
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import recording
 
-FORMAT = 4  # of the file; another number is another file
-MEASURED = ("LLVM", "CLANG")  # the devices that the probes speak for
-LAUNCHES = 200  # of the smallest kernel
-IMPROVE_S = 1.5  # for rates that are measured again
-FITS = 0.9  # of a kernel's bytes must fit into a working set
+FORMAT = 4  # version of the file; part of its name
+MEASURED = ("LLVM", "CLANG")  # the devices whose kernels are machine code of this CPU, like the probes
+LAUNCHES = 200  # samples of the smallest kernel
+IMPROVE_S = 1.5  # seconds for rates that are measured again
+FITS = 0.9  # share of a kernel's bytes that must fit into a working set
 _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs", "gather": "G/s", "runs": "GB/s"}
 
 
@@ -45,10 +45,10 @@ _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "�
 class Ceilings:
     """The best rates of a machine.
 
-    cpu: its model.
-    target: its name as a target.
+    cpu: the model of the CPU.
+    target: the name of the target.
     rows: the rates.
-    reason: why there are none, "" where there are.
+    reason: why there are none, "" if there are.
     """
 
     cpu: str
@@ -57,15 +57,16 @@ class Ceilings:
     reason: str = ""
 
     def peak(self, operation: str = "float32", threads: int = 0) -> Ceiling | None:
-        """The arithmetic of one type, by `threads` threads (0: by all that were measured)."""
+        """Return the arithmetic ceiling of one type for `threads` threads (0: for all that were measured)."""
         rows = [row for row in self.rows if row.kind == "arithmetic" and row.what == operation]
         return max((row for row in rows if not threads or row.threads <= threads), key=_rate, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
-        """10⁹ bytes a second through a working set of `nbytes`, of which `write_share` is written.
+        """Return the bandwidth through a working set of `nbytes`, of which `write_share` is written, in 10⁹ bytes a
+        second.
 
-        The row of the next larger working set counts: between two of them, a cache ends. Shares between those measured
-        are interpolated in the time for each byte.
+        The row of the next larger working set counts, because a cache may end between two of them. Write shares between
+        the measured ones are interpolated by the time per byte.
         """
         rows = [row for row in self.rows if row.kind == "memory" and threads in (0, row.threads)]
         counts = {row.threads for row in rows}
@@ -73,12 +74,15 @@ class Ceilings:
         return max((row for row in mixed if row is not None), key=_rate, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
-        """10⁹ loads a second from random places of a table of `nbytes`: of the next larger table measured."""
+        """Return the rate of random loads from the next larger measured table, in 10⁹ loads a second."""
         return self._next_larger("gather", "", nbytes, threads)
 
     def runs(self, nbytes: int, run_bytes: int, threads: int) -> Ceiling | None:
-        """10⁹ bytes a second in runs of about `run_bytes`, each in another row of 16 KB, through `nbytes` in all.
-        Lengths between those measured are interpolated by their logarithms."""
+        """Return the rate of reading pieces of about `run_bytes`, each in another row of 16 KB, through `nbytes` in
+        all.
+
+        The rate is in 10⁹ bytes a second. Lengths between the measured ones are interpolated by their logarithms.
+        """
         lengths = sorted({int(row.what) for row in self.rows if row.kind == "runs"})
         if not lengths:
             return None
@@ -101,7 +105,7 @@ class Ceilings:
 
     @property
     def clock_ghz(self) -> float | None:
-        """The fastest clock of a core that was measured."""
+        """The fastest measured clock of a core."""
         return next((row.rate for row in self.rows if row.kind == "clock"), None)
 
     @property
@@ -111,7 +115,7 @@ class Ceilings:
 
     @property
     def load_notes(self) -> tuple[str, ...]:
-        """A sentence for each rate that is too low for this CPU: another process had the core during the probe."""
+        """A sentence for each rate that is too low for this CPU: another process used the core during the probe."""
         bits = re.search(r"(\d+)-bit vectors", self.target)
         lanes = int(bits[1]) // 32 if bits else 0
         rows = slow_arithmetic(self.rows, lanes)
@@ -145,7 +149,7 @@ class Ceilings:
         return f"<table><caption>{escape(self.cpu)} · {escape(self.target)}</caption>{rows}</table>{notes}"
 
     def _table(self) -> list[tuple[str, list[str]]]:
-        """A row for each rate, a column for each number of threads."""
+        """Return a row for each rate, with a column for each number of threads."""
         counts = sorted({row.threads for row in self.rows if row.threads})
         sections = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
         for name in dict.fromkeys(row.name for row in self.rows):
@@ -186,18 +190,20 @@ def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: in
     return replace(nearer, name=level or nearer.name, rate=rate, samples=nearer.samples)
 
 
-# *** where the table is ***
+# *** storage of the table ***
 
 _known: dict[str, Ceilings] = {}
 
 
 def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> Ceilings:
-    """The ceilings of this machine for the current TARGET: arithmetic by type, bandwidth by working set, the clock and
-    the smallest kernel, each with its samples.
+    """Return the ceilings of this machine for the current TARGET, each with its samples.
 
-    They are measured once (under 2 s) and kept in the cache directory under the CPU's name and the target. `again`
-    measures again and keeps the better rate of each. Without `measure` only what is kept is given. Devices whose
-    kernels are not machine code of this CPU have none; `reason` says why.
+    They are arithmetic by type, bandwidth by working set, the clock and the smallest kernel. They are measured once (in
+    less than 2 s) and stored in the cache directory under the CPU's name and the target. Devices whose kernels are not
+    machine code of this CPU have none; `reason` then has the explanation.
+
+    again: whether to measure again and keep the better rate of each.
+    measure: whether to measure at all; without it, only stored rates are returned.
     """
     name = Device.canonicalize(device or Device.DEFAULT)
     cpu, target = cpu_name(), ""
@@ -221,8 +227,10 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
 
 
 def _doubtful(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
-    """The rates in a file that were measured under load: several threads are never slower than one, and the clock says
-    what arithmetic must reach."""
+    """Return the rates in a file that were measured under load.
+
+    Several threads are never slower than one, and the clock gives a lower bound for arithmetic.
+    """
     return disturbed(rows, 1.0) + slow_arithmetic(rows, lanes)
 
 
@@ -243,7 +251,7 @@ def improve(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
 
 
 def why_none(device: str) -> str:
-    """Returns the reason why a device has no measured ceilings, or "" if it has."""
+    """Return the reason why a device has no measured ceilings, or "" if it has some."""
     kind = device.partition(":")[0]
     if kind in MEASURED:
         target = Device[device].target
@@ -269,7 +277,7 @@ def _no_compiler() -> str:
 
 
 def launch_ceiling() -> Ceiling:
-    """Microseconds of the smallest kernel, as samples of launches are taken."""
+    """Measure the microseconds of the smallest kernel, in the same way as launches are sampled."""
     with recording(None), step_by_step():
         x = Tensor([1.0], device="LLVM").realize()
         (item,) = compile_many(schedule([(x + 1).lazydata]))
@@ -281,7 +289,7 @@ def launch_ceiling() -> Ceiling:
 
 
 def cpu_name() -> str:
-    """The CPU as the system calls it."""
+    """Return the system's name of the CPU."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:
@@ -293,7 +301,7 @@ def cpu_name() -> str:
 
 
 def key_of(cpu: str, target: str, features: str) -> str:
-    """The file's name: "ceilings-Intel-Xeon-…-0123456789abcdef"."""
+    """Return the name of the file: "ceilings-Intel-Xeon-…-0123456789abcdef"."""
     words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in cpu).split()
     text = "\0".join((str(FORMAT), cpu, target, features, str(core_count()), platform.node()))
     return f"ceilings-{'-'.join(words)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"

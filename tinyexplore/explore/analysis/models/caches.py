@@ -1,7 +1,8 @@
-"""The memory microscope: what a kernel's loads and stores do to the caches of its target, by a model.
+"""Model the cache hits and misses of a kernel's loads and stores on its target.
 
-One core's data caches, each replacing what was used least recently (`lru.py`), on the address stream of the
-linear program (`streams.py`): no prefetching, no other cores. An access of several cache lines counts once for each.
+The model has the data caches of one core with least-recently-used replacement (`lru.py`), and runs the address stream
+of the linear program (`streams.py`). It has no prefetching and no other cores. An access of several cache lines counts
+once for each line.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 
-MOST_TOUCHES = 400_000_000  # some ten seconds
-MOST_INTERPRETED = 300_000  # without NumPy: as long in a browser
+MOST_TOUCHES = 400_000_000  # most accesses: some ten seconds
+MOST_INTERPRETED = 300_000  # most accesses without NumPy: the same time in a browser
 
 
 class TooLong(ValueError):
-    """A kernel accesses memory so often that the model would take minutes: try it on smaller tensors."""
+    """A kernel has too many memory accesses to simulate; smaller tensors would work."""
 
 
 @dataclass(frozen=True, repr=False)
 class Traffic(ReadableRow):
-    """Hits of one access, or of several together. `served`: cache lines that each level served, and last in memory.
+    """The cache traffic of one access, or of several together.
 
-    `reuse`: accesses by reuse distance, the other lines accessed since the last access to the line: 0, 1, 2-3, 4-7 …,
-    and last the first accesses to a line."""
+    served: the number of cache lines that each level served, and last those that memory served.
+    reuse: the number of accesses by reuse distance (the number of other lines accessed since the last access to the
+        line): 0, 1, 2-3, 4-7 …, and last the first accesses to a line.
+    """
 
     served: tuple[int, ...]
     reuse: tuple[int, ...]
@@ -44,15 +47,15 @@ class Traffic(ReadableRow):
         return sum(self.served)
 
     def hits(self, level: int = 0) -> int:
-        """Hits in this level (0: L1)."""
+        """Return the hits at this level (0: L1)."""
         return self.served[level]
 
     def misses(self, level: int = 0) -> int:
-        """Misses: accesses that neither this level nor one before it holds."""
+        """Return the misses: accesses that neither this level nor one before it served."""
         return sum(self.served[level + 1 :])
 
     def miss_rate(self, level: int = 0) -> float:
-        """Miss rate: misses / accesses at this level."""
+        """Return the miss rate: misses / accesses at this level."""
         came = sum(self.served[level:])
         return self.misses(level) / came if came else 0.0
 
@@ -66,11 +69,11 @@ class AccessTraffic(ReadableRow):
     """The traffic of one LOAD or STORE.
 
     place: its line in the listing.
-    text: that line.
+    text: the text of that line.
     buffer: the buffer that it reads or writes.
     stored: whether it writes.
     nbytes: bytes of one access.
-    loops: the loops around it, by name.
+    loops: the names of the loops around it.
     traffic: its accesses and misses.
     """
 
@@ -159,7 +162,7 @@ class CachesData(ReadableRow):
 class CacheModel:
     """The cache simulation of one run of a kernel.
 
-    name: of the kernel.
+    name: the name of the kernel.
     caches: the levels, the nearest first.
     accesses: the traffic of each LOAD and STORE.
     total: the traffic of all of them.
@@ -167,7 +170,7 @@ class CacheModel:
     seconds: the time that the simulation took.
     stream: the addresses that were simulated.
     source: the lines of the program.
-    opts: of the kernel.
+    opts: the opts of the kernel.
     """
 
     name: str
@@ -182,11 +185,11 @@ class CacheModel:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels in the order in which an access tries them: the caches, then memory."""
+        """Return the levels in lookup order: the caches, then memory."""
         return (*(cache.name for cache in self.caches), "memory")
 
     def by_loop(self) -> dict[str, Traffic]:
-        """The traffic of all accesses inside each loop, outermost first."""
+        """Return the traffic of all accesses inside each loop, outermost first."""
         by_axis: dict[str, Traffic] = {}
         for number in self.stream.loop_names:
             name = self.stream.loop_names[number]
@@ -196,7 +199,7 @@ class CacheModel:
         return by_axis
 
     def by_line(self) -> dict[int, Traffic]:
-        """Returns the traffic of each source line (from 1). An access on several lines counts at the last one."""
+        """Return the traffic of each source line (from 1). An access on several lines counts at the last one."""
         traffic_of = {
             touch.node: access.traffic for touch, access in zip(self.stream.accesses, self.accesses, strict=True)
         }
@@ -207,7 +210,7 @@ class CacheModel:
         return {number: _sum(traffics[number]) for number in sorted(traffics)}
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
-        """Lists the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
+        """Return the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
         access_of = {touch.node: access for touch, access in zip(self.stream.accesses, self.accesses, strict=True)}
         rows: list[tuple[Hashable, str, Traffic]] = []
         for number, traffic in self.by_line().items():
@@ -217,12 +220,12 @@ class CacheModel:
         return rows
 
     def by_buffer(self) -> dict[str, Traffic]:
-        """The traffic of each buffer."""
+        """Return the traffic of each buffer."""
         names = dict.fromkeys(access.buffer for access in self.accesses)
         return {name: _sum([access.traffic for access in self.accesses if access.buffer == name]) for name in names}
 
     def lines_of(self, **counters: int) -> dict[str, list[int]]:
-        """Finds the cache lines accessed while loops have these counters. Lines count from their buffer's start.
+        """Return the cache lines accessed while loops have these counters. Lines count from their buffer's start.
 
         Example: `lines_of(g0=0, g1=3)` is the footprint of one tile.
         """
@@ -233,7 +236,7 @@ class CacheModel:
         return CacheComparison(self, after)
 
     def as_data(self) -> CacheModelData:
-        """The data that a view draws, without a tile."""
+        """Return the data that a view draws, without a tile."""
         accesses = [
             AccessTrafficData(
                 access.place,
@@ -267,7 +270,7 @@ class CacheModel:
         return _html(self._head(), self._rows())
 
     def _head(self) -> tuple[str, str]:
-        """The traffic with memory, in lines and bytes; then the conditions of the figures."""
+        """Return the traffic with memory in lines and bytes, and the conditions of the figures, as text."""
         caches = " · ".join(map(str, self.caches))
         text = f"{self.name}: {self.total.touches:,} accesses to cache lines; {caches}"
         return f"read from memory: {memory_text(self)}", text
@@ -283,12 +286,12 @@ class CacheModel:
 
 @dataclass(frozen=True, repr=False)
 class AlignedTraffic(ReadableRow):
-    """The traffic of one thing before and after a change.
+    """The traffic of a buffer, loop or line before and after a change.
 
     of: "buffer", "loop" or "line" (of the source).
-    name: of that thing.
-    before: None where it did not exist.
-    after: None where it does not exist any more.
+    name: its name.
+    before: the traffic before, None if it did not exist.
+    after: the traffic after, None if it no longer exists.
     """
 
     of: str
@@ -299,14 +302,20 @@ class AlignedTraffic(ReadableRow):
 
 @dataclass(frozen=True)
 class CacheComparison:
-    """The same kernel before and after: side by side, level by level."""
+    """The cache models of one kernel before and after a change, level by level.
+
+    before: the model before the change.
+    after: the model after the change.
+    """
 
     before: CacheModel
     after: CacheModel
 
     def rows(self) -> tuple[AlignedTraffic, ...]:
-        """Buffer by buffer, loop by loop (by name, in their order) and line by line (those that access the same
-        buffers, in order)."""
+        """Return the traffic of both sides: by buffer, by loop (by name, in order), and by line.
+
+        Lines correspond if they access the same buffers, in order.
+        """
         first, second = self.before, self.after
         rows = _aligned("buffer", _named(first.by_buffer()), _named(second.by_buffer()))
         rows += _aligned("loop", _named(first.by_loop()), _named(second.by_loop()))
@@ -314,7 +323,7 @@ class CacheComparison:
         return tuple(rows)
 
     def as_data(self) -> CachesData:
-        """Both, with what is beside what."""
+        """Return the data of both models, with corresponding rows."""
         rows = tuple([(row.of, row.name, row.before, row.after) for row in self.rows()])
         return CachesData(self.after.as_data(), self.before.as_data(), rows)
 
@@ -358,7 +367,7 @@ def model_caches(
 ) -> CacheModel:
     """Simulate one run of a linear program on the caches of `target`, or on `caches`. The caches are cold at the start.
 
-    `contents`: the contents of its buffers, which are needed if an index depends on loaded values.
+    contents: the contents of its buffers, needed only if an index depends on loaded values.
     """
     begun = time.perf_counter()
     caches = tuple(caches_of(target) if caches is None else caches)
@@ -382,7 +391,7 @@ def model_caches(
 
 
 def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
-    """The pieces of each buffer that a stream accesses while the loops have these counters."""
+    """Return the cache lines of each buffer that a stream accesses while the loops have these counters."""
     names = {name: number for number, name in stream.loop_names.items()}
     if unknown := [name for name in counters if name not in names]:
         raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
@@ -421,9 +430,7 @@ def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]
 def _aligned(
     of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
 ) -> list[AlignedTraffic]:
-    """The rows of both sides. Equal keys share a row, the order of both sides is preserved, and other keys get their
-    own row.
-    """
+    """Return the rows of both sides in order. Equal keys share a row; any other key gets its own row."""
     keys = [key for key, _, _ in before], [key for key, _, _ in after]
     rows: list[AlignedTraffic] = []
     for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
@@ -446,14 +453,14 @@ def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
 
 
 def memory_text(model: CacheModel) -> str:
-    """Cache lines that memory answered, and their bytes."""
+    """Return the number of cache lines from memory, and their bytes, as text."""
     lines = model.total.served[-1]
     line_bytes = model.caches[0].line_bytes if model.caches else model.stream.unit
     return f"{count_text(lines, 'line')}, {count_text(lines * line_bytes, 'byte')}"
 
 
 def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table for a notebook; the first line of `head` is the headline."""
+    """Return a table for a notebook; the first line of `head` is the headline."""
     first, *more = (escape(text) for text in head)
     cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     lines = "".join(f"<div>{text}</div>" for text in more)

@@ -1,4 +1,4 @@
-"""Conditions at which a debugger stops, as text: "nan", "data1[37]", "store data0[3]", "%12 > 100 and g0 == 3"."""
+"""Parse conditions at which a debugger stops: "nan", "data1[37]", "store data0[3]", "%12 > 100 and g0 == 3"."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _HELP = (
 
 
 class ConditionError(ValueError):
-    """A condition that cannot be parsed. The message lists the valid forms."""
+    """A condition cannot be parsed. The message lists the valid forms."""
 
 
 @dataclass(frozen=True, repr=False)
 class Condition(ReadableRow):
     """A condition at which the debugger stops.
 
-    text: as the user wrote it.
+    text: the condition as the user wrote it.
     stops: the positions in the program after which it is tested.
     test: whether the state of the debugger satisfies it.
     """
@@ -57,7 +57,7 @@ class _Term:
 
     stops: the positions in the program after which it is tested.
     test: whether the state satisfies it.
-    is_of_event: whether it is about what the step read, wrote or computed; else about a register.
+    is_of_event: whether it is about the value that a step read, wrote or computed; else it is about a register.
     """
 
     stops: frozenset[int]
@@ -66,7 +66,7 @@ class _Term:
 
 
 def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> Condition:
-    """`text` for a program of `uops`, whose registers have these names (→ places)."""
+    """Parse a condition for a program of `uops`. `names` has the position of each register name."""
     terms = [_term(part.strip(), uops, names) for part in re.split(r"\s+and\s+", text.strip())]
     of_event = [term for term in terms if term.is_of_event]
     stops = frozenset.intersection(*(term.stops for term in of_event)) if of_event else frozenset[int]()
@@ -157,7 +157,7 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
 
 
 def lanes_of(access: UOp) -> int:
-    """The number of elements that a LOAD or STORE accesses."""
+    """Return the number of elements that a LOAD or STORE accesses."""
     dtype = access.src[1].dtype if access.op is Ops.STORE else access.dtype
     assert isinstance(dtype, DType)
     return dtype.count

@@ -1,7 +1,7 @@
-"""The kernel debugger: a kernel's linear program, run UOp by UOp on the reference interpreter, forwards and backwards.
+"""The kernel debugger: it runs a kernel's linear program UOp by UOp on the reference interpreter, in both directions.
 
-A log records the last steps, from which `back` restores registers and memory. To go back further, the debugger runs the
-program again from the start, because each run is the same.
+A log records the last steps. From it, `back` restores registers and memory. To go back further, the debugger runs the
+program again from the start, since each run is identical.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.semantics import from_bits
 from tinyexplore.uop.symbolic import value_of
 
-LOG = 50_000  # steps that `back` need not run again
+LOG = 50_000  # steps that `back` can undo without running the program again
 AROUND = 7  # lines of the listing on each side of the current one, in text
 
 
 class DebuggerError(ValueError):
-    """An invalid request to a debugger. The message says what is valid."""
+    """A request to a debugger is invalid. The message lists the valid ones."""
 
 
 @dataclass(frozen=True)
 class StepAccess:
     """The memory that a step accesses.
 
-    buffer: its name.
+    buffer: the name of the buffer.
     stored: whether the step writes.
-    index: the element for each lane, None where the lane is not valid.
-    value: what was read or written.
+    index: the element for each lane, None for a masked lane.
+    value: the value that was read or written.
     """
 
     buffer: str
@@ -56,9 +56,10 @@ class StepAccess:
 class Debugger:
     """One run of a kernel that can stop anywhere.
 
-    `position`: how many steps are done; a step is a UOp that computes, loads, stores, or begins an iteration.
-    `place`: the line in the listing of the UOp done last (None: nothing is done yet). `reason`: why it stopped.
-    `note`: what the reader must know of the inputs.
+    position: the number of executed steps. A step is a UOp that computes, loads, stores, or begins an iteration.
+    place: the listing line of the last executed UOp; None at the start.
+    reason: why it stopped.
+    note: remarks about the inputs.
     """
 
     def __init__(
@@ -73,9 +74,19 @@ class Debugger:
         note: str = "",
         item: Mapping[str, int] | None = None,
     ) -> None:
-        """`contents`: bytes of each buffer before the run (None: zeros). `lines`: the source, for `run_to(line=…)`.
-        `item`: of a GPU's program, the work-item that is followed, by its numbers (`{"gidx0": 1, "lidx0": 3}`, 0 what
-        is not said; None: a CPU's program)."""
+        """Prepare a run.
+
+        Args:
+            name: the name of the kernel.
+            uops: its linear program.
+            contents: the bytes of each buffer before the run; None for zeros.
+            values: the values of its Variables.
+            log: the number of steps that the log holds.
+            lines: the source, for `run_to(line=…)`.
+            note: remarks about the inputs.
+            item: for a GPU program, the work-item to follow: `{"gidx0": 1, "lidx0": 3}`; missing indices are 0. None
+                for a CPU program.
+        """
         self.name = name
         self.uops = tuple(uops)
         self._note = note
@@ -100,12 +111,13 @@ class Debugger:
             if node.op not in _NAMELESS and node.dtype is not dtypes.void
         }
         self._log: deque[tuple[Event, Any]] = deque(maxlen=max(1, log))
-        self._undone: list[list[Any]] = []  # of each STORE undone, what it had stored, the last undone at the end
+        # for each undone STORE, the values that it had stored; the last undone at the end
+        self._undone: list[list[Any]] = []
         self._begin()
 
     @property
     def note(self) -> str:
-        """Remarks for the reader about the followed work-item and the inputs."""
+        """The remarks about the followed work-item and the inputs."""
         if self.item is None:
             return self._note
         numbers = ", ".join(f"{name} = {number}" for name, number in self.item.items()) or "0"
@@ -113,7 +125,11 @@ class Debugger:
         return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
 
     def _whole(self, item: Mapping[str, int]) -> dict[str, int]:
-        """All numbers of a work-item. DebuggerError where there is none that has those in `item`."""
+        """Return all indices of a work-item, with 0 for missing ones.
+
+        Raises:
+            DebuggerError: there is no work-item with the indices in `item`.
+        """
         bindings = dict(zip(variable_arguments(self.uops), self.values))
         ends = {node.arg: value_of(node.src[0], bindings) for node in self.uops if node.op is Ops.SPECIAL}
         choices = ", ".join(f"{name} (0 … {ends[name] - 1})" for name in sorted(ends)) or "none"
@@ -155,15 +171,15 @@ class Debugger:
         self.error = ""
         self.reason = "not started"
 
-    # *** going ***
+    # *** movement ***
 
     def step(self, count: int = 1) -> Debugger:
-        """`count` steps forwards."""
+        """Go `count` steps forwards."""
         self._run(None, None, count)
         return self
 
     def back(self, count: int = 1) -> Debugger:
-        """`count` steps backwards, to the start at most."""
+        """Go `count` steps backwards, at most to the start."""
         target = max(0, self.position - count)
         if self._frontier - target <= len(self._log):
             while self.position > target:
@@ -185,14 +201,17 @@ class Debugger:
         return self
 
     def run_to(self, target: UOp | int | None = None, *, line: int | None = None) -> Debugger:
-        """Forwards until a UOp was done: itself, its line in the listing, or (`line`) one that made this line of the
-        source, from 1. Of a UOp that does nothing alone, the next that does."""
+        """Run forwards until a UOp was executed.
+
+        target: a UOp, or its line in the listing. For a UOp that is no step, the next step counts.
+        line: a line of the source, from 1; any of its UOps counts.
+        """
         stops = {self._next_place(number) for number in self._places_of(target, line)}
         self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
 
     def run_until(self, condition: str | Callable[[Debugger], bool]) -> Debugger:
-        """Forwards until a condition holds: see `conditions.py`, or any function of this Debugger."""
+        """Run forwards until a condition holds: a text (see `conditions.py`), or a function of this Debugger."""
         if isinstance(condition, str):
             stop_condition = read_condition(condition, self.uops, self.names)
             self._run(stop_condition.stops, stop_condition, None, stop_condition.text)
@@ -205,7 +224,7 @@ class Debugger:
         return self
 
     def iteration(self, **counters: int) -> Debugger:
-        """Moves to the first step at which loops have these counters: `iteration(g0=3, r2=5)`.
+        """Go to the first step at which loops have these counters: `iteration(g0=3, r2=5)`.
 
         An index of a work-item selects the work-item to follow, from its start: `iteration(gidx0=1, r2=5)`.
         """
@@ -262,20 +281,20 @@ class Debugger:
         return [self.uops.index(target)]
 
     def events(self) -> Iterator[Event]:
-        """The events of a run of its own, from the start; afterwards the debugger stands at its start again."""
+        """Yield the events of a whole run from the start. Afterwards the debugger is at the start."""
         self._begin()
         yield from self._events
         self._begin()
 
-    # *** the loop that does it ***
+    # *** the run loop ***
 
     def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
-        """Forwards until an event at `stops` for which `condition` holds (None: any), or `most` steps are done."""
+        """Run forwards to an event at `stops` for which `condition` holds (None: any), at most `most` steps."""
         test = None if condition is None else condition.test
         is_bounded = most is None and self.most_steps is not None
         most = self.most_steps if is_bounded else most
         goal = math.inf if most is None else self.position + most
-        while self.position < self._frontier:  # undone before
+        while self.position < self._frontier:  # steps that were undone before
             if self.position >= goal:
                 self.reason = "step"
                 return
@@ -362,27 +381,29 @@ class Debugger:
             return scratch
         return self._views[self._buffers.index(base)]
 
-    # *** looking ***
+    # *** state ***
 
     @property
     def place(self) -> int | None:
-        """The line in the listing of the UOp done last."""
+        """The listing line of the last executed UOp."""
         return None if self._last is None else self._last[0]
 
     @property
     def uop(self) -> UOp | None:
-        """The UOp done last."""
+        """The last executed UOp."""
         return None if self._last is None else self.uops[self._last[0]]
 
     @property
     def slot(self) -> int | None:
-        """The line whose value the step gave: its own, of an ASSIGN that of the accumulator."""
+        """The listing line whose value the step set: its own, or for an ASSIGN that of the accumulator."""
         return None if self._last is None else self._slots[self._last[0]]
 
     @property
     def nest(self) -> dict[str, tuple[str, ...]]:
-        """All loops of the program in order, each with those around it, outermost first; of a GPU's program first the
-        numbers of its work-items."""
+        """All loops of the program in order, each with those around it, outermost first.
+
+        For a GPU program, the indices of its work-items come first.
+        """
         ranges = [number for number, node in enumerate(self.uops) if node.op is Ops.RANGE]
         names = {number: operand_name(self.uops[number], number) for number in ranges}
         return {name: () for name in self.item or ()} | {
@@ -401,8 +422,7 @@ class Debugger:
 
     @property
     def loops(self) -> dict[str, int]:
-        """The numbers of the work-item that is followed, if it is one, and the counters of the loops around the current
-        line, outermost first."""
+        """The indices of the followed work-item, if any, and the counters of the loops around the current line."""
         item = dict(self.item or {})
         if self._last is None:
             return item
@@ -412,12 +432,12 @@ class Debugger:
 
     @property
     def registers(self) -> dict[str, Any]:
-        """The value that each name of the listing has now; what was not computed yet is not there."""
+        """The current value of each name of the listing; values that were not computed yet are missing."""
         now = {name: self._registers[number] for name, number in self.names.items()}
         return {name: value for name, value in now.items() if value is not None}
 
     def lane(self, lane: int) -> dict[str, Any]:
-        """One lane of every register that has it."""
+        """Return one lane of every register that has it."""
         vectors = {name: value for name, value in self.registers.items() if isinstance(value, list)}
         return {name: value[lane] for name, value in vectors.items() if lane < len(value)}
 
@@ -427,7 +447,7 @@ class Debugger:
         return () if self._last is None else tuple(self._access(self._last))
 
     def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
-        """The last `count` accesses up to here, as far as the log goes, the last one first."""
+        """Return the last `count` accesses, as far as the log reaches, the last one first."""
         accesses: list[StepAccess] = []
         position = self.position - 1
         while position >= 0 and self._frontier - position <= len(self._log) and len(accesses) < count:
@@ -448,7 +468,7 @@ class Debugger:
         yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
 
     def _others_stored(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
-        """The stores of other work-items before the barrier, as one Access for each memory."""
+        """Yield the stores of other work-items before the barrier, merged into one access for each memory."""
         for name, (view, dtype) in self._views_by_name().items():
             stored = {offset: value for memory, offset, _, value in notes if memory is view}
             if stored:
@@ -457,7 +477,7 @@ class Debugger:
 
     @property
     def buffers(self) -> dict[str, int]:
-        """The buffers and scratch memory that exist now, and how many elements each has."""
+        """The existing buffers and scratch memory, with the number of elements of each."""
         return {name: len(view) for name, (view, _) in self._views_by_name().items()}
 
     def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
@@ -468,7 +488,7 @@ class Debugger:
         return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
-        """The present content of a buffer, as numbers: `read("data1", 0, 8)`."""
+        """Return the current content of a buffer as numbers: `read("data1", 0, 8)`."""
         views = self._views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
@@ -476,16 +496,16 @@ class Debugger:
         return numbers_of(view[start : None if count is None else start + count].tolist(), dtype)
 
     def memory(self, buffer: str) -> bytes:
-        """The present content of a buffer, as bytes."""
+        """Return the current content of a buffer as bytes."""
         views = self._views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
         return views[buffer][0].tobytes()
 
-    # *** showing ***
+    # *** display ***
 
     def state(self, lane: int | None = None) -> dict[str, Any]:
-        """The debugger's state as plain data for a view. `lane`: of vectors, only this one."""
+        """Return the debugger's state as plain data for a view. With `lane`, vectors show only this lane."""
 
         def chosen(value: Any) -> Any:
             return value[lane] if isinstance(value, list) and lane is not None and lane < len(value) else value
@@ -533,18 +553,18 @@ def _is_silent(node: UOp) -> bool:
 
 
 def _by_others(event: Event) -> Sequence[Note]:
-    """Stores of other work-items before the barrier at which they met this one."""
+    """Return the stores of other work-items before the barrier of this event."""
     return event[2] if len(event) == 3 else ()
 
 
 def numbers_of(raw: list[Any], dtype: DType) -> list[Any]:
-    """Elements as the interpreter has them, as numbers."""
+    """Convert elements from the interpreter's representation to numbers."""
     by_bits = dtype in dtypes.floats and isinstance(raw[0] if raw else 0.0, int) and dtype not in dtypes.fp8s
     return [from_bits(bits, dtype) for bits in raw] if by_bits else raw
 
 
 def value_text(value: Any) -> str:
-    """A value in few characters; of a vector its first lanes."""
+    """Return a value as short text; for a vector its first lanes."""
     if isinstance(value, list):
         lanes = ", ".join(value_text(lane) for lane in value[:8])
         return f"[{lanes}{', …' if len(value) > 8 else ''}]"
@@ -565,7 +585,7 @@ def _paired(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[tuple[U
 
 
 def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
-    """The places of the loops around each line, outermost first."""
+    """Yield the positions of the loops around each line, outermost first."""
     open_loops: list[int] = []
     for number, node in enumerate(uops):
         if node.op is Ops.ENDRANGE:

@@ -1,4 +1,4 @@
-"""Builds a Debugger for a captured kernel, from its program and its inputs."""
+"""Build a Debugger for a captured kernel, from its program and its inputs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def debugger_of(
     """Return a debugger of the kernel `captured`.
 
     Args:
+        captured: the kernel.
         inputs: a content for each buffer, or "generated" for numbers that identify each element.
-        item: the work-item of a GPU's kernel to follow; None is the first one.
+        log: the number of steps that the log holds.
+        item: the work-item of a GPU kernel to follow; None is the first one.
     """
     note = ""
     if isinstance(inputs, str):
@@ -50,7 +52,7 @@ def debugger_of(
 
 
 def generated_inputs(uops: Sequence[UOp]) -> list[bytes]:
-    """Each buffer filled with 0, 1, 2 …, which starts again at 0 where the element type ends."""
+    """Return each buffer filled with 0, 1, 2 …, starting again at 0 after 96 or at the end of the element type."""
     contents = []
     for dtype, size in buffer_types(uops):
         elements = [

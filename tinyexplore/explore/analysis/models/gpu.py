@@ -1,7 +1,7 @@
-"""Analysis of a GPU's kernel: its grid and groups, the requests of a warp at each load and store, and the occupancy.
+"""Analyze a GPU kernel: its grid and groups, the memory requests of a warp at each load and store, and the occupancy.
 
-Every warp of one group, in the middle of the grid, is simulated, in the first and the middle step of the loops around
-an access (`warps.py`); one of them is shown, lane by lane.
+`warps.py` simulates every warp of one group in the middle of the grid, in the first and the middle iteration of the
+loops around an access. The view shows one of these warps, lane by lane.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import GPUS, GPUTarget
 from tinyexplore.uop import Ops, UOp
 
-MOST_WARPS = 8  # of a group that are simulated
+MOST_WARPS = 8  # most warps of a group that are simulated
 
 
 @dataclass(frozen=True, repr=False)
 class GPUData(ReadableRow):
-    """A GPU's kernel, as the panel of warps draws it."""
+    """A GPU kernel, as the panel of warps draws it."""
 
     kernel: str
     """Name of the kernel."""
@@ -57,17 +57,17 @@ class GPUData(ReadableRow):
 class GPUView(ReadableRow):
     """A kernel on a GPU. Dimensions are in the order of the grid, the fastest first.
 
-    name: of the kernel.
+    name: the name of the kernel.
     target: the GPU.
-    warp: work-items that run in step.
-    grid: groups in each dimension.
-    group: work-items of a group in each dimension; None: the runtime chooses.
-    at: the group that is shown.
+    warp: the number of work-items of a warp.
+    grid: the number of groups in each dimension.
+    group: the number of work-items of a group in each dimension; None if the runtime chooses.
+    at: the indices of the group that is shown.
     accesses: the LOADs and STOREs, each for one warp.
-    shared_bytes: shared memory of a group.
-    occupancy: None where it is unknown.
-    why: why there is no occupancy, "" where there is.
-    warps: the schedule of warps, None where it was not simulated.
+    shared_bytes: the shared memory of a group, in bytes.
+    occupancy: the occupancy, None if unknown.
+    why: why the occupancy is unknown, "" if it is known.
+    warps: the simulated warps, None without a simulation.
     """
 
     name: str
@@ -84,7 +84,7 @@ class GPUView(ReadableRow):
 
     @property
     def items(self) -> int:
-        """The work-items of a group; of a warp, where the runtime makes the groups."""
+        """The number of work-items of a group, or of a warp if the runtime chooses the groups."""
         return prod(self.group) if self.group is not None else self.warp
 
     @property
@@ -100,7 +100,7 @@ class GPUView(ReadableRow):
 
     @property
     def rows(self) -> list[tuple[WarpAccess, int]]:
-        """The accesses, those that do the same (an unrolled loop has many) once, with how many they are."""
+        """The distinct accesses with their counts; copies in an unrolled loop are counted together."""
         alike_accesses: dict[tuple[Any, ...], list[WarpAccess]] = {}
         for access in self.accesses:
             alike_accesses.setdefault(
@@ -109,9 +109,9 @@ class GPUView(ReadableRow):
         return [(alike[0], len(alike)) for alike in alike_accesses.values()]
 
     def request(self, number: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
-        """Computes the addresses of any warp at the access in line `number` of the listing.
+        """Return the addresses of any warp at the access in line `number` of the listing.
 
-        counters: the steps of the loops around the access (`r2=5`); loops without a value are at step 0.
+        counters: the iterations of the loops around the access (`r2=5`); the default is iteration 0.
         """
         if self.warps is None:
             raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
@@ -131,7 +131,7 @@ class GPUView(ReadableRow):
         return self.warps.request(node, group or self.at, warp, counters_by_node)
 
     def as_data(self) -> GPUData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         occupancy = None if self.occupancy is None else self.occupancy.as_data()
         accesses = tuple([access.as_data() for access in self.accesses])
         return GPUData(
@@ -149,7 +149,7 @@ class GPUView(ReadableRow):
         )
 
     def svg(self) -> str:
-        """The whole as a static picture."""
+        """Return the analysis as a static picture."""
         return gpu_svg(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -159,7 +159,7 @@ class GPUView(ReadableRow):
         return self.svg()  # a notebook prefers HTML to pictures: HTML with the text would hide the picture
 
     def __str__(self) -> str:
-        """The grid, a line for the accesses that do the same, and the occupancy."""
+        """Return the grid, a line for each distinct access, and the occupancy, as text."""
         rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
         for access, count in self.rows:
             times = f"× {count}" if count > 1 else ""
@@ -179,8 +179,12 @@ def _times(sizes: Sequence[int]) -> str:
 
 
 def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
-    """The GPU view of a captured kernel. ValueError for a CPU's kernel. registers: of a work-item, where a compiler
-    reported.
+    """Return the GPU view of a captured kernel.
+
+    registers: the registers of a work-item that a compiler reported; None for an estimate.
+
+    Raises:
+        ValueError: this is a CPU kernel.
     """
     target = captured.spec.target
     if not target.has_local:
@@ -224,7 +228,7 @@ def _why_not(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
 
 
 def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
-    """For each load and store the line of the program that does it: the last that has it."""
+    """Return the last program line of each load and store."""
     texts: dict[UOp, str] = {}
     for line in captured.spec.lines:
         for node in line.uops:
@@ -267,7 +271,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
 
 
 def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
-    """The memory requests of a group's warps, in the first and the middle steps of the loops."""
+    """Yield the memory requests of a group's warps, in the first and the middle iterations of the loops."""
     middle = {loop: loop.size // 2 for loop in loops}
     for counters in ({}, middle) if any(middle.values()) else ({},):
         for warp in range(min(MOST_WARPS, warps.warps)):

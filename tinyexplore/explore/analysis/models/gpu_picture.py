@@ -1,4 +1,4 @@
-"""A GPU's kernel as a static picture: the grid, a group with its warps, and what a warp asks of memory by lane."""
+"""Draw a GPU kernel: the grid, a group with its warps, and the addresses of a warp by lane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
 
 MARGIN, ROW = 20.0, 30.0
-SIDE = 16  # groups, and work-items, that are drawn along each dimension
+SIDE = 16  # most groups, and work-items, along each dimension
 CELL = 7.0
 PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
 COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
@@ -22,7 +22,7 @@ MOST_ROWS = 40
 
 
 class DrawnGPUKernel(Protocol):
-    """The data that the picture shows of a kernel. A `GPUView` has it."""
+    """The data of a kernel that the picture shows. A `GPUView` has it."""
 
     @property
     def name(self) -> str: ...
@@ -56,7 +56,7 @@ class DrawnGPUKernel(Protocol):
 
 
 def gpu_svg(view: DrawnGPUKernel) -> str:
-    """The grid and the group above, a row for the accesses that do the same below."""
+    """Return the picture: the grid and the group, and below them a row for each distinct access."""
     parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
     top = 64.0
     at = view.at if view.group is not None else ()
@@ -97,7 +97,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
 
 
 def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
-    """The number of groups that a multiprocessor holds, and the limit of each resource, as text."""
+    """Return the number of groups that a multiprocessor holds, and the limit of each resource, as text."""
     limits = view.occupancy
     assert limits is not None
     rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in limits.limits]
@@ -107,10 +107,15 @@ def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
 def cells(
     sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
 ) -> list[str]:
-    """A plane of cells, its first dimension to the right, and the planes of a third below each other; `chosen` filled,
-    or every second warp. Of a large one the part around what is chosen."""
+    """Return a plane of cells, with the first dimension to the right; planes of a third dimension are below each other.
+
+    A large plane is cut to the part around the chosen cell.
+
+    chosen: the indices of the filled cell.
+    warp: if not 0, fill every second warp of this size instead.
+    """
     across, down = [*sizes, 1][0], prod(sizes[1:])
-    is_line = down == 1 and across > SIDE  # it goes on in the next row
+    is_line = down == 1 and across > SIDE  # it continues in the next row
     columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
     own = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
     at = (own % across, own // across) if chosen and not is_line else (0, 0)
@@ -137,7 +142,7 @@ def cells(
 
 
 def dots(access: WarpAccess, x: float, y: float) -> list[str]:
-    """The address of each lane, from left to right, as high as it is far: neighbors are a flat line."""
+    """Return a plot of the lanes' addresses, from left to right; adjacent addresses form a flat line."""
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
     parts = [f'<rect class="cell" {attributes} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
     if access.shown is None or not access.shown.active:

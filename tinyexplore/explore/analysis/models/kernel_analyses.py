@@ -34,7 +34,7 @@ STACK = re.compile(r"\[(?:r[sb]p|sp)\b")  # an operand on the stack
 
 
 class NotKeptError(RuntimeError):
-    """A requested kernel cannot run again: its Explorer was loaded from a file, or closed."""
+    """The kernel cannot run again: its Explorer was loaded from a file, or closed."""
 
 
 Opts = tuple[str, ...] | None  # None: as captured
@@ -53,7 +53,7 @@ class Stored:
 
 
 class KernelAnalyses:
-    """The analyses of one capture's kernels, by their numbers in the trace. `KernelView` is what a user holds."""
+    """The analyses of one capture's kernels, by number. `KernelView` is the user's interface."""
 
     def __init__(
         self,
@@ -64,14 +64,15 @@ class KernelAnalyses:
         measure_ceilings: Callable[[], Any],
         whatif: Callable[[], Any],
     ) -> None:
-        """
+        """Store the functions and data of a capture.
+
         Args:
             trace: returns the trace.
             captured: returns the kernels that can run again, by number.
-            settings: those of the capture.
+            settings: the configuration of the capture.
             stored: responses and verdicts that were computed before.
-            measure_ceilings: puts this machine's ceilings into the trace, if they are not there.
-            whatif: returns the branches (`whatif.WhatIf`), which are above this package.
+            measure_ceilings: adds this machine's ceilings to the trace if they are missing.
+            whatif: returns the branches (`whatif.WhatIf`, from a higher package).
         """
         self._trace = trace
         self._captured_kernels = captured
@@ -93,7 +94,7 @@ class KernelAnalyses:
         return self._trace()
 
     def captured(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
-        """The captured kernel: its program, and with `keep_inputs` its inputs."""
+        """Return the captured kernel: its program, and with `keep_inputs` its inputs."""
         number = kernel if isinstance(kernel, int) else kernel.id
         kernels = self._captured_kernels()
         captured = kernels.get(number)
@@ -108,7 +109,11 @@ class KernelAnalyses:
         )
 
     def captured_of_one_core(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
-        """Returns a captured kernel of a CPU. Raises NotKeptError for a GPU's kernel, which many work-items run."""
+        """Return a captured CPU kernel.
+
+        Raises:
+            NotKeptError: this is a GPU kernel, which many work-items run.
+        """
         captured = self.captured(kernel)
         if captured.spec.target.has_local:
             raise NotKeptError(
@@ -124,16 +129,17 @@ class KernelAnalyses:
         """Return an `explore.Debugger` of a kernel.
 
         Args:
+            kernel: the kernel or its number.
             inputs: a content for each buffer before the run (anything with the buffer protocol, None for zeros), or
                 "generated"; by default the contents that `keep_inputs` stored.
-            item: the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`; numbers left out are 0.
+            options: `item`, the work-item of a GPU kernel to follow: `{"gidx0": 1, "lidx0": 3}`; missing indices are 0.
         """
         from tinyexplore.explore.analysis.models.debugging import debugger_of
 
         return debugger_of(self.captured(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
-        """Lists the accesses of a kernel in order, as numbers of pieces of `unit` bytes (by default, of elements)."""
+        """Return the accesses of a kernel in order, as multiples of `unit` bytes (by default, of elements)."""
         from tinyexplore.explore.analysis.models.streams import AddressStream
 
         captured = self.captured_of_one_core(kernel)
@@ -146,10 +152,11 @@ class KernelAnalyses:
         opts: Iterable[Opt | str] | None = None,
         caches: Sequence[Cache] | None = None,
     ) -> CacheModel:
-        """Simulate a kernel's accesses on its target's caches, or on `caches`. `opts`: these in place of its own; () is
-        none.
+        """Simulate a kernel's accesses on its target's caches, or on `caches`.
 
-        Later pages compare the kernel with itself without opts, or with `opts` if they were given.
+        Pages that are saved later compare the kernel with itself without opts, or with `opts` if given.
+
+        opts: opts to use instead of the kernel's own; () for none.
         """
         opt_texts = None if opts is None else tuple(map(str, opts))
         model = self.cache_model(kernel, opt_texts, caches)
@@ -161,7 +168,7 @@ class KernelAnalyses:
     def cache_model(
         self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
     ) -> CacheModel:
-        """The cache simulation, without a stored response for pages."""
+        """Return the cache simulation without storing a response for pages."""
         from tinyexplore.explore.analysis.models.microscope import model_of
 
         captured = self.captured_of_one_core(kernel)
@@ -171,14 +178,16 @@ class KernelAnalyses:
         )
 
     def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None, target: str = "") -> GPUView:
-        """Models a GPU's kernel: its grid, the memory accesses of a warp at each load and store, and its occupancy.
+        """Model a GPU kernel: its grid, the memory accesses of a warp at each load and store, and its occupancy.
 
-        Of each access it shows each lane's address, whether the lanes coalesce, and which banks conflict. Raises
-        ValueError for a CPU's kernel.
+        For each access it has the address of every lane, whether the lanes coalesce, and which banks conflict.
 
-        registers: the registers of a work-item that the compiler reports (`ptxas -v`). With it, the occupancy is not an
-          estimate, in the panel and in pages that are saved later, too.
+        registers: the registers of a work-item that the compiler reports (`ptxas -v`). The occupancy is then exact,
+            also in the panel and in pages that are saved later.
         target: a GPU such as "sm_80". The kernel is compiled for it, with the opts of the heuristics; nothing runs.
+
+        Raises:
+            ValueError: this is a CPU kernel.
         """
         from tinyexplore.explore.analysis.models.gpu import gpu_view
 
@@ -195,16 +204,21 @@ class KernelAnalyses:
         return view
 
     def gpu_all(self) -> None:
-        """Every kernel of a GPU, for a page, which cannot send requests. It takes no time."""
+        """Model every GPU kernel, for a page, which cannot request models. This takes little time."""
         for number, captured in self._captured_kernels().items():
             if captured.spec.target.has_local and self.trace.kernels[number].same_as is None:
                 self.gpu(number)
 
     def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
-        """The bottleneck of the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
-        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed.
+        """Return the bottleneck of a kernel's busiest loop on its CPU, as `llvm-mca` models it.
 
-        `branch`: analyze the kernel of this branch. Later pages contain the result.
+        The bottleneck is the ports, the front end, or dependencies. The result also has the ports and cycles of each
+        instruction. Pages that are saved later contain it.
+
+        branch: analyze the kernel of this branch.
+
+        Raises:
+            ThroughputError: `llvm-mca` is not installed.
         """
         from tinyexplore.explore.analysis.models.throughput import throughput
 
@@ -230,7 +244,7 @@ class KernelAnalyses:
         return estimate
 
     def said_by_llvm(self, number: int, about: str) -> str:
-        """Quotes LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
+        """Quote LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
 
         about: "spills" or "not vectorized". Returns "" if LLVM reports none, or does not compile the kernel.
         """
@@ -246,7 +260,7 @@ class KernelAnalyses:
     def passes(
         self, kernel: int | KernelInfo = 0, level: str = "", without: tuple[str, ...] = (), cpu: str = ""
     ) -> LLVMPasses:
-        """LLVM's passes on a kernel. Each pipeline is run once. Later pages contain the result."""
+        """Return LLVM's passes on a kernel. Each pipeline runs once. Pages that are saved later contain the result."""
         from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
         from tinyexplore.explore.analysis.passes.data import passes_data
 
@@ -259,7 +273,7 @@ class KernelAnalyses:
         return self._passes[key]
 
     def passes_of_slowest(self) -> None:
-        """LLVM's passes of the kernel that takes longest, for a page, which cannot run LLVM."""
+        """Run LLVM's passes on the slowest kernel, for a page, which cannot run LLVM."""
         from tinyexplore.explore.analysis.passes import LLVMPassesError
 
         times = {run.kernel: run.median_us for run in self.trace.runs}
@@ -269,23 +283,27 @@ class KernelAnalyses:
         try:
             self.passes(max(numbers, key=lambda number: times.get(number, 0.0)))
         except (ValueError, LLVMPassesError):
-            return  # not LLVM's, or LLVM refused: the panel says so
+            return  # LLVM does not compile it, or rejected it: the panel reports this
 
     def _clock_ghz(self, device: str) -> float | None:
-        """The clock that was measured on the machine of the trace."""
+        """Return the clock that was measured on the machine of the trace, in GHz."""
         from tinyexplore.explore.analysis.machine.table import ceilings
 
         measured = next((ceiling.rate for ceiling in self.trace.ceilings if ceiling.kind == "clock"), None)
         return measured or ceilings(device).clock_ghz
 
     def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
-        """Translate a kernel to other languages and machines, with lines aligned by the nodes of its ast: see
-        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"),
-        machines ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for
-        another.
+        """Translate a kernel to other languages and machines, with lines aligned by the nodes of its AST; see
+        `explore.Rosetta`.
 
-        Its machine's own text is as it was captured; for every other machine the heuristics choose the opts. What was
-        asked goes with the pages that are made after.
+        The text for its own machine is the captured one. For other machines, the heuristics choose the opts. Pages that
+        are saved later contain the result.
+
+        targets: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"), machines ("sm_90"), or both
+            ("cuda:sm_90", "llvm:neoverse-n1"); by default every language.
+
+        Raises:
+            RosettaError: a target is unknown.
         """
         from tinyexplore.explore.analysis.comparing.languages import wanted
         from tinyexplore.explore.analysis.comparing.translating import translate
@@ -297,14 +315,14 @@ class KernelAnalyses:
         return rosetta
 
     def translate_all(self) -> None:
-        """Every kernel in every language, those that were requested as they are."""
+        """Translate every kernel to every language; keep earlier translations as they are."""
         for number in self._captured_kernels():
             is_stored = self.responses.get("rosetta", kernel=number, targets=None) is not None
             if self.trace.kernels[number].same_as is None and not is_stored:
                 self.translate(number)
 
     def _threads_of(self, captured: CapturedKernel) -> int:
-        """The number of threads that shared a run."""
+        """Return the number of threads that shared a run."""
         info, extent = self.trace.kernels[captured.number], captured.spec.thread_extent
         threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
         if extent is None:
@@ -313,7 +331,7 @@ class KernelAnalyses:
         return min(threads, max(1, parts_for(extent, work_ns, threads)))
 
     def _captured(self, captured: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
-        """The assembly of a kernel, its linear program, and the median of its warm samples."""
+        """Return the assembly of a kernel, its linear program, and the median of its warm samples in microseconds."""
         trace = self.trace
         same_as = trace.kernels[captured.number].same_as
         owner = captured.number if same_as is None else same_as
@@ -330,7 +348,7 @@ class KernelAnalyses:
             raise ValueError(f"branch {branch.id} is not about kernel {captured.number}")
         listed = next((listing.lines for listing in variant.listings if listing.language == "asm"), ())
         assembly = _assembly(captured, listed)
-        if branch.edited is not None:  # the loops of a text are unknown
+        if branch.edited is not None:  # the loops of an edited text are unknown
             return assembly, (), None
         return assembly, lowered(captured.make_kernel(), variant.opts)[1], variant.median_us
 

@@ -1,7 +1,7 @@
-"""Caches that replace what was used least recently (LRU), and reuse distances: simulated on a stream of lines.
+"""Simulate caches with least-recently-used (LRU) replacement, and reuse distances, on a stream of lines.
 
-`Simulator` is machine code (`lru.ll`, by llvmlite) where that is installed, else `PlainSimulator`, which is the
-definition of both, in Python.
+`Simulator` is machine code (`lru.ll`, by llvmlite) if installed, else `PlainSimulator` in Python, which defines the
+semantics of both.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-GROUPS = 40  # of reuse distances: 0, 1, 2-3, 4-7 …
-SHARED_WAYS = 16  # of the L2 and L3 caches, of which a Target says only how large they are
+GROUPS = 40  # number of ranges of reuse distances: 0, 1, 2-3, 4-7 …
+SHARED_WAYS = 16  # of the L2 and L3 caches: a Target has only their sizes
 
 
 @dataclass(frozen=True, repr=False)
 class Cache(ReadableRow):
-    """One level of a cache.
+    """One cache level.
 
-    name: of the level.
-    nbytes: its size.
-    ways: the lines of a set.
-    line_bytes: the size of a line.
+    name: the name of the level.
+    nbytes: its size in bytes.
+    ways: the number of lines in a set.
+    line_bytes: the size of a line in bytes.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Cache(ReadableRow):
 
 
 def caches_of(target: Target) -> tuple[Cache, ...]:
-    """The data caches of a machine, nearest first."""
+    """Return the data caches of a machine, nearest first."""
     ways = max(1, target.l1_bytes // target.way_bytes)
     line = target.line_bytes
     shared = (("L2", target.l2_bytes), ("L3", target.l3_bytes))
@@ -60,25 +60,29 @@ def caches_of(target: Target) -> tuple[Cache, ...]:
 
 
 class LRU(Protocol):
-    """served: of each access, how many accesses each level served, and (last) memory. reuse: of each access, how many
-    accesses have each reuse distance: 0, 1, 2-3, 4-7 … other lines, and (last) how many are first accesses."""
+    """A simulator.
+
+    served: for each access, the number of accesses that each level served, and last memory.
+    reuse: for each access, the number of accesses by reuse distance (0, 1, 2-3, 4-7 … other lines), and last the first
+        accesses.
+    """
 
     served: Any
     reuse: Any
 
     def run(self, lines: Array, columns: Array) -> None:
-        """Accesses `lines` row by row, column i by access `columns[i]`; -1 is no access."""
+        """Simulate the accesses of `lines`, row by row. Column i belongs to access `columns[i]`; -1 is no access."""
 
 
 class PlainSimulator:
-    """The reference simulator, which handles one cache line at a time."""
+    """The reference simulator, which processes one cache line at a time."""
 
     def __init__(self, caches: Sequence[Cache], accesses: int, lines: int) -> None:
         self.caches = caches
         self.served = [[0] * (len(caches) + 1) for _ in range(accesses)]
         self.reuse = [[0] * (GROUPS + 1) for _ in range(accesses)]
         self._sets: list[list[list[int]]] = [[[] for _ in range(cache.sets)] for cache in caches]
-        self._stack: list[int] = []  # all lines, the one used last at the end
+        self._stack: list[int] = []  # all lines, the most recently used one at the end
 
     def run(self, lines: Array, columns: Array) -> None:
         for row in lines.tolist():
@@ -88,7 +92,7 @@ class PlainSimulator:
                     self.reuse[access][self._distance(line)] += 1
 
     def _level(self, line: int) -> int:
-        """The first level that holds the line; afterwards all levels before it hold it too."""
+        """Return the first level that holds the line, and bring the line into all levels before it."""
         for level, (level_cache, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
             row = sets[line % level_cache.sets]
             is_hit = line in row
@@ -153,7 +157,11 @@ class NativeSimulator:
 
 @cache
 def _machine_code() -> tuple[Any, int, int]:
-    """The library of `lru.ll`, and the addresses of its functions. DeviceUnavailable where there is no LLVM."""
+    """Return the library of `lru.ll`, and the addresses of its functions.
+
+    Raises:
+        DeviceUnavailable: LLVM is not installed.
+    """
     compiler = shared_compiler()
     code = compiler.object_code(resources.files(__package__).joinpath("lru.ll").read_text(), CompileOptions())
     library = compiler.link("lru", [code], ("lru_levels", "lru_reuse"))
@@ -161,10 +169,14 @@ def _machine_code() -> tuple[Any, int, int]:
 
 
 def simulator(caches: Sequence[Cache], accesses: int, lines: int) -> LRU:
-    """The fastest available simulator. `accesses`: the number of accesses; `lines`: of memory, numbered from 0."""
+    """Return the fastest available simulator.
+
+    accesses: the number of accesses of the program.
+    lines: the number of lines of memory; they are numbered from 0.
+    """
     try:
         return NativeSimulator(caches, accesses, lines)
-    except (DeviceUnavailable, ModuleNotFoundError):  # no LLVM, no NumPy
+    except (DeviceUnavailable, ModuleNotFoundError):  # without LLVM or NumPy
         return PlainSimulator(caches, accesses, lines)
 
 

@@ -1,4 +1,4 @@
-"""Builds the cache model of a captured kernel, with its own opts or with others."""
+"""Build the cache model of a captured kernel, with its own opts or with others."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def model_of(
     caches: Sequence[Cache] | None = None,
     render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
 ) -> CacheModel:
-    """The caches of one run of `kept`; with `opts`, of the program that it would be with these.
+    """Return the caches of one run of `captured`, or of the program that it would be with `opts`.
 
-    `render` gives that program its source, so that lines have traffic, too.
+    render: renders that program, so that its source lines have traffic too.
     """
     spec, kernel = captured.spec, captured.make_kernel()
     bindings = dict(zip(spec.variables, captured.values))
@@ -46,7 +46,7 @@ def model_of(
 
 
 def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
-    """`kernel` with `opts` in place of its own, and its linear program."""
+    """Return `kernel` with `opts` instead of its own, and its linear program."""
     other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
     for opt in opts:
         other = apply_opt(other, to_opt(opt) if isinstance(opt, str) else opt)

@@ -1,11 +1,13 @@
-"""Occupancy: how many groups a multiprocessor of a GPU holds at one time, and what keeps it from holding more.
+"""Occupancy: how many groups a GPU multiprocessor holds at one time, and which resource limits it.
 
-While one warp waits for memory, others compute: of those that a multiprocessor can hold, the share that it does hold is
-its occupancy. How registers and shared memory are allocated is `target/gpus.py`'s; NVIDIA's own calculator says the
-same (`tests/explore/test_occupancy.py`). Registers are counted in the linear program, by what is live at one time: an
-estimate. Of 28 kernels for sm_80 nvcc took 18 within 9 registers of it; of large tiles up to 18 fewer, of loops that it
-unrolls alone (sums of rows, softmax, layernorm) and of doubles up to 30 more. LLVM's AMDGCN was within 9 for 46 of
-56, and else 10 to 21 off, either way.
+While one warp waits for memory, others compute. The occupancy is the number of warps that a multiprocessor holds,
+divided by the number that it can hold. `target/gpus.py` has the allocation rules for registers and shared memory.
+NVIDIA's calculator gives the same results (`tests/explore/test_occupancy.py`).
+
+The register count is an estimate from the live ranges of the linear program. For 28 kernels on sm_80, nvcc was within 9
+registers for 18. It used up to 18 fewer for large tiles, and up to 30 more for doubles and for loops that it unrolls
+itself (sums of rows, softmax, layernorm). LLVM's AMDGCN was within 9 for 46 of 56, and differed by 10 to 21 for the
+others.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tinyexplore.target import GPUTarget
 from tinyexplore.uop import Ops, UOp
 
 REGISTER_BYTES = 4
-SCHEDULERS = 4  # of a multiprocessor, each with its own registers: a warp belongs to one
+SCHEDULERS = 4  # per multiprocessor; each has its own registers, and a warp belongs to one
 NO_REGISTER = frozenset({Ops.CONST, Ops.INDEX, Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.ENDRANGE, Ops.RESULT})
 MEMORY = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL})
 
@@ -37,7 +39,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, repr=False)
 class OccupancyData(ReadableRow):
-    """The occupancy of a GPU's kernel, as the panel of warps draws it."""
+    """The occupancy of a GPU kernel, as the panel of warps draws it."""
 
     registers: int
     """Registers of a work-item."""
@@ -61,14 +63,14 @@ class OccupancyData(ReadableRow):
 class Occupancy(ReadableRow):
     """The number of work-groups that a multiprocessor holds at the same time.
 
-    registers: of a work-item.
+    registers: the registers of a work-item.
     known: whether the compiler reported the registers; else they are estimated.
-    shared_bytes: shared memory of a group.
-    groups: the groups that fit, the fewest that any resource allows.
-    limit: the resource that allows no more.
-    share: warps that are held / warps that the multiprocessor could hold.
-    limits: of each resource its name, what a group takes, what a multiprocessor has, and the groups that it allows.
-        That may be fewer than the quotient: each of four schedulers has its own registers.
+    shared_bytes: the shared memory of a group, in bytes.
+    groups: the number of groups that fit: the minimum over all resources.
+    limit: the resource with this minimum.
+    share: the occupancy: warps that are held / warps that the multiprocessor could hold.
+    limits: for each resource its name, the need of a group, the supply of a multiprocessor, and the groups that fit.
+        That may be less than the quotient: each of four schedulers has its own registers.
     """
 
     registers: int
@@ -80,7 +82,7 @@ class Occupancy(ReadableRow):
     limits: tuple[tuple[str, int, int, int], ...]
 
     def as_data(self) -> OccupancyData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         says, advice = self.says, self.advice
         return OccupancyData(self.registers, self.known, advice, self.groups, self.limit, self.share, self.limits, says)
 
@@ -93,14 +95,14 @@ class Occupancy(ReadableRow):
 
     @property
     def advice(self) -> str:
-        """The change that would let a multiprocessor hold more; an empty string if it holds all that it can."""
+        """The change that would let a multiprocessor hold more groups; "" if the occupancy is full."""
         if self.share >= 1:
             return ""
         return _ADVICE[self.limit]
 
 
 def live_registers(uops: Sequence[UOp]) -> int:
-    """The most 32-bit registers that values take which are live at one time."""
+    """Return the largest number of 32-bit registers of values that are live at the same time."""
     number_of = {node: number for number, node in enumerate(uops)}
     register_of = {node: node.src[0] for node in uops if node.op is Ops.RESULT}
     ends: dict[UOp, int] = {}
@@ -115,7 +117,7 @@ def live_registers(uops: Sequence[UOp]) -> int:
             src = register_of.get(src, src)
             last = number
             for loop, start in opened:
-                if number_of[src] < start:  # it is wanted again in the next step
+                if number_of[src] < start:  # the next iteration needs it again
                     last = max(last, loop_end[loop])
                     break
             ends[src] = max(ends.get(src, 0), last)
@@ -131,7 +133,7 @@ def live_registers(uops: Sequence[UOp]) -> int:
 
 
 def _values(node: UOp) -> list[UOp]:
-    """The values that a node reads. An INDEX is no value, so its sources stand in its place."""
+    """Return the values that a node reads. An INDEX is no value, so its sources replace it."""
     values: list[UOp] = []
     for src in node.src:
         if src.op is Ops.INDEX:
@@ -142,7 +144,9 @@ def _values(node: UOp) -> list[UOp]:
 
 
 def words_of(node: UOp) -> int:
-    """The registers that a value takes: an index one, for bounds say nearly always that it is small, an address two."""
+    """Return the registers of a value: one for an index (bounds nearly always show that it is small), two for an
+    address.
+    """
     if node.op is Ops.DEFINE_GLOBAL:
         return 2
     if node.op in MEMORY or isinstance(node.dtype, PtrDType) or node.dtype is dtypes.void:
@@ -156,14 +160,15 @@ def words_of(node: UOp) -> int:
 
 
 def shared_memory(uops: Sequence[UOp]) -> int:
-    """The bytes of shared memory that a group takes."""
+    """Return the bytes of shared memory of a group."""
     return sum(node.dtype.size * node.dtype.base.itemsize for node in uops if is_shared(node))
 
 
 def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | None = None) -> Occupancy | None:
-    """The occupancy of a program in groups of `items` work-items on `gpu`.
+    """Return the occupancy of a program in groups of `items` work-items on `gpu`; None if the limits of `gpu` are
+    unknown.
 
-    registers: of a work-item, as a compiler reports; None: estimated. None where unknown what a multiprocessor holds.
+    registers: the registers of a work-item that a compiler reports; None for an estimate.
     """
     if not gpu.resident_groups:
         return None
@@ -173,14 +178,16 @@ def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | 
 
 
 def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
-    """Computes the number of groups that a multiprocessor holds at the same time.
+    """Compute the number of groups that a multiprocessor holds at the same time.
 
-    items: work-items of a group; registers: registers of a work-item; shared_bytes: shared memory of a group.
+    items: the work-items of a group.
+    registers: the registers of a work-item.
+    shared_bytes: the shared memory of a group, in bytes.
     """
     warps = -(-items // gpu.warp)
     each = _rounded(max(1, registers), gpu.register_piece)
     shared = _rounded(shared_bytes + gpu.group_overhead_bytes, gpu.shared_piece) if shared_bytes else 0
-    room = gpu.registers // SCHEDULERS // (each * gpu.warp) * SCHEDULERS  # warps that there are registers for
+    room = gpu.registers // SCHEDULERS // (each * gpu.warp) * SCHEDULERS  # warps that the registers suffice for
     most_warps = gpu.resident_items // gpu.warp
     most_groups = most_warps if gpu.lone_warps and warps == 1 else gpu.resident_groups
     rows = [

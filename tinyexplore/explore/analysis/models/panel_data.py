@@ -15,7 +15,7 @@ from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 
-CELLS = 256  # of a tensor that are shown
+CELLS = 256  # most elements of a tensor that are shown
 MOST_IN_ROW = 64
 
 Opts = tuple[str, ...]
@@ -45,7 +45,7 @@ class TensorData(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class DebuggerState(ReadableRow):
-    """A debugger as its panel draws it. What went wrong in the kernel is the `reason` why it stopped."""
+    """A debugger as its panel draws it. `reason` also has the error of a failed kernel."""
 
     name: str
     """Name of the kernel."""
@@ -78,9 +78,9 @@ class DebuggerState(ReadableRow):
 def debugger_data(
     debugger: Debugger, widths: Mapping[str, int] | None = None, lane: int | None = None
 ) -> DebuggerState:
-    """The state of a debugger, its listing, and the tensors around its last access, in rows of `widths`.
+    """Return the state of a debugger, its listing, and the tensors around its last access, in rows of `widths`.
 
-    `lane`: of vectors, only this one is shown.
+    With `lane`, vectors show only this lane.
     """
     state = debugger.state(lane)
     values: dict[int, str] = {}
@@ -110,7 +110,7 @@ def debugger_data(
 
 
 def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> TensorData:
-    """A buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
+    """Return a buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [access for access in debugger.touched(64) if access.buffer == name]
     now = [access for access in debugger.accesses if access.buffer == name]
@@ -127,12 +127,12 @@ def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: i
 
 
 def _of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
-    """The element of one lane; of a value without that lane, all."""
+    """Return the element of one lane; all elements if the value does not have that lane."""
     return index if lane is None or lane >= len(index) else index[lane : lane + 1]
 
 
 def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
-    """The last axis of what the user's Python put into each buffer, where that is known and fits on a line."""
+    """Return the row width of each buffer: the last axis of its tensor in Python, if known and short enough."""
     info = trace.kernels[kernel]
     inside = [trace.nodes[node] for node in info.nodes]
     near = [
@@ -153,13 +153,13 @@ def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
 
 
 def sizes_of(node: Node) -> tuple[int, ...] | None:
-    """The shape of a LazyBuffer; None where Variables say it."""
+    """Return the shape of a LazyBuffer; None if it has symbolic sizes."""
     sizes = tuple(size for size in node.shape or () if isinstance(size, int))
     return sizes if sizes and len(sizes) == len(node.shape or ()) else None
 
 
 def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
-    """The number of elements to draw in a row: the longest stride of an index that divides the buffer, at most 64."""
+    """Return the number of elements in a drawn row: the longest index stride that divides the buffer, at most 64."""
     strides = []
     for node in uops:
         if node.op is Ops.INDEX and name == (f"data{node.src[0].arg}" if node.src[0].op is Ops.DEFINE_GLOBAL else name):
@@ -175,8 +175,10 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
 def caches_data(
     analyses: KernelAnalyses, kernel: int, before: Opts | None = (), after: Opts | None = None
 ) -> CachesData:
-    """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
-    of one tile of each. What is the same on both sides stands alone."""
+    """Return the caches of a kernel with the opts `before` and `after` (None: as captured), and the lines of one tile.
+
+    If both are the same, the result has only one side.
+    """
     later = analyses.cache_model(kernel, after)
     if before == after or (before is not None and tuple(before) == later.opts):
         return CachesData(replace(later.as_data(), tile=tile_data(later)))
@@ -187,7 +189,7 @@ def caches_data(
 
 
 def tile_data(model: CacheModel) -> TileData | None:
-    """The cache lines that one pass of the innermost loop accesses, with the loops around it in their middle."""
+    """Return the cache lines of one pass of the innermost loop, with the outer loops at their middle iteration."""
     loops = max((access.loops for access in model.accesses), key=len, default=())
     around = loops[:-1]
     if not around:

@@ -1,4 +1,4 @@
-"""The first steps of kernels, stored in a trace, so that a page without an engine steps through them."""
+"""Store the first steps of kernels in a trace, so that a page without an engine can step through them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from tinyexplore.explore.tracefile.model import Message, RecordedBuffer, Recorde
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops
 
-MOST_TEXT = 4 << 20  # characters of all recordings of a trace
-MOST_CELLS = 4096  # of a buffer
-_STEP_TEXT = 24  # characters of a step beside its values
+MOST_TEXT = 4 << 20  # most characters of all recordings of a trace
+MOST_CELLS = 4096  # most elements of a buffer
+_STEP_TEXT = 24  # characters of a step in addition to its values
 
 
 def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps: int) -> Trace:
-    """The trace with the first `steps` steps of each kernel that can run, as far as they fit; a note says how much."""
+    """Return the trace with the first `steps` steps of each kernel that can run, as far as they fit.
+
+    A message of the trace reports how many fit.
+    """
     recordings: list[Recording] = []
     left = MOST_TEXT
     missing = 0
@@ -47,7 +50,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
 def recorded(
     captured: CapturedKernel, steps: int, most_text: int, widths: Mapping[str, int] | None = None
 ) -> tuple[Recording, int]:
-    """The first steps of one kernel, on its inputs or generated ones, and how many characters they take."""
+    """Return the recorded first steps of one kernel, on its inputs or generated ones, and their size in characters."""
     debugger = debugger_of(captured, None if captured.contents is not None else GENERATED, log=1)
     before = {name: debugger.read(name, 0, MOST_CELLS) for name in debugger.buffers}
     recorded_steps: list[RecordedStep] = []
@@ -83,7 +86,7 @@ def recorded(
 
 
 def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
-    """The step that was done last; of a barrier one for each memory that other work-items stored to."""
+    """Yield the last executed step; for a barrier one step per memory to which other work-items stored."""
     slot = debugger.slot
     assert debugger.place is not None and slot is not None
     value = debugger.value
@@ -99,7 +102,7 @@ def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
 
 
 def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
-    """Each loop with the lines at which it begins and ends."""
+    """Return each loop with the lines at which it begins and ends."""
     loops: list[RecordedLoop] = []
     open_now: list[int] = []
     names = {number: name for name, number in debugger.names.items()}

@@ -1,7 +1,7 @@
 """The renderer of the PYTHON device, instrumented: the generated program yields an event after each UOp.
 
-`renderer/python` generates the text, without inlining. The program is a generator, so its caller decides when it goes
-on. Its results equal those of the plain text bit for bit (`tests/explore/test_stepping.py`).
+`renderer/python` generates the text, without inlining. The program is a generator, so its caller controls when it
+continues. Its results equal those of the plain text bit for bit (`tests/explore/test_stepping.py`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tinyexplore.renderer.python import PythonWriter, memory_format
 from tinyexplore.runtime.python import cast_view, names_for
 from tinyexplore.uop import Ops, UOp
 
-# (its place in the program, its value), and of a LOAD or STORE also the element and the mask (None: valid),
-# and for a STORE the old content: an element, or one per lane
+# (position in the program, value); a LOAD or STORE also has the element and the mask (None: valid),
+# and a STORE the old content: an element, or one per lane
 Event = tuple[Any, ...]
 
 _SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
 
 
 def before_store(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
-    """The values in memory before a store of `count` lanes; None for a lane that is masked or out of range."""
+    """Return the values in memory before a store of `count` lanes; None for a lane that is masked or out of range."""
     lanes = [True if mask is None else mask] * count if not isinstance(mask, list) else mask
     inside = range(len(view))
     return [view[index] if valid and index in inside else None for index, valid in enumerate(lanes, position)]
@@ -46,7 +46,7 @@ class SteppingWriter(PythonWriter):
             self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
 
     def told(self, node: UOp) -> list[str]:
-        """The value, and of an access where it was."""
+        """Return the fields of an event: the value, and for an access its position."""
         match node.op:
             case Ops.LOAD:
                 return [self.operand(node), *self.where(node.src[0])]
@@ -58,7 +58,7 @@ class SteppingWriter(PythonWriter):
                 return [self.operand(node)]
 
     def view(self, memory: UOp) -> str:
-        """Memory whose accesses are not reported."""
+        """Return memory whose accesses are not reported."""
         return self.operand(memory)
 
     def where(self, index: UOp) -> list[str]:
@@ -72,7 +72,7 @@ class SteppingWriter(PythonWriter):
 
 
 class SteppingProgram:
-    """`uops` as a generator: `start(views, values)` gives one that has done nothing yet."""
+    """A program as a generator; `start(views, values)` returns it before its first step."""
 
     writer: type[SteppingWriter] = SteppingWriter
 
@@ -88,18 +88,18 @@ class SteppingProgram:
     def start(
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
-        """The program on these buffers, from `start` to `stop` of its THREAD axis, if it has one."""
+        """Start the program on these buffers, from `start` to `stop` of its THREAD axis, if it has one."""
         events: Iterator[Event] = self.function(*views, *values, start, stop)
         return events
 
     def place_of_line(self, line: int) -> int | None:
-        """The place in the program of the UOp that made a line of the text (from 1)."""
+        """Return the position in the program of the UOp from which a line of the text (from 1) was generated."""
         made_by = self.lines[line - 1].uops if 0 < line <= len(self.lines) else ()
         return self.uops.index(made_by[0]) if made_by else None
 
 
 def element_view(memory: bytearray, dtype: DType) -> memoryview:
-    """Casts memory to the elements that the interpreter reads: those of `dtype`, or the bits of 16-bit floats."""
+    """Cast memory to the elements that the interpreter reads: those of `dtype`, or the bits of 16-bit floats."""
     return cast_view(memoryview(memory), memory_format(dtype))
 
 

@@ -1,8 +1,9 @@
-"""Steps one work-item of a GPU's program; the others of its group follow to each barrier.
+"""Step one work-item of a GPU program; the others of its group follow to each barrier.
 
 Each work-item is a generator over watched memory, as in the emulator (`runtime/emulator.py`). The stepped one yields an
 event for each UOp. When it reaches a barrier, the others run to the same barrier. Their stores are an Event of the
-barrier, which can be undone and repeated. Other groups do not run."""
+barrier, which can be undone and repeated. Other groups do not run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tinyexplore.target import TENSOR_CORES
 from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops, UOp
 
-# memory, the element, the old and the new value
+# memory, element, old value, new value
 Note = tuple[memoryview, int, Any, Any]
 Stepped = Generator[Event, Any, None]
 
@@ -30,8 +31,10 @@ def waits(node: UOp) -> bool:
 
 
 class SteppingItemWriter(SteppingWriter, WorkItemWriter):
-    """Writes what one work-item does as a generator of Events, and of what it wants of others: its place, and before a
-    tensor core also (the core, A, B, C)."""
+    """Writes one work-item as a generator of Events and of stops.
+
+    A stop is the position at which it waits for others; before a tensor core it also has (the core, A, B, C).
+    """
 
     def write_node(self, node: UOp) -> None:
         if is_group_barrier(node):
@@ -52,7 +55,7 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
 
 
 class NotedMemory(Watched):
-    """Memory whose stores by others than `followed` are written down."""
+    """Memory that records the stores of work-items other than `followed`."""
 
     def __init__(self, view: memoryview, name: str, items: Items, followed: int, notes: list[Note]) -> None:
         super().__init__(view, name, items)
@@ -69,7 +72,7 @@ class NotedMemory(Watched):
 
 
 class SteppingGroup(SteppingProgram):
-    """`uops` as work-item `item` goes through them: the numbers that it has, by the names of SPECIALs (else 0)."""
+    """A program from the view of one work-item, `item`: its indices by the names of SPECIALs; missing ones are 0."""
 
     writer = SteppingItemWriter
 
@@ -86,12 +89,16 @@ class SteppingGroup(SteppingProgram):
     def start(
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
-        """RaceError, DivergenceError: as the emulator finds them, among the work-items of this group."""
+        """Start the program of this work-item on these buffers.
+
+        Raises:
+            RaceError, DivergenceError: the emulator found this error among the work-items of this group.
+        """
         return _WorkGroup(self, views, values).events()
 
 
 class _WorkGroup:
-    """A group running, one of whose work-items is followed."""
+    """A running group, one of whose work-items is followed."""
 
     def __init__(self, program: SteppingGroup, views: Sequence[memoryview], values: Sequence[int]) -> None:
         self.program = program
@@ -107,13 +114,13 @@ class _WorkGroup:
             indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}
             numbers = [indices.get(name, 0) for name in program.specials]
             self.at_work[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
-        self.ahead: dict[int, Stop] = {}  # lanes that a tensor core let go on, and where they came to
+        self.ahead: dict[int, Stop] = {}  # lanes that continued after a tensor core, and their next stops
 
     def _noted(self, view: memoryview, name: str) -> NotedMemory:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
-        """Yields the events of the followed work-item. When it waits, the others run to the same stop first."""
+        """Yield the events of the followed work-item. When it waits, the others run to the same stop first."""
         own, sent = self.at_work.pop(self.followed), None
         others = {number: self._stops(item) for number, item in self.at_work.items()}
         first = self.followed - self.followed % self.items.size
@@ -128,7 +135,7 @@ class _WorkGroup:
             sent = None
             if (
                 not waits(self.program.uops[event[0]]) or len(event) == 2
-            ):  # a core's result is recorded as any other value
+            ):  # the result of a core is recorded like any other value
                 yield event
             elif len(event) == 1:
                 self._meet(event[0], others, lanes)
@@ -147,7 +154,7 @@ class _WorkGroup:
         return notes
 
     def _stops(self, item: Stepped) -> Generator[Stop, Any, None]:
-        """A work-item without reports: only what it waits for."""
+        """Yield only the stops of a work-item, without its events."""
         sent = None
         while True:
             try:
@@ -159,7 +166,10 @@ class _WorkGroup:
                 sent = yield event[0] if len(event) == 1 else event
 
     def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
-        """The next barrier or tensor core of a work-item; None if it has ended. `sent`: the result of a tensor core."""
+        """Return the next barrier or tensor core of a work-item; None if it has ended.
+
+        sent: the result of a tensor core.
+        """
         if sent is None and number in self.ahead:
             return self.ahead.pop(number)
         self.items.now = number
@@ -178,7 +188,7 @@ class _WorkGroup:
         self._check(line_number, stops)
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
-        """The result of the tensor core in each lane of the warp; all lanes but the followed one continue."""
+        """Return the result of the tensor core in each lane of the warp; all lanes except the followed one continue."""
         stops = {number: self._next_stop(number, item) for number, item in others.items()}
         line_of = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
         self._check(event[0], line_of)
@@ -190,7 +200,7 @@ class _WorkGroup:
         return results
 
     def _check(self, line_number: int, stops: Mapping[int, Stop]) -> None:
-        """DivergenceError where not all `stops` are at `line_number`."""
+        """Check that all `stops` are at `line_number`, else raise DivergenceError."""
         for number, stop in stops.items():
             if stop != line_number:
                 does = "has ended" if stop is None else "waits elsewhere"
@@ -202,7 +212,7 @@ class _WorkGroup:
 
 
 def _number(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
-    """Returns the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
+    """Return the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
     return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 
 

@@ -1,10 +1,10 @@
 """The address stream of a kernel: which bytes each load and store accesses, in order.
 
-Addresses come from the index expressions over the iteration space, by NumPy, in chunks of the outer loops. Where an
-index depends on what is loaded, the program is run instead (`stepping.py`), which needs its inputs; and
-where there is no NumPy (in a browser), on zeros for want of others.
+NumPy evaluates the index expressions over the iteration space, in chunks of the outer loops. If an index depends on
+loaded values, the program runs instead (`stepping.py`) and needs its inputs. Without NumPy (in a browser) it also runs,
+on zeros if there are no inputs.
 
-Buffers lie one after the other, each from a new page on; the THREAD axis is walked in order, as one core would.
+Buffers are consecutive in memory, each from a new page on. The THREAD axis is traversed in order, as on one core.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 1 << 17  # accesses that are held at one time
-NONE = -1  # of an access that is not valid
+CHUNK = 1 << 17  # most accesses in memory at the same time
+NONE = -1  # a masked access
 _PAGE = 4096
 
 
 class DataDependentAddress(ValueError):
-    """An address that depends on loaded values, so that the stream cannot be computed without the kernel's inputs."""
+    """An address depends on loaded values, so the stream cannot be computed without the kernel's inputs."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class ProgramAccess(ReadableRow):
     """A LOAD or STORE of a program.
 
     place: its line in the listing.
-    text: that line.
+    text: the text of that line.
     buffer: the buffer that it reads or writes.
     stored: whether it writes.
     nbytes: bytes of one access.
@@ -62,7 +62,7 @@ class ProgramAccess(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class Chunk(ReadableRow):
-    """A piece of the address stream. Without NumPy both are `Plain` lists.
+    """A part of the address stream. Without NumPy both arrays are `Plain` lists.
 
     lines: the numbers of the cache lines, row by row.
     columns: the access of each column.
@@ -73,14 +73,14 @@ class Chunk(ReadableRow):
 
 
 class Plain(list[Any]):
-    """A list with the method of a NumPy array that its callers use."""
+    """A list with the method of NumPy arrays that callers use."""
 
     def tolist(self) -> list[Any]:
         return self
 
 
 def has_numpy() -> bool:
-    """Whether there is NumPy here."""
+    """Whether NumPy is installed."""
     return find_spec("numpy") is not None
 
 
@@ -97,9 +97,11 @@ class _Loop:
 
 
 class AddressStream:
-    """The stream of a linear program. `unit`: the bytes of a piece, a power of two (None: the smallest element).
+    """The address stream of a linear program.
 
-    `accesses`: the loads and stores, in the order of the program. `bases`: where each buffer begins, in bytes.
+    unit: the bytes of a piece of memory, a power of two; by default the smallest element.
+    accesses: the loads and stores, in program order.
+    bases: the address of each buffer, in bytes.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class AddressStream:
         self.uops = tuple(uops)
         self.values = dict(values or {})
         self.contents = contents
-        self.fixed: dict[UOp, Any] = {}  # counters of loops of which only one iteration counts
+        self.fixed: dict[UOp, Any] = {}  # counters of loops that are restricted to one iteration
         self.accesses: list[ProgramAccess] = []
         self.bases: dict[UOp, int] = {}
         self.sizes: dict[str, int] = {}
@@ -169,11 +171,11 @@ class AddressStream:
         return any(node.op in data_ops for root in roots for node in root.toposort())
 
     def most_touches(self) -> int | None:
-        """An upper estimate of the number of accesses; None where data decides where a loop ends."""
+        """An upper estimate of the number of accesses; None if the end of a loop depends on data."""
         return self._count(self.tree)
 
     def restricted(self, counters: Mapping[UOp, int]) -> AddressStream:
-        """The part of the stream in which these loops have these counters: only accesses inside all of them."""
+        """Return the accesses that are inside all of these loops, for these counters."""
         stream = copy(self)
         stream.fixed = dict(counters)
         stream.tree = _inside(self.tree, set(counters))
@@ -181,21 +183,25 @@ class AddressStream:
 
     @cached_property
     def _integer(self) -> str:
-        """The NumPy type that holds every index, and every address."""
+        """Return the NumPy type that can hold every index and every address."""
         limit = 1 << 31
         roots = [src for touch in self.accesses for src in touch.node.src[0].src[1:]]
         ends = [end for root in roots for node in root.toposort() for end in bounds(node)]
         return "int32" if self.nbytes < limit and all(-limit <= end < limit for end in ends) else "int64"
 
     def chunks(self) -> Iterator[Chunk]:
-        """The stream in order. DataDependent where it takes inputs that are not there."""
+        """Yield the stream in order.
+
+        Raises:
+            DataDependentAddress: an address depends on missing inputs.
+        """
         if self.is_data_dependent or not has_numpy():
             yield from self._interpreted()
         else:
             yield from self._walked(self.tree, self.fixed)
 
     def whole(self) -> tuple[Array, Array]:
-        """Returns the whole stream as two arrays: the number and the piece of memory of each access."""
+        """Return the whole stream as two arrays: the access number and the piece of memory of each access."""
         import numpy as np
 
         numbers, lines = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
@@ -234,7 +240,7 @@ class AddressStream:
                 yield Chunk(lines, np.asarray(columns, np.int32))
 
     def _count(self, items: Sequence[_Loop | int]) -> int | None:
-        """An estimate of the number of accesses; None where the end of a loop is no constant."""
+        """Estimate the number of accesses; return None if the end of a loop is no constant."""
         total = 0
         for item in items:
             if isinstance(item, int):
@@ -247,7 +253,7 @@ class AddressStream:
         return total
 
     def _spans(self, touch: ProgramAccess) -> int:
-        """The largest number of memory pieces that one access reaches, starting at a whole element."""
+        """Return the largest number of memory pieces that one access reaches, starting at a whole element."""
         size = _element(touch.node).itemsize
         return (
             touch.nbytes // self.unit if size >= self.unit else (self.unit - size + touch.nbytes - 1) // self.unit + 1
@@ -256,7 +262,10 @@ class AddressStream:
     def _emit(
         self, items: Sequence[_Loop | int], env: dict[UOp, Any], depth: int, shape: tuple[int, ...] = ()
     ) -> tuple[Array, list[int]]:
-        """The accesses of `items` for all counters in `env`, which have `depth` axes: an array of (*shape, columns)."""
+        """Return the accesses of `items` for all counters in `env`, as an array of shape (*shape, columns).
+
+        depth: the number of axes of the counters.
+        """
         import numpy as np
 
         parts: list[Array] = []
@@ -322,7 +331,7 @@ class AddressStream:
         return blocks
 
     def _value(self, node: UOp, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> Any:
-        """An index expression for all counters in `env`; of a vector with its lanes as the first axis."""
+        """Evaluate an index expression for all counters in `env`. A vector's lanes are the first axis."""
         if node in env:
             return env[node]
         if node not in done:
@@ -352,7 +361,7 @@ class AddressStream:
             raise DataDependentAddress(f"{node.op.name} in an index")
         return function(*src)
 
-    # *** by running it ***
+    # *** by interpretation ***
 
     def _interpreted(self) -> Iterator[Chunk]:
         contents = self.contents
@@ -401,7 +410,7 @@ class AddressStream:
 
 
 def _chunk(lines: list[int], columns: list[int]) -> Chunk:
-    """One row, by NumPy where there is one."""
+    """Return a chunk of one row, as NumPy arrays if NumPy is installed."""
     if not has_numpy():
         plain: Any = Plain
         return Chunk(plain([lines]), plain(columns))
@@ -417,7 +426,7 @@ def _element(access: UOp) -> DType:
 
 
 def _inside(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
-    """The tree without the loops `loops`, whose bodies take their place, and without what is not in all of them."""
+    """Return the tree with `loops` replaced by their bodies, without items outside of all of them."""
     if not loops:
         return list(items)
     body_items: list[_Loop | int] = []
@@ -433,7 +442,7 @@ def _inside(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
 
 
 def _numpy(op: Ops) -> Any:
-    """The NumPy function of an integer operation; None for an operation that occurs in no index."""
+    """Return the NumPy function of an integer operation; None for an operation that occurs in no index."""
     import numpy as np
 
     def divided(x: Any, y: Any) -> Any:

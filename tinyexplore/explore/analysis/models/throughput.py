@@ -1,7 +1,7 @@
 """The cost of a kernel's busiest loop on the CPU's ports, and its bottleneck, by LLVM's models (`llvm-mca`).
 
-Three bounds of one iteration, in cycles: the busiest port, the instructions that can begin in a cycle, and what the
-simulation takes, which is more than either only where an instruction waits for the result of another.
+There are three lower bounds for one iteration, in cycles: the busiest port, the front end's issue width, and the
+simulation. The simulated time exceeds both other bounds only if instructions wait for results of others.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ NOT_IN_A_BROWSER = (
     "llvm-mca is a native program, which no browser starts. A page has the results that its notebook requested "
     "before, by view.kernels[0].throughput()"
 )
-ITERATIONS = 500  # simulated: how the first ones differ no longer shows
-NEAR = 1.1  # cycles this close to a bound are explained by it
-FAR = 2.0  # a model that is off by more names no bottleneck
+ITERATIONS = 500  # simulated iterations: enough that the first ones do not matter
+NEAR = 1.1  # factor: a bound this close to the cycles explains them
+FAR = 2.0  # factor: if model and measurement differ by more, no bottleneck is named
 # substitutes with the same features for CPUs that a version of llvm-mca does not know
 IN_THEIR_PLACE = (
     ("+avx512f", ("sapphirerapids", "icelake-server", "skylake-avx512")),
@@ -45,19 +45,19 @@ BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"
 
 
 class ThroughputError(RuntimeError):
-    """A kernel without a loop to analyze, or a missing `llvm-mca`."""
+    """The kernel has no loop to analyze, or `llvm-mca` is missing."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class InstructionCost(ReadableRow):
     """An instruction of the loop.
 
-    text: in assembly.
-    uops: micro-operations.
+    text: the assembly.
+    uops: the number of micro-operations.
     latency: cycles until its result is ready.
-    reciprocal_throughput: cycles between two of its kind.
-    ports: the cycles for which it keeps each port busy.
-    line: its line in the listing, from 0; None where it is unknown.
+    reciprocal_throughput: cycles between two instructions of its kind.
+    ports: the cycles for which it occupies each port.
+    line: its line in the listing, from 0; None if unknown.
     """
 
     text: str
@@ -72,19 +72,19 @@ class InstructionCost(ReadableRow):
 class Throughput(ReadableRow):
     """A loop in the model of a CPU.
 
-    lines: the first and the last line in the listing, None where they are unknown.
-    instructions: of one iteration.
-    cycles: of one iteration, as simulated.
-    reciprocal_throughput: LLVM's figure for the block, without dependencies, in cycles.
-    port_cycles: the cycles of the busiest port.
-    front_end_cycles: the fewest cycles in which its instructions can begin.
-    bound: the bottleneck; "unknown" where the measurement differs by more than 2×.
-    reason: why, as text.
+    lines: the first and the last line in the listing, None if unknown.
+    instructions: the instructions of one iteration.
+    cycles: the simulated cycles of one iteration.
+    reciprocal_throughput: LLVM's figure for the block without dependencies, in cycles.
+    port_cycles: the cycles of each port.
+    front_end_cycles: the fewest cycles in which its instructions can issue.
+    bound: the bottleneck; "unknown" if the measurement differs by more than 2×.
+    reason: the reason, as text.
     cpu: the modeled CPU.
     tool: the program that simulated it.
-    measured_cycles: of one iteration, by the time of a run; None where it is unknown, and `notes` say why.
+    measured_cycles: the measured cycles of one iteration; None if unknown, and `notes` have the reason.
     notes: remarks for the reader.
-    kernel: its name.
+    kernel: the name of the kernel.
     """
 
     lines: tuple[int, int] | None
@@ -102,7 +102,7 @@ class Throughput(ReadableRow):
     kernel: str = ""
 
     def as_data(self) -> ThroughputData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         instructions = [
             (
                 instruction.text,
@@ -129,7 +129,7 @@ class Throughput(ReadableRow):
         )
 
     def svg(self) -> str:
-        """The loop as a static picture."""
+        """Return the loop as a static picture."""
         return throughput_svg(self.as_data())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -144,7 +144,7 @@ class Throughput(ReadableRow):
         return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
 
     def __str__(self) -> str:
-        """The loop as a table, the busiest ports first, and its bottleneck."""
+        """Return the loop as a table, with the busiest ports first, and its bottleneck."""
         ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda item: -item[1]) if cycles]
         width = max((len(row.text) for row in self.instructions), default=0)
         head = " ".join(f"{name:>8.8}" for name in ports)
@@ -161,7 +161,11 @@ class Throughput(ReadableRow):
 
 
 def find_tool() -> str:
-    """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
+    """Return the path of the tool: the environment variable LLVM_MCA, else `llvm-mca`.
+
+    Raises:
+        ThroughputError: it is not installed.
+    """
     if sys.platform == "emscripten":
         raise ThroughputError(NOT_IN_A_BROWSER)
     path = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
@@ -190,7 +194,7 @@ def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.Completed
 
 
 def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
-    """The CPU to be modeled, and a word on it where that is another than the target's; `known`: those of the tool."""
+    """Return the CPU to model, and a remark if it differs from the target's. `cpus_known` are those of the tool."""
     if target.cpu in cpus_known:
         return target.cpu, ""
     have = set(target.features.split(","))
@@ -200,7 +204,7 @@ def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
 
 
 def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
-    """The instructions in `lines` (labels are left out) as the body of a loop, again and again, on `cpu`."""
+    """Analyze the instructions in `lines` (without labels) as the body of an endless loop on `cpu`."""
     tool = tool or find_tool()
     body = [line.strip() for line in lines if line[:1] == " "]
     if not body:
@@ -230,7 +234,7 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
             names[pressure["ResourceIndex"]],
             float(pressure["ResourceUsage"]),
         )
-        if number < len(texts):  # the last are the sums
+        if number < len(texts):  # the last entries are sums
             ports[number][name] = ports[number].get(name, 0.0) + used
             totals[name] += used
     costs = tuple(
@@ -261,7 +265,7 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
 
 
 def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
-    """The bottleneck of a loop: "dependencies", "ports" or "front end", and why."""
+    """Return the bottleneck of a loop ("dependencies", "ports" or "front end") and the reason."""
     busiest = max(ports, key=lambda name: ports[name])
     if cycles > NEAR * max(ports[busiest], front):
         least = max(ports[busiest], front)
@@ -283,7 +287,7 @@ def throughput(
     kernel: str = "",
     clock_ghz: float | None = None,
 ) -> Throughput:
-    """Models the busiest loop of a kernel with llvm-mca.
+    """Model the busiest loop of a kernel with llvm-mca.
 
     Args:
         assembly: the listing of the kernel.
@@ -322,7 +326,7 @@ def throughput(
 
 
 def checked(result: Throughput) -> Throughput:
-    """The result without a bottleneck, if model and measurement differ by more than 2x."""
+    """Return the result without a bottleneck if model and measurement differ by more than 2×."""
     measured = result.measured_cycles
     if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
         return result
@@ -335,9 +339,9 @@ def checked(result: Throughput) -> Throughput:
 
 
 def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
-    """The innermost loops of a linear program in order: how deep each lies, and its steps times the nodes in it."""
+    """Return, for each innermost loop of a linear program in order, its depth and its weight (iterations × nodes)."""
     weights: list[tuple[int, float]] = []
-    stack: list[tuple[float, int]] = []  # steps, nodes
+    stack: list[tuple[float, int]] = []  # iterations, nodes
     is_inner = False
     for node in common_path(uops):
         if node.op is Ops.RANGE:
@@ -355,7 +359,7 @@ def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
 
 
 def common_path(uops: Sequence[UOp]) -> list[UOp]:
-    """A linear program without the loops over few values, as that of `sin` for large arguments."""
+    """Return a linear program without cold loops over few values, such as that of `sin` for large arguments."""
     path: list[UOp] = []
     skipped: UOp | None = None
     for node in uops:
@@ -369,15 +373,18 @@ def common_path(uops: Sequence[UOp]) -> list[UOp]:
 
 
 _POINTED = {"zmmword": 64, "ymmword": 32, "xmmword": 16, "qword": 8, "dword": 4, "word": 2, "byte": 1}
-# operands in memory, without spills: those lie at a constant offset of the stack pointer, an array there has an index
+# memory operands except spills: a spill has a constant offset from the stack pointer, an array on the stack an index
 _OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p(?: [+-] \d\w*)?\])")
 
 
 def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, float, float]:
-    """The innermost loop of the linear program that a loop of the assembly is: its place among them, its steps, and how
-    many of these one iteration of the assembly does.
+    """Find the innermost loop of the linear program that corresponds to a loop of the assembly.
 
     It is the busiest loop, or the busiest of those whose bytes an iteration accesses a whole number of times.
+
+    Returns:
+        Its position among the innermost loops, its iterations, and how many of these one iteration of the assembly
+        does.
     """
     touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
     loops = _inner_loops(uops)
@@ -393,7 +400,7 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
 
 
 def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
-    """The innermost loops in order: how often each runs in all, and the bytes that a step accesses."""
+    """Return, for each innermost loop in order, its total number of iterations and the bytes that one accesses."""
     loops: list[tuple[float, int]] = []
     stack: list[tuple[float, int]] = []
     is_inner = False
@@ -417,7 +424,7 @@ def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
 def _placed(
     costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
 ) -> tuple[InstructionCost, ...]:
-    """The instructions with their lines, where each line of the loop is one."""
+    """Return the instructions with their lines, if each line of the loop is an instruction."""
     lines = [number for number in body if assembly[number][:1] == " "]
     if len(lines) != len(costs):
         return costs  # a directive is no instruction
@@ -431,9 +438,13 @@ def measured_cycles(
     clock_ghz: float | None = None,
     unrolled: float = 1.0,
 ) -> tuple[float | None, str]:
-    """Cycles of one iteration of the assembly's busiest loop, by the median time and the measured clock; how that is
-    estimated, or why it cannot be. threads: that share the kernel's THREAD axis; unrolled: how many iterations of the
-    linear program one iteration of the assembly does."""
+    """Estimate the cycles of one iteration of the assembly's busiest loop, from the median time and the measured clock.
+
+    Returns the cycles, or None, and the method of the estimate or the reason why there is none.
+
+    threads: the number of threads that share the kernel's THREAD axis.
+    unrolled: how many iterations of the linear program one iteration of the assembly does.
+    """
     if time_us is None or not uops:
         return None, ""
     if clock_ghz is None:

@@ -1,4 +1,4 @@
-"""The throughput of a loop as plain data: what the panel and the static picture draw."""
+"""The throughput of a loop as plain data, for the panel and the static picture."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
-"""The throughput of a loop as a static picture: its instructions, the ports that each keeps busy, its bounds."""
+"""Draw the throughput of a loop: its instructions, the ports that each occupies, and its bounds."""
 
 from __future__ import annotations
 
 from tinyexplore.explore.analysis.models.throughput_data import ThroughputData
 from tinyexplore.explore.tracefile.pictures.sheets import Column, sheet_svg
 
-MOST_PORTS = 12  # columns; the busiest
+MOST_PORTS = 12  # columns, for the busiest ports
 LEAST_SHOWN = 0.005  # cycles
 
 
 def throughput_svg(result: ThroughputData) -> str:
-    """A row for each instruction and one for their sums, a column for each port that is used, the busiest first; then
-    the bounds, and what was measured."""
+    """Return a row for each instruction and one for their sums, and a column for each used port, the busiest first.
+
+    The bounds and the measured cycles follow.
+    """
     port_cycles = dict(sorted(result.ports, key=lambda port: -port[1])[:MOST_PORTS])
     rows: list[tuple[str, ...]] = []
     for instruction, uops, latency, keeps_busy, _ in result.instructions:
@@ -33,7 +35,7 @@ def throughput_svg(result: ThroughputData) -> str:
 
 
 def bounds(result: ThroughputData) -> list[tuple[str, float]]:
-    """The cycles of one iteration: lower bounds, simulated and measured."""
+    """Return the cycles of one iteration: lower bounds, simulated and measured."""
     rows = [
         ("the busiest port", max((cycles for _, cycles in result.ports), default=0.0)),
         ("the front end", result.front_end),
@@ -45,7 +47,7 @@ def bounds(result: ThroughputData) -> list[tuple[str, float]]:
 
 
 def bound_words(bound: str) -> str:
-    """ "bound by ports", "bound by the front end"; where the measurement contradicts the model, no bottleneck."""
+    """Return the bottleneck as text: "bound by ports", "bound by the front end"; no bottleneck if it is "unknown"."""
     if bound == "unknown":
         return "The measurement contradicts the model, so no bottleneck is named"
     return "bound by the front end" if bound == "front end" else f"bound by {bound}"

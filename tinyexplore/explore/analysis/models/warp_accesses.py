@@ -1,4 +1,4 @@
-"""The loads and stores of a GPU's kernel: the memory requests of a warp at each of them."""
+"""The loads and stores of a GPU kernel, with the memory requests of a warp at each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.readable import ReadableRow
 
 @dataclass(frozen=True, repr=False)
 class WarpAccessData(ReadableRow):
-    """A load or store of a GPU's kernel, as the panel of warps draws it."""
+    """A load or store of a GPU kernel, as the panel of warps draws it."""
 
     place: int
     """Line of the listing."""
@@ -55,21 +55,21 @@ class WarpAccessData(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class WarpAccess(ReadableRow):
-    """One LOAD or STORE of a kernel on a GPU.
+    """One LOAD or STORE of a GPU kernel.
 
     place: its line in the listing of UOps.
-    text: that line.
-    source: the line of the program that does it.
+    text: the text of that line.
+    source: its line in the program.
     buffer: the buffer that it reads or writes.
-    space: the memory.
+    space: the memory space.
     stored: whether it writes.
     nbytes: bytes of one access.
-    loops: the loops around it, by name.
-    shown: the request of the first warp in the first step; None where that depends on loaded values.
-    requests: how many requests were read.
-    segments: the segments that memory transfers for all of them.
-    least: the fewest segments that would do.
-    used_bytes: bytes that some lane needs.
+    loops: the names of the loops around it.
+    shown: the request of the first warp in the first iteration; None if it depends on loaded values.
+    requests: the number of simulated requests.
+    segments: the number of segments that memory transfers for all of them.
+    least: the fewest segments that could hold their bytes.
+    used_bytes: the bytes that some lane uses.
     degree: the largest bank conflict of shared memory; 1 for none.
     note: why `shown` is None, else "".
     """
@@ -92,7 +92,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def efficiency(self) -> float | None:
-        """Used bytes / transferred bytes; None for shared memory, and if it is unknown."""
+        """Used bytes / transferred bytes; None for shared memory, and if unknown."""
         return self.used_bytes / (32 * self.segments) if self.segments and self.space == "global" else None
 
     @property
@@ -102,7 +102,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def advice(self) -> str:
-        """Suggests how to avoid bank conflicts and uncoalesced segments; "" if there are none."""
+        """A suggestion to avoid bank conflicts and uncoalesced segments; "" if there are none."""
         if self.degree > 1:
             return (
                 f"The busiest bank answers {self.degree} times instead of once: rows of the tile that are a few words "
@@ -119,7 +119,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def figures(self) -> tuple[str, str, str]:
-        """Segments a request, the share of the bytes that is used, and what the busiest bank does."""
+        """Return segments per request, the share of used bytes, and the bank conflict, as text."""
         if not self.requests:
             return "", "", ""
         if self.space == "shared":
@@ -128,7 +128,7 @@ class WarpAccess(ReadableRow):
         return f"{self.segments / self.requests:.4g} of {self.least / self.requests:.4g}", share, ""
 
     def as_data(self) -> WarpAccessData:
-        """The data that the panel draws."""
+        """Return the data that the panel draws."""
         request, requests = self.shown, self.requests
         return WarpAccessData(
             place=self.place,

@@ -1,8 +1,8 @@
-"""The addresses of a warp: where each of its lanes reads or stores, how memory answers, and which banks are hit.
+"""The addresses of a warp: where each of its lanes reads or stores, the transferred segments, and the bank conflicts.
 
 Work-items that execute in lockstep are a warp (AMD: a wave). The addresses of its lanes at one load are one request.
-Memory transfers segments of 32 bytes; four segments are a line of 128 bytes. Shared memory has 32 banks, a word of 4
-bytes wide, of which each answers one word at a time.
+Memory transfers segments of 32 bytes; four segments are a line of 128 bytes. Shared memory has 32 banks of 4-byte
+words; each bank serves one word per cycle.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Lanes = tuple[int | None, ...]
 
 
 class DataDependentWarp(ValueError):
-    """An address of a warp that depends on loaded values, which takes the kernel's inputs (`keep_inputs`)."""
+    """An address of a warp depends on loaded values, so it needs the kernel's inputs (`keep_inputs`)."""
 
 
 @dataclass(frozen=True, repr=False)
 class WarpRequest(ReadableRow):
     """The addresses of a warp at one load or store.
 
-    addresses: the address of each lane, in bytes from the start of the memory; None where the lane is masked.
+    addresses: the address of each lane, in bytes from the start of the memory; None for a masked lane.
     nbytes: bytes of one lane.
     shared: whether the access goes to shared memory.
     """
@@ -52,7 +52,7 @@ class WarpRequest(ReadableRow):
         return [at for at in self.addresses if at is not None]
 
     def blocks(self, size: int) -> int:
-        """The number of aligned blocks of `size` bytes that the access spans."""
+        """Return the number of aligned blocks of `size` bytes that the access spans."""
         return len({piece for at in self.active for piece in range(at // size, (at + self.nbytes - 1) // size + 1)})
 
     @property
@@ -65,16 +65,17 @@ class WarpRequest(ReadableRow):
 
     @property
     def least(self) -> int:
-        """The segments that as many consecutive bytes would span."""
+        """The fewest segments that could hold the used bytes."""
         return -(-self.used_bytes // SEGMENT)
 
     @property
     def efficiency(self) -> float:
-        """Used bytes / bytes of the segments that move."""
+        """Used bytes / bytes of the transferred segments."""
         return self.used_bytes / (self.segments * SEGMENT) if self.active else 1.0
 
     def banks(self) -> list[int]:
-        """Counts for each bank the different words that it must serve in one cycle; the maximum over all cycles.
+        """Return, for each bank, the number of different words that it serves in one cycle: the maximum over all
+        cycles.
 
         Lanes of 8 bytes are served in two cycles, lanes of 16 bytes in four.
         """
@@ -102,7 +103,7 @@ class WarpRequest(ReadableRow):
         return steps.pop() if len(steps) == 1 else None
 
     def runs(self) -> list[int]:
-        """The bytes of each run of addresses that lie one behind the other."""
+        """The bytes of each contiguous range of addresses."""
         sizes: list[int] = []
         end = None
         for at in sorted(set(self.active)):
@@ -115,7 +116,7 @@ class WarpRequest(ReadableRow):
 
     @property
     def says(self) -> str:
-        """The judgment as text."""
+        """The verdict on the request as text."""
         if not self.active:
             return "every lane is masked"
         if len(self.active) == 1 < len(self.addresses):
@@ -141,8 +142,13 @@ class WarpRequest(ReadableRow):
 
 
 class Warps:
-    """The warps of a kernel. `uops`: its linear program; `warp`: how many work-items go in step; `contents`: of each
-    buffer, where it is known."""
+    """The warps of a kernel.
+
+    uops: its linear program.
+    warp: the number of work-items of a warp.
+    variables: the values of its Variables.
+    contents: the content of each buffer, if known.
+    """
 
     def __init__(
         self,
@@ -158,7 +164,7 @@ class Warps:
         self.group = self.launch.group
         self.warp = warp
         self.items = 1
-        for size in self.group or (warp,):  # a runtime that chooses takes neighbors
+        for size in self.group or (warp,):  # a runtime that chooses the groups takes neighboring work-items
             self.items *= size
         stored = {node.src[0].src[0] for node in uops if node.op is Ops.STORE}
         buffers = zip(global_buffers(uops), contents or ())
@@ -170,7 +176,7 @@ class Warps:
         return -(-self.items // self.warp)
 
     def request(self, node: UOp, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> WarpRequest:
-        """The memory request of this warp of this group at a LOAD or STORE. counters: of the loops around it."""
+        """Return the memory request of a warp of a group at a LOAD or STORE, for these loop counters."""
         dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
         pointer, idx, *valid = node.src[0].src
         assert isinstance(dtype, DType) and isinstance(pointer.dtype, PtrDType)
@@ -182,7 +188,7 @@ class Warps:
         return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
 
     def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:
-        """The numbers of each lane's work-item, by the names of SPECIALs."""
+        """Return the indices of each lane's work-item, by the names of SPECIALs."""
         first = warp * self.warp
         numbers = range(first, min(first + self.warp, self.items))
         if self.group is None:
@@ -194,7 +200,10 @@ class Warps:
         return {**lane_values, **{f"gidx{d}": [step] * len(numbers) for d, step in enumerate(group)}}
 
     def evaluator(self, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> Callable[[UOp], list[Any]]:
-        """A function that gives the value of a node in each lane. DataDependent where it depends on loaded values."""
+        """Return a function that evaluates a node in each lane.
+
+        It raises DataDependentWarp if the value depends on loads.
+        """
         special = self.lanes(group, warp)
         count = len(next(iter(special.values())))
 
@@ -223,7 +232,7 @@ class Warps:
         return value
 
     def loaded(self, node: UOp, value: Callable[[UOp], list[Any]]) -> list[Any]:
-        """The values that the lanes load from a buffer with known content; 0 for a masked lane."""
+        """Return the values that the lanes load from a buffer with known content; 0 for a masked lane."""
         pointer, idx, *valid = node.src[0].src
         assert isinstance(pointer.dtype, PtrDType)
         view = memoryview(self.known[pointer]).cast(memory_format(pointer.dtype.base))  # type: ignore[call-overload]
@@ -240,7 +249,7 @@ def _digits(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, li
 
 
 def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
-    """Every LOAD and STORE of global or shared memory, with its place in the program and the loops around it."""
+    """Yield every LOAD and STORE of global or shared memory, with its position and the loops around it."""
     around: list[UOp] = []
     for number, node in enumerate(uops):
         if node.op is Ops.RANGE:

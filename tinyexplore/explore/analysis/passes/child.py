@@ -1,7 +1,7 @@
 """The program of a child process: LLVM compiles one module with the given options. It imports only llvmlite.
 
-LLVM's options belong to a process, and some may be given only once: that is why this is a process of its own. The job
-comes as JSON on standard input, the result goes to standard output, and what LLVM prints to standard error.
+LLVM's options are global, and some can be set only once, so each compilation has its own process. The job is JSON on
+standard input. The result is on standard output, and LLVM's messages are on standard error.
 """
 
 import json

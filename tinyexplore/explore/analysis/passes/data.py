@@ -1,4 +1,4 @@
-"""LLVM's passes as data, for the panel and for pages: each line once, each text as edits of the one before."""
+"""LLVM's passes as data, for the panel and for pages: each line once, each text as edits of the previous one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CPUS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "skylake-avx512", "znver4", "neov
 class PassData:
     """One run of a pass.
 
-    number: its place in the pipeline.
+    number: its position in the pipeline.
     name: LLVM's name.
-    argument: the option that switches it off, "" where there is none.
+    argument: the option name that disables it, "" if there is none.
     stage: its input: "IR", "machine IR"; "assembly" for the end.
     changed: whether it changed the text.
-    begins: whether the text before is in another language: the whole text is new.
+    begins: whether the previous text is in another language, so that the whole text is new.
     change: lines added and removed, as text.
-    seconds: its CPU time, None where LLVM does not measure it.
-    edits: the changes of the text before: (first line, lines removed, numbers of new lines), these numbers as
-        differences from the one before.
+    seconds: its CPU time, None if LLVM does not measure it.
+    edits: the changes to the previous text: (first line, lines removed, numbers of new lines). Each line number is the
+        difference from the previous one.
     remarks: its optimization remarks.
     """
 
@@ -48,8 +48,8 @@ class PackedLines:
     """Texts of lines as `tracefile.columns` packs them.
 
     forms: the texts without their numbers.
-    form: for each text its form.
-    numbers: the numbers of all texts, as differences from the last text of the form.
+    form: the form of each text.
+    numbers: the numbers of all texts, as differences from the previous text of the form.
     """
 
     forms: tuple[str, ...]
@@ -59,21 +59,21 @@ class PackedLines:
 
 @dataclass(frozen=True, slots=True)
 class PassesData:
-    """LLVM's passes over a kernel, one by one.
+    """LLVM's passes over a kernel.
 
-    kernel: its name.
+    kernel: the name of the kernel.
     number: its number in the trace.
     cpu: the CPU that code was generated for.
     pipeline: the pipeline that LLVM ran, as text.
-    lines: every line that occurs; texts are numbers of these.
-    line_uops: for each of these lines its UOp, as the difference from the one before; -1 stands for none.
-    uops: of each UOp that a line belongs to its place and its nodes, the place as the difference from the row before,
-        each node from the node before.
-    passes: all that ran, in order.
-    seconds: CPU time of all passes that LLVM times.
-    instructions: in the assembly.
+    lines: every line that occurs; texts refer to lines by number.
+    line_uops: the UOp of each line, as the difference from the previous one; -1 stands for none.
+    uops: for each UOp with lines its position and its nodes. A position is the difference from the previous row, a node
+        the difference from the previous node.
+    passes: all passes that ran, in order.
+    seconds: the CPU time of all passes that LLVM times.
+    instructions: the number of instructions in the assembly.
     spills: the values that are stored on the stack.
-    spilled_by: the pass that put them there.
+    spilled_by: the pass that spilled them.
     levels, cpus: the choices of the panel.
     """
 
@@ -94,8 +94,8 @@ class PassesData:
 
 
 def passes_data(passes: LLVMPasses, number: int) -> PassesData:
-    """The data to send for the passes of kernel `number`."""
-    line_numbers: dict[tuple[str, int | None], int] = {}  # of lines, in the order in which they come
+    """Return the data to send for the passes of kernel `number`."""
+    line_numbers: dict[tuple[str, int | None], int] = {}  # line → number, in the order of first occurrence
     uops: dict[int, tuple[int, ...]] = {}
     rows = []
     before: list[int] = []
@@ -149,7 +149,7 @@ def _row(llvm_pass: LLVMPass, before: list[int], now: list[int]) -> PassData:
 
 
 def _edits(before: list[int], now: list[int], length: int) -> tuple[tuple[int, ...], ...]:
-    """The edits from `before` to `now`; for a text in another language, all `length` earlier lines are removed."""
+    """Return the edits from `before` to `now`; in a new language, all `length` earlier lines are removed."""
     if not before:
         return ((0, length, *_differences(now)),)
     codes = difflib.SequenceMatcher(None, before, now, autojunk=False).get_opcodes()
@@ -159,7 +159,7 @@ def _edits(before: list[int], now: list[int], length: int) -> tuple[tuple[int, .
 
 
 def _differences(numbers: Sequence[int]) -> list[int]:
-    """Each number as its difference from the one before."""
+    """Return the difference of each number from the previous one."""
     return [number - before for number, before in zip(numbers, (0, *numbers), strict=False)]
 
 

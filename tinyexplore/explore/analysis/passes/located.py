@@ -1,4 +1,4 @@
-"""Debug locations for LLVM IR that has none: each instruction of a module is located at its own line of the text."""
+"""Add debug locations to LLVM IR that has none: each instruction is located at its own line of the text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ _NUMBERED = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
 def with_locations(text: str) -> str:
-    """`text` with the line of each instruction as its debug location; as it is where it has locations, or where an
-    instruction goes on in the next line."""
+    """Return `text` with the line of each instruction as its debug location.
+
+    The text is unchanged if it has locations, or if an instruction spans several lines.
+    """
     if "!dbg" in text or "DICompileUnit" in text:
         return text
     first = max((int(number) for number in _NUMBERED.findall(text)), default=-1) + 1
@@ -45,7 +47,7 @@ def with_locations(text: str) -> str:
 
 
 def _scope(base: int, number: int) -> int:
-    """The number of the metadata of a function: even ones are functions, odd ones locations."""
+    """Return the metadata number of a function's scope: even numbers are functions, odd ones locations."""
     return base + 2 * number
 
 

@@ -1,4 +1,4 @@
-"""Quotes LLVM's passes about a slow kernel: the values that are spilled, and why a loop is not vectorized."""
+"""Quote LLVM's passes about a slow kernel: the values that are spilled, and why a loop is not vectorized."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from tinyexplore.explore.analysis.passes.sequence import LLVMPasses, Remark, Spill
 from tinyexplore.explore.tracefile.counted import count_text
 
-MOST_NAMED = 3  # UOps in a sentence
-MOST_SHOWN = 72  # characters of one
+MOST_NAMED = 3  # most UOps in a sentence
+MOST_SHOWN = 72  # most characters of a UOp
 _REFUSED = ("loop not vectorized", "vectorization was impossible", "the cost-model indicates that vectorization")
 
 
 def spills_text(passes: LLVMPasses) -> str:
-    """ "The pass X spills 5 values: 4 of `%a = fma …` (notebook:3, from loop to done); …"; "" without spills."""
+    """Return the spills as text: "The pass X spills 5 values: 4 of `%a = fma …` (notebook:3, from loop to done); …".
+
+    Returns "" without spills.
+    """
     if not passes.spills:
         return ""
     by_subject: dict[str, list[Spill]] = {}
@@ -26,7 +29,7 @@ def spills_text(passes: LLVMPasses) -> str:
 
 
 def refusal_text(passes: LLVMPasses) -> str:
-    """LLVM's reason for a loop without vectors, as a quotation; "" where it gives none."""
+    """Return LLVM's reason for a loop without vectors, as a quotation; "" if it gives none."""
     refusal = next(_refusals(passes), None)
     if refusal is None:
         return ""
@@ -35,13 +38,13 @@ def refusal_text(passes: LLVMPasses) -> str:
 
 
 def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
-    """The remarks that give a reason come first."""
+    """Yield the remarks about loops that LLVM did not vectorize, those with a reason first."""
     refusals = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
     yield from sorted(refusals, key=lambda remark: remark.text.strip() == "loop not vectorized")
 
 
 def _values_text(values: list[Spill]) -> str:
-    """Spilled values of one UOp: an operation on many lanes has a value in each of several registers."""
+    """Return the spilled values of one UOp as text. An operation on many lanes has several values."""
     first = values[0]
     shown = first.subject if len(first.subject) <= MOST_SHOWN else f"{first.subject[: MOST_SHOWN - 1]}…"
     value = f"`{shown}`" if shown else "several UOps"

@@ -1,4 +1,4 @@
-"""Reads what LLVM prints: the text after each pass, the passes that ran, remarks, and times."""
+"""Parse LLVM's output: the text after each pass, the passes that ran, remarks, and times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+)")
 _DEBUG = re.compile(r",? !dbg !(\d+)")
 _MACHINE_DEBUG = re.compile(r",? debug-location !\d+")
 _MACHINE_LINE = re.compile(r"; [\w.<>]*:(\d+)(?::\d+)?(?: @\[.*\])?$")
-_LIVENESS = re.compile(r"\b(?:killed|dead|renamable) (?=[%$])")  # flags that come and go with each analysis
+_LIVENESS = re.compile(r"\b(?:killed|dead|renamable) (?=[%$])")  # flags that change with each analysis
 _METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
 _ON = re.compile(
     r"^(?:function \((?P<machine>.*)\)|\((?P<cycle>.*)\)|loop .* in function (?P<loop>.*)|(?P<plain>[^\[\s]*))$"
@@ -59,7 +59,7 @@ class PassRun(ReadableRow):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The functions that it ran on; () for the whole module, and where LLVM does not say."""
+        """The functions that it ran on; () for the whole module, or if LLVM does not report them."""
         match = _ON.match(self.on)
         if match is None or self.on == "loop":
             return ()
@@ -68,13 +68,13 @@ class PassRun(ReadableRow):
 
 
 def read_runs(said: str, function: str) -> list[PassRun]:
-    """The passes that ran, in order, each with the text of `function` after it.
+    """Return the passes that ran, in order, each with the text of `function` after it.
 
     LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
-    generation are printed and not named. Remarks are those of the pass that LLVM named last, or of the text after them.
+    generation are printed but not named. A remark belongs to the pass that LLVM named last, or to the text after it.
     """
     runs: list[PassRun] = []
-    said_since: list[tuple[int, str]] = []  # remarks after the last text
+    said_since: list[tuple[int, str]] = []  # remarks since the last text
     parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", said, flags=re.MULTILINE)
     for part in parts:
         head, *block = part.split("\n")
@@ -112,7 +112,7 @@ def _dump(name: str, block: list[str], function: str) -> PassDump:
 
 
 def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
-    """The function's lines with the line that each instruction was made for."""
+    """Yield the function's lines, each with the source line of its instruction."""
     line_of = {match[1]: int(match[2]) for text in block if (match := _LOCATION.match(text))}
     is_inside = False
     for text in block:
@@ -132,7 +132,7 @@ def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
 
 
 def function_lines(module: str, function: str) -> Iterator[tuple[str, int]]:
-    """The lines of one function of a module, as those of a dump."""
+    """Yield the lines of one function of a module, like those of a dump."""
     yield from _ir_lines(module.splitlines(), function)
 
 
@@ -146,13 +146,13 @@ def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def read_remarks(said: str) -> list[tuple[int, str]]:
-    """(line, text) of each optimization remark, once. Counts of instructions and copies are left out."""
+    """Return (line, text) of each optimization remark, once, except for counts of instructions and copies."""
     remarks = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
     return [remark for remark in dict.fromkeys(remarks) if remark[1].strip() and not _STATISTIC.search(remark[1])]
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:
-    """Reads the CPU seconds of each run of a pass, by the name of the pass and the number of the run (from 1)."""
+    """Return the CPU seconds of each run of a pass, by the name of the pass and the number of the run (from 1)."""
     times: dict[tuple[str, int], float] = {}
     for line in report.splitlines():
         if match := _TIME.match(line):

@@ -1,4 +1,4 @@
-"""Runs LLVM's pipeline in a child process and links each line of each text to the UOp that it was made for."""
+"""Run LLVM's pipeline in a child process, and link each line of each text to its UOp."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMIZATION_LEVEL, LLVMCompile
 from tinyexplore.runtime.tile_registers import allowed
 from tinyexplore.target import NATIVE
 
-LIMIT_S = 60.0  # of a child process
-MOST_BYTES = 64 << 20  # of what one prints
+LIMIT_S = 60.0  # seconds, for a child process
+MOST_BYTES = 64 << 20  # most bytes of a child process's output
 LEVELS = ("O0", "O1", "O2", "O3")
 _PRINTING = ("-print-changed=quiet", "-print-module-scope", "-opt-disable-enable-verbosity")
 _REMARKS = ("-pass-remarks=.*", "-pass-remarks-missed=.*", "-pass-remarks-analysis=.*")
@@ -38,16 +38,16 @@ _USED = re.compile(r"[%$][\w.-]+")
 
 
 class LLVMPassesError(RuntimeError):
-    """LLVM refused the module, the options or the CPU; the message is LLVM's."""
+    """LLVM rejected the module, the options or the CPU. The message is LLVM's."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """The options of one LLVM pipeline.
 
-    level: "" for what this package asks of it when it compiles the kernel, or "O0" to "O3" with LLVM's own defaults.
-    without: passes that do not run, by their option names ("instcombine", "loop-vectorize", "machine-scheduler").
-    cpu: a CPU that code is generated for, such as "skylake"; "" for that of the capture.
+    level: "O0" to "O3" with LLVM's own defaults, or "" for the options with which this package compiles the kernel.
+    without: passes to skip, by their option names ("instcombine", "loop-vectorize", "machine-scheduler").
+    cpu: the CPU to generate code for, such as "skylake"; "" for that of the capture.
     """
 
     level: str = ""
@@ -69,7 +69,11 @@ class Pipeline:
 
 
 def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeline) -> LLVMPasses:
-    """LLVM's passes on one kernel of a trace. ValueError for a kernel that LLVM does not compile."""
+    """Return LLVM's passes on one kernel of a trace.
+
+    Raises:
+        ValueError: LLVM does not compile this kernel.
+    """
     compiler = _compiler_of(spec, pipeline)
     job = _job(compiler, with_debug_info(spec), pipeline, spec)
     runs, times, assembly = _run(job, spec.name, pipeline)
@@ -78,7 +82,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     function = spec.lines[: next(at for at, line in enumerate(spec.lines) if line.text.startswith("}")) + 1]
     line_of = _numbers(spec)
     rendered = places.lines([(line.text, line_of(line.uops)) for line in function if line.text], {})
-    roots = program_roots(spec.uops)  # values without a single UOp
+    roots = program_roots(spec.uops)  # for values without a single UOp
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
     machine_code = [(line.text, 0 if line.uops == roots else line_of(line.uops)) for line in listed]
     passes = _sequence(first, rendered, runs, times, places, machine_code)
@@ -88,9 +92,9 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
 
 
 def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") -> LLVMPasses:
-    """LLVM's passes on any module, given as the path of a file of LLVM IR or as its text.
+    """Return LLVM's passes on any module, given as the path of an LLVM IR file or as its text.
 
-    Lines lead to the lines of the program that the module was made from, where it has debug information.
+    If the module has debug information, lines link to the source program.
     """
     text = _text_of(source)
     defined = re.findall(r"^define [^\n]*?@([\w.$-]+)\(", text, re.MULTILINE)
@@ -106,7 +110,7 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
     except LLVMPassesError:
         if located == text:
             raise
-        located = text  # an instruction of several lines: LLVM says what is wrong with the module itself
+        located = text  # an instruction spans several lines: LLVM reports errors in the original module
         runs, times, assembly = _run(_job(compiler, text, pipeline, None), name, pipeline)
     places = _Places.of_module(text, located != text)
     lines = list(function_lines(located, name))
@@ -127,7 +131,7 @@ def _text_of(source: str | Path) -> str:
 
 
 def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec | None) -> dict[str, Any]:
-    """The job for the child process, with which it compiles as this process does."""
+    """Return the job for the child process, with the options that this process uses."""
     effort = Effort.FULL if spec is None else spec.options.effort
     own = not pipeline.level and spec is not None
     level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMIZATION_LEVEL if effort is Effort.FULL else -1
@@ -150,7 +154,7 @@ def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec 
 def _run(
     job: Mapping[str, Any], function: str, pipeline: Pipeline
 ) -> tuple[list[PassRun], dict[tuple[str, int], float], str]:
-    """The passes with their texts and remarks; the times; the assembly. Two processes side by side."""
+    """Return the passes with their texts and remarks, the times, and the assembly, from two parallel processes."""
     disabled = [f"-opt-disable={','.join(pipeline.without) or 'none'}"]
     syntax = ["-x86-asm-syntax=intel"] if "x86" in job["triple"] else []
     jobs = [
@@ -162,8 +166,8 @@ def _run(
 
 
 def _answers(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
-    """Runs a child process for each job, in parallel. Returns their standard output and standard error."""
-    allowed()  # children inherit the leave to use tile registers
+    """Run a child process for each job, in parallel; return their standard output and standard error."""
+    allowed()  # children inherit the permission to use tile registers
     children: list[_Child] = []
     try:
         for job in jobs:
@@ -179,9 +183,10 @@ def _text(printed: bytes) -> str:
 
 
 def object_code(spec: ProgramSpec, pipeline: Pipeline) -> tuple[LLVMCompiler, bytes]:
-    """The object file of a kernel from another pipeline, and the compiler that can load it.
+    """Compile a kernel with another pipeline. Return the compiler that can load the object file, and the file.
 
-    ValueError for a kernel that LLVM does not compile.
+    Raises:
+        ValueError: LLVM does not compile this kernel.
     """
     compiler = _compiler_of(spec, pipeline)
     disabled = f"-opt-disable={','.join(pipeline.without) or 'none'}"
@@ -197,7 +202,7 @@ def _compiler_of(spec: ProgramSpec, pipeline: Pipeline) -> LLVMCompiler:
 
 
 class _Child:
-    """A child process with its job. It begins at once, and writes to files, so that no thread needs to read."""
+    """A child process with its job. It starts immediately and writes to files, so that no thread needs to read."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._until = time.monotonic() + LIMIT_S
@@ -212,7 +217,7 @@ class _Child:
             raise LLVMPassesError(f"LLVM's passes are listed by another process, and none can start: {error}") from None
 
     def end(self) -> tuple[bytes, str]:
-        """Waits for the end of the process. Returns its standard output and standard error."""
+        """Wait for the end of the process, and return its standard output and standard error."""
         try:
             code = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -223,7 +228,7 @@ class _Child:
         return _whole(self._printed)[:MOST_BYTES], said
 
     def stop(self) -> None:
-        """Ends the process, if it still runs, and removes its files."""
+        """Kill the process if it still runs, and remove its files."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -240,7 +245,7 @@ def _whole(file: IO[bytes]) -> bytes:
 
 
 def _numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
-    """Gives the line of debug information of a listing's line: the place of its first UOp, from 1; 0 without one."""
+    """Return a function from the UOps of a line to its debug line: the position of its first UOp from 1, or 0."""
     line_of = _places_of(spec)
     return lambda uops: line_of.get(uops[0], 0) if uops else 0
 
@@ -275,7 +280,7 @@ class _Places:
 
     @classmethod
     def of_module(cls, text: str, is_located: bool) -> _Places:
-        """Locates a module's lines: in its own text (`is_located`), or in the text that its debug information names."""
+        """Locate a module's lines in its own text (`is_located`), or in the text that its debug information names."""
         places = cls(None, 0, None)
         if is_located:
             for number, line in enumerate(text.splitlines(), 1):
@@ -285,14 +290,16 @@ class _Places:
         return places
 
     def subject(self, line: int) -> tuple[int | None, str]:
-        """Returns the UOp and the IR of a remark's line."""
+        """Return the UOp and the IR of a remark's line."""
         return (line - 1 if line in self.nodes else None), self.subjects.get(line, "")
 
     def lines(self, texts: Iterable[tuple[str, int]], line_of: dict[str, int]) -> tuple[PassLine, ...]:
-        """Lines with what they lead to. One without debug information follows the value that it defines, else the
-        same line of the text before, else what it reads, else the line before it in its block, else what reads it.
+        """Link lines to their origins.
 
-        line_of: what names and lines led to until now; it is completed.
+        A line without debug information follows, in this order: the value that it defines, the same line of the
+        previous text, its operands, the previous line of its block, its users.
+
+        line_of: the origins of names and lines so far; this method extends it.
         """
         numbers = []
         last = 0
@@ -317,8 +324,7 @@ class _Places:
 
 
 def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """A line that still leads nowhere follows the first line that reads the value it defines, such as a constant or an
-    argument of the function."""
+    """Link each line without an origin to the first user of its value, such as for a constant or an argument."""
     reader: dict[str, int] = {}
     readers_first = []
     for text, number in reversed(lines):
@@ -350,7 +356,7 @@ def _sequence(
     for run in runs:
         name = run.dump.name if run.dump is not None else named.get(run.argument, run.argument)
         count[name] = count.get(name, 0) + 1
-        if run.on != "loop":  # LLVM does not say of which function: it is that of the pass before
+        if run.on != "loop":  # LLVM does not name the function: it is that of the previous pass
             is_own = not run.functions or first.on in run.functions
         if not is_own:
             continue
@@ -371,14 +377,14 @@ def _sequence(
 
 
 def _version() -> str:
-    """LLVM's version, as llvmlite has it."""
+    """Return LLVM's version from llvmlite."""
     import llvmlite.binding as llvm
 
     return ".".join(map(str, llvm.llvm_version_info))
 
 
 def _plain_assembly(assembly: str, name: str) -> list[tuple[str, int]]:
-    """The instructions and labels of one function, each with the line of its location."""
+    """Return the instructions and labels of one function, each with the line of its location."""
     lines: list[tuple[str, int]] = []
     inside, number = False, 0
     for line in assembly.expandtabs(8).splitlines():

@@ -18,7 +18,7 @@ from tinyexplore.explore.tracefile.wellformed import for_terminal
 CONTEXT = 2  # lines around a change
 SHOWN_REMARKS = 8
 _FRAME = re.compile(
-    r"^\s+(?:fi|cp|jt)#|"  # of machine IR: places on the stack, constants, jump tables
+    r"^\s+(?:fi|cp|jt)#|"  # in machine IR: stack slots, constants, jump tables
     r"\bframe-(?:setup|destroy)\b|CFI_INSTRUCTION|"
     r"^\s+(?:RET\w*|ret|retq|push|pop)\b"
 )
@@ -48,7 +48,7 @@ class PassLine(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Remark(ReadableRow):
-    """What LLVM says of an optimization that it did, or did not do."""
+    """LLVM's remark on an optimization that it did, or did not do."""
 
     text: str
     """LLVM's words."""
@@ -111,7 +111,7 @@ class LLVMPass(Readable):
         return sum((Counter(self._texts(self.before)) - Counter(self._texts(self.lines))).values())
 
     def diff(self) -> str:
-        """The changes of the pass as a unified diff without a head; the whole text if the language changes."""
+        """Return the changes of the pass as a unified diff without a header; the whole text if the language changes."""
         return "\n".join(self._diff())
 
     def _diff(self) -> list[str]:
@@ -126,11 +126,11 @@ class LLVMPass(Readable):
         return [line.text for line in lines]
 
     def in_words(self) -> str:
-        """The pass in one line."""
+        """Return the pass in one line."""
         return f"{self.number}: {self.name} ({self.stage}), {self.change}"
 
     def table(self) -> Table:
-        """One row per line of the text after it."""
+        """Return one row per line of the text after the pass."""
         rows = tuple(
             (str(number), line.text, "" if line.uop is None else str(line.uop), ", ".join(line.python))
             for number, line in enumerate(self.lines, 1)
@@ -144,7 +144,7 @@ class LLVMPass(Readable):
         return f"<p><strong>{escape(self.in_words())}</strong></p>{self.diff_html()}"
 
     def diff_html(self) -> str:
-        """The diff for a notebook: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
+        """Return the diff as HTML: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
         line_of_text = {line.text: line for line in self.lines}
         rows = []
         for text in self._diff():
@@ -158,7 +158,7 @@ class LLVMPass(Readable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Spill(ReadableRow):
-    """A value that has no register for a while: it is stored on the stack and loaded again."""
+    """A value without a register: it is stored on the stack and loaded again."""
 
     slot: int
     """The place on the stack."""
@@ -192,8 +192,10 @@ class Spill(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PipelineTimes(ReadableRow):
-    """How long a kernel runs as a pipeline compiles it, and as it was compiled: interleaved samples of one run, in a
-    process of their own."""
+    """The times of a kernel under a pipeline, and as it was compiled.
+
+    A process of its own took alternate samples of single runs.
+    """
 
     times_us: tuple[float, ...] = ()
     """Of the pipeline."""
@@ -235,12 +237,12 @@ def _spread(median_us: float, low_us: float | None, high_us: float | None, sampl
 
 
 def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
-    """Yields the instructions that may belong to a UOp, from the last to the first."""
+    """Yield the instructions that may belong to a UOp, from the last to the first."""
     read: set[str] = set()
     for line in reversed(lines):
         copied = _COPIED.match(line.text)
         if line.uop is None and copied is not None and copied[1] not in read:
-            continue  # nothing reads it
+            continue  # no line reads it
         values = _VALUE.findall(line.text)
         read.update(values[1:] if " = " in line.text else values)
         if line.text.startswith(" ") and not _FRAME.search(line.text):
@@ -248,9 +250,9 @@ def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
 
 
 class LLVMPasses(Readable, Sequence[LLVMPass]):
-    """What LLVM makes of one kernel, pass by pass: a sequence of `LLVMPass`.
+    """LLVM's compilation of one kernel, pass by pass: a sequence of `LLVMPass`.
 
-    The first entry is the IR as it was rendered, the last one the assembly. In a notebook each pass opens to its diff.
+    The first entry is the rendered IR, the last one the assembly. In a notebook each pass opens to its diff.
     """
 
     def __init__(
@@ -284,7 +286,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         self._passes = tuple(passes)
 
     def with_times(self, times: PipelineTimes) -> LLVMPasses:
-        """Returns the same passes with the run times of the kernel."""
+        """Return the same passes with the run times of the kernel."""
         return LLVMPasses(
             self.kernel,
             self.cpu,
@@ -323,7 +325,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
     @property
     def seconds(self) -> float:
-        """CPU time of all passes that LLVM times."""
+        """The CPU time of all passes that LLVM times."""
         return sum(llvm_pass.seconds or 0.0 for llvm_pass in self._passes)
 
     @property
@@ -332,18 +334,20 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         return self._passes[-1].text
 
     def find(self, name: str) -> tuple[LLVMPass, ...]:
-        """The runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
+        """Return the runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
         return tuple(llvm_pass for llvm_pass in self._passes if name in (llvm_pass.argument, llvm_pass.name))
 
     @property
     def linked(self) -> float:
-        """The share of instructions that lead to a UOp, over all texts. The frame of the function, its return and
-        copies that nothing reads belong to none, and do not count."""
+        """The share of instructions that link to a UOp, over all texts.
+
+        Function prologues, returns and unused copies belong to no UOp, and do not count.
+        """
         is_linked = [line.uop is not None for llvm_pass in self.changed for line in _instructions(llvm_pass.lines)]
         return sum(is_linked) / len(is_linked) if is_linked else 1.0
 
     def table(self) -> Table:
-        """One row per pass that changed something."""
+        """Return one row per pass that changed something."""
         rows = tuple(
             (
                 str(llvm_pass.number),

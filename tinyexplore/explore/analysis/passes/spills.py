@@ -1,4 +1,4 @@
-"""Which values the register allocator puts on the stack, and of which UOps they are."""
+"""Find the values that the register allocator spills, and their UOps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _COPIED = re.compile(r"COPY (%\d+)[\w.]*(?::\w+)?(?:,|$)")
 
 
 def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[str, list[Spill]]:
-    """The first pass after which values are stored on the stack, and these values; ("", []) without spills.
+    """Return the first pass after which values are stored on the stack, and these values; ("", []) without spills.
 
-    subjects: the IR of the UOps, by their places from 1.
+    subjects: the IR of the UOps, by position from 1.
     """
     for llvm_pass in passes:
         if llvm_pass.stage != "machine IR" or not llvm_pass.changed:
@@ -32,12 +32,12 @@ def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[
 
 @dataclass
 class _Slot:
-    """A place on the stack.
+    """A stack slot.
 
-    bits: of an access.
+    bits: the bits of an access.
     stores, loads: the lines that access it.
-    registers: the virtual registers that its value comes from, and that it is loaded to.
-    blocks: the blocks of these lines, in their order.
+    registers: the virtual registers from which it is stored and to which it is loaded.
+    blocks: the blocks of these lines, in order.
     """
 
     bits: int
@@ -65,7 +65,7 @@ def _spilled(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spi
 
 
 def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
-    """The accessed places on the stack, by number."""
+    """Return the accessed stack slots, by number."""
     slots: dict[int, _Slot] = {}
     block = ""
     for line in lines:
@@ -83,21 +83,23 @@ def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
 
 
 def _moved(text: str) -> list[str]:
-    """The register that a line stores on the stack, or loads from there; none where the line computes, too."""
+    """Return the register that a line stores to the stack or loads from it; none if the line also computes."""
     registers = dict.fromkeys(_REGISTER.findall(text.split(" :: ")[0]))
     return list(registers) if len(registers) == 1 else []
 
 
 def _computing(registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]) -> PassLine | None:
-    """The line that computes the value of these registers, and not a constant that it begins with, such as the 0 of an
-    accumulator; None where no line of a UOp does."""
+    """Return the line that computes the value of these registers; None if no line of a UOp does.
+
+    A constant with which the value begins, such as the 0 of an accumulator, does not count.
+    """
     return next((line for line in _computations(registers, definitions) if line.uop is not None), None)
 
 
 def _computations(
     registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
 ) -> Iterator[PassLine]:
-    """The lines that compute these registers; behind them those of the registers that these are copies of."""
+    """Yield the lines that compute these registers, followed by those of the registers that they copy."""
     waiting = list(dict.fromkeys(registers))
     seen = set(waiting)
     for register in waiting:

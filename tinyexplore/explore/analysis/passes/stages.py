@@ -35,18 +35,18 @@ def pass_tables(
     kernel: int | None = None,
     started_us: float = 0.0,
 ) -> tuple[tuple[Stage, ...], tuple[StageText, ...]]:
-    """The passes as rows of `Trace.stages`, from id `stage` on, and of `Trace.stage_texts`, from id `text` on.
+    """Return the passes as rows of `Trace.stages`, from id `stage` on, and of `Trace.stage_texts`, from id `text` on.
 
     A pass without a change has a stage and no text.
 
     Args:
-        passes: what LLVM did.
+        passes: LLVM's passes.
         stage: the id of the first stage.
         text: the id of the first text.
-        nodes_of: the nodes of a line.
-        parent: the stage that all passes are inside of.
+        nodes_of: returns the nodes of a line.
+        parent: the stage that contains all passes.
         kernel: the kernel that was compiled.
-        started_us: when the first pass began.
+        started_us: when the first pass began, in microseconds.
     """
     stages: list[Stage] = []
     texts: list[StageText] = []
@@ -54,7 +54,7 @@ def pass_tables(
     last: StageText | None = None
     for llvm_pass in passes:
         took = (llvm_pass.seconds or 0.0) * 1e6
-        # a pass that changed nothing has no other name than that of its option
+        # a pass that changed nothing has only the name of its option
         stages.append(_stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, took))
         now_us += took
         if not llvm_pass.changed:
@@ -77,8 +77,10 @@ def _stage(number: int, name: str, parent: int | None, kernel: int | None, at_us
 
 
 def trace_of(passes: LLVMPasses) -> Trace:
-    """The passes as a trace of their own, for the explorer. Its source is the IR as it was given; each line leads to
-    the line of it that it was made for."""
+    """Return the passes as a trace of their own, for the explorer.
+
+    Its source is the original IR, and each line links to the line of the IR from which it was derived.
+    """
     first = passes[0]
     line_of: dict[int, int] = {}
     for number, line in enumerate(first.lines, 1):
@@ -118,7 +120,7 @@ def trace_of(passes: LLVMPasses) -> Trace:
 
 
 def _node(number: int, text: str) -> Node:
-    """A line of the IR as it was given."""
+    """Return a node for a line of the original IR."""
     return Node(number, "instruction", "", (), "", None, "", text.strip(), number, text.strip(), "", "alu")
 
 

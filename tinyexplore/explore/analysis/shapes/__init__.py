@@ -1,4 +1,4 @@
-"""The shape view: a ShapeTracker as grids of logical index, place in memory and mask."""
+"""The shape view: a ShapeTracker as grids of logical index, position in memory and mask."""
 
 from tinyexplore.explore.analysis.shapes.cells import Cell
 from tinyexplore.explore.analysis.shapes.view import ShapeView, shape

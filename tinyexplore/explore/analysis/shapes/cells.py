@@ -1,4 +1,4 @@
-"""The elements of a view in a part of it that can be drawn: logical index and place in memory."""
+"""The elements of the drawable part of a view: logical index and position in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import product
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.shape import ShapeTracker
 
-MOST_CELLS = 256  # that are drawn, of the shape and of memory
+MOST_CELLS = 256  # most drawn cells, of the shape and of memory
 MOST_COLUMNS = 16
 MOST_ROWS = 16
 
@@ -29,12 +29,12 @@ class Cell(ReadableRow):
 
     @property
     def valid(self) -> bool:
-        """Whether there is an element; else it is padding, and nothing is read."""
+        """Whether the element exists; a padding element reads no memory."""
         return self.offset is not None
 
 
 def reach_of(tracker: ShapeTracker) -> int:
-    """The number of memory elements that a view needs: the last position that it reaches, plus one."""
+    """Return the number of memory elements that a view needs: the last position that it reaches, plus one."""
     view = tracker.views[0]
     if 0 in view.shape or view.has_no_valid_element:
         return 0
@@ -44,13 +44,13 @@ def reach_of(tracker: ShapeTracker) -> int:
 
 
 def cells_of(tracker: ShapeTracker, box: Box) -> Iterator[Cell]:
-    """The elements in a box of the logical index, in row-major order."""
+    """Yield the elements in a box of the logical index, in row-major order."""
     for index in product(*(range(start, stop) for start, stop in box)):
         yield Cell(index, tracker.index(index))
 
 
 def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
-    """Returns the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
+    """Return the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
     first = [*window, *[0] * (len(shape) - len(window))][: len(shape)]
     left = MOST_CELLS
     box: list[tuple[int, int]] = []
@@ -65,7 +65,7 @@ def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
 
 
 def memory_width(trackers: Sequence[ShapeTracker]) -> int:
-    """Returns the number of elements to draw in a row of memory: the last axis of the first contiguous view with rows.
+    """Return the number of elements in a drawn row of memory: the last axis of the first contiguous view with rows.
 
     If that is too long, or there is no such view, it is MOST_ROWS.
     """
@@ -75,7 +75,7 @@ def memory_width(trackers: Sequence[ShapeTracker]) -> int:
 
 
 def memory_window(size: int, width: int, first: int) -> tuple[int, int]:
-    """The places of `size` in rows of `width` that are drawn: some hundred, from the row of `first` on."""
+    """Return the drawn range of `size` memory positions, in rows of `width`, from the row of `first` on."""
     most = MOST_CELLS // width * width
     rows = -(-size // width)
     start = max(0, min(first // width, rows - most // width)) * width

@@ -1,4 +1,4 @@
-"""The elements of a view of memory as a grid: the position of each, for a part that can be drawn."""
+"""The elements of a view of memory as a grid: the position of each, for the drawable part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyexplore.shape import ShapeTracker, View
 class Other(ReadableRow):
     """Another view of the same memory.
 
-    name: of the view.
+    name: the name of the view.
     tracker: its ShapeTracker.
     node: its LazyBuffer in the trace, None for none.
     """
@@ -29,12 +29,12 @@ class Other(ReadableRow):
 
 @dataclass(frozen=True)
 class ShapeGrid:
-    """A view of memory, the movements that made it, and the part that is shown.
+    """A view of memory, its movements, and the visible part.
 
-    steps: the movements; the first is where it began.
-    size: positions in memory.
-    name: of the memory.
-    window: the index at which the shown part begins.
+    steps: the movements; the first entry is the start.
+    size: the number of positions in memory.
+    name: the name of the memory.
+    window: the index at which the visible part begins.
     others: further views of the same memory.
     """
 
@@ -70,27 +70,27 @@ class ShapeGrid:
 
     @cached_property
     def box(self) -> Box:
-        """The part that is shown: at most some hundred cells, from `window` on."""
+        """The visible part: at most some hundred cells, from `window` on."""
         return shown_box(self.shape, self.window)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The shown elements, in row-major order."""
+        """The visible elements, in row-major order."""
         return tuple(cells_of(self.tracker, self.box))
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is shown."""
+        """Whether the whole view is visible."""
         return all(bounds == (0, size) for bounds, size in zip(self.box, self.shape))
 
     def cell(self, *index: int) -> Cell:
-        """One element, shown or not."""
+        """Return one element, visible or not."""
         if len(index) != len(self.shape) or any(not 0 <= i < size for i, size in zip(index, self.shape)):
             raise ShapeError(f"no element {index} in shape {self.shape}")
         return Cell(index, self.tracker.index(index))
 
     def readers(self, offset: int) -> tuple[Cell, ...]:
-        """The shown elements at a position in memory: several if a stride is 0, none if it is left out."""
+        """Return the visible elements at a position in memory: several if a stride is 0, none if no element uses it."""
         return tuple(cell for cell in self.cells if cell.offset == offset)
 
     # *** the index expression ***

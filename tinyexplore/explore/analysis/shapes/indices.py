@@ -1,4 +1,4 @@
-"""The index expression of a ShapeTracker: the position in memory of element (i0, i1, …), and its condition."""
+"""The index expression of a ShapeTracker: the memory position of element (i0, i1, …), and its validity condition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class IndexText(ReadableRow):
     """The index arithmetic of a view, as text.
 
     place: the position of an element in memory.
-    valid: when the element is not padding, "" for always.
+    valid: the condition under which the element is not padding, "" for always.
     """
 
     place: str
@@ -31,7 +31,7 @@ class IndexText(ReadableRow):
 
 
 def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]:
-    """The counters of the axes, the place as the views say it, and the condition (None: always), nothing simplified."""
+    """Return the axis counters, the position and the validity condition (None: always valid), unsimplified."""
     axes = axes_of(tracker.shape)
     coords: tuple[UOp, ...] = axes
     index: UOp = index_const(0)
@@ -46,9 +46,9 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
 
 
 def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
-    """The index expression according to the views, and after the compiler's rules."""
+    """Return the index expression according to the views, and after the compiler's rules."""
     axes, index, valid = index_uops(tracker)
-    with recording(Recorder()):  # no other recorder gets its events
+    with recording(Recorder()):  # so that no other recorder gets its events
         after = graph_rewrite(index, SIMPLIFY)
         valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
     printer = printer_of(axes)
@@ -61,7 +61,7 @@ def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
 
 
 def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
-    """offset + Σ i * stride, without the terms that are nothing."""
+    """Return offset + Σ i * stride, without zero terms."""
     terms = [
         coord if stride == 1 else coord.alu(Ops.MUL, index_const(stride))
         for coord, stride in zip(coords, view.strides)
@@ -85,7 +85,7 @@ def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
 
 
 def _coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
-    """Returns the coordinates of a row-major position in `shape`."""
+    """Return the coordinates of a row-major position in `shape`."""
     coords = []
     below = 1
     for axis in reversed(range(len(shape))):

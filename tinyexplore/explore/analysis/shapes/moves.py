@@ -1,4 +1,4 @@
-"""Movements of a ShapeTracker as data: the meaning of each as text and as a formula, and whether it fits a shape."""
+"""Movements of a ShapeTracker as data: the effect of each as text and as a formula, and whether it fits a shape."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ HINTS = {
 class MovementStep(ReadableRow):
     """One movement.
 
-    op: the operation; of the first step "BUFFER" or "VIEW".
+    op: the operation; for the first step "BUFFER" or "VIEW".
     arg: its argument.
     tracker: the view after it.
-    formula: which element of its source an element is.
+    formula: the source element of each element.
     node: its LazyBuffer in the trace, None for none.
     """
 
@@ -69,7 +69,11 @@ class MovementStep(ReadableRow):
 
 
 def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> MovementStep:
-    """`source` after one movement; ShapeError where it does not fit."""
+    """Return `source` after one movement.
+
+    Raises:
+        ShapeError: the movement does not fit the shape.
+    """
     name = op.upper()
     if name not in LAWS:
         raise ShapeError(f"no movement {op!r}; there are {', '.join(LAWS).lower()}")
@@ -82,7 +86,7 @@ def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> M
 
 
 def read_argument(op: str, text: str) -> Any:
-    """The typed argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
+    """Parse the argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
     words = text.strip().rstrip(",")
     try:
         items: list[Any] = list(literal_eval(f"({words},)")) if words else []
@@ -93,7 +97,7 @@ def read_argument(op: str, text: str) -> Any:
     return items[0] if is_one and (not nested or any(isinstance(item, tuple) for item in items[0])) else tuple(items)
 
 
-_FIRST_ARGUMENTS: dict[str, Callable[[Shape, int], Any]] = {  # of a shape and its largest axis
+_FIRST_ARGUMENTS: dict[str, Callable[[Shape, int], Any]] = {  # arguments: a shape and its largest axis
     "RESHAPE": lambda shape, axis: shape[::-1] if shape != shape[::-1] else (prod(shape),),
     "PERMUTE": lambda shape, axis: tuple(reversed(range(len(shape)))) if len(shape) > 1 else None,
     "EXPAND": lambda shape, axis: tuple(4 if size == 1 else size for size in shape) if 1 in shape else None,
@@ -106,7 +110,7 @@ _FIRST_ARGUMENTS: dict[str, Callable[[Shape, int], Any]] = {  # of a shape and i
 
 
 def suggestion(op: str, shape: Shape) -> str:
-    """An argument that fits `shape`, to begin with; "" where none does."""
+    """Return an argument of `op` that fits `shape`, as a first suggestion; "" if there is none."""
     largest = max(range(len(shape)), key=lambda axis: shape[axis], default=0)
     if op in _FIRST_ARGUMENTS:
         argument = _FIRST_ARGUMENTS[op](shape, largest)
@@ -123,7 +127,7 @@ def _text(values: Sequence[Any]) -> str:
 
 
 def axes_of(shape: Shape) -> tuple[UOp, ...]:
-    """Makes a loop counter for each axis. `printer_of` names the counters i0, i1, …"""
+    """Return a loop counter for each axis. `printer_of` names the counters i0, i1, …"""
     return tuple(
         [
             UOp(Ops.RANGE, dtypes.index, (index_const(max(size, 1)),), Axis(axis, AxisKind.GLOBAL))
@@ -133,7 +137,7 @@ def axes_of(shape: Shape) -> tuple[UOp, ...]:
 
 
 def printer_of(axes: Sequence[UOp]) -> Printer:
-    """Returns a printer of expressions, in which the counters are named i0, i1, …"""
+    """Return a printer of expressions, in which the counters are named i0, i1, …"""
     printer = Printer(limit=4000)
     for number, axis in enumerate(axes):
         printer.name(axis, f"i{number}")
@@ -141,7 +145,7 @@ def printer_of(axes: Sequence[UOp]) -> Printer:
 
 
 def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
-    """Writes the movement as a formula of indices: "y[i0, i1] = x[i1, i0]"."""
+    """Return the movement as a formula of indices: "y[i0, i1] = x[i1, i0]"."""
     result = shape if op != "STRIDE" else source
     names = [f"i{axis}" for axis in range(len(result))]
     condition = ""
@@ -308,7 +312,7 @@ _CHECKS: dict[str, Callable[[Shape, Any], Any]] = {
 
 
 def _strided(source: ShapeTracker, steps: Shape) -> ShapeTracker:
-    """Every k-th element, as `tensor[::k]` does it: flipped, padded to whole groups of k, the first of each kept."""
+    """Return every k-th element, like `tensor[::k]`: flip, pad to whole groups of k, keep the first of each."""
     tracker = source.flip([axis for axis, step in enumerate(steps) if step < 0])
     counts = [-(-size // abs(step)) for size, step in zip(source.shape, steps)]
     groups = [(count, abs(step)) for count, step in zip(counts, steps)]

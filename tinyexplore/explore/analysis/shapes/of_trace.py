@@ -1,4 +1,4 @@
-"""The shape view of a node of a trace: the movements between it and the memory that it shows."""
+"""The shape view of a node of a trace: the movements between it and its memory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker
 
-MOST_NODES = 200  # whose shapes a page keeps
+MOST_NODES = 200  # most nodes whose shapes a page stores
 Views = Sequence[tuple[Node, Sequence[Node]]]
-_VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # of a Variable: "v=3"
+_VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # the value of a Variable: "v=3"
 
 
 class NoShape(ValueError):
-    """A node that shows no memory. The message names the nodes that do."""
+    """The node is no view of memory. The message names the nodes that are."""
 
 
 def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
-    """Shows which elements of memory a node selects, movement by movement. Of a UOp, its LazyBuffer is shown.
+    """Show which elements of memory a node selects, movement by movement. For a UOp, its LazyBuffer is shown.
 
     node: None for the first movement of the trace.
     views: the views of the trace, for a caller that inspects many nodes.
@@ -49,7 +49,7 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
 def shape_data(
     trace: Trace, node: int | None = None, moves: Iterable[Sequence[str]] = (), views: Views | None = None
 ) -> ShapeData:
-    """The shape of a node after further movements ("permute", "1, 0"), as plain data."""
+    """Return the shape of a node after further movements ("permute", "1, 0"), as plain data."""
     view = shape_of_node(trace, node, views)
     for op, arg in moves:
         view = view.moved(op, arg)
@@ -57,7 +57,7 @@ def shape_data(
 
 
 def shapes_data(trace: Trace) -> dict[int, ShapeData]:
-    """The shapes of the first movements of a trace by their nodes, for a page without Python."""
+    """Return the shapes of the first movements of a trace, by node, for a page without Python."""
     shapes: dict[int, ShapeData] = {}
     views = _views(trace)
     for node in trace.nodes:
@@ -65,12 +65,12 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
             try:
                 shapes[node.id] = shape_data(trace, node.id, views=views)
             except (ShapeError, NoShape):
-                continue  # sizes that change from call to call
+                continue  # its sizes change from call to call
     return shapes
 
 
 def _first(trace: Trace) -> int:
-    """The movement that shows most: of several steps, or padded."""
+    """Return the most instructive movement: one of several steps, or with padding."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     if not moves:
         raise NoShape("no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded")
@@ -93,7 +93,7 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
 
 
 def _chain(trace: Trace, node: Node) -> list[Node]:
-    """Returns the node from which the movements start, then the movements up to `node`."""
+    """Return the node from which the movements start, then the movements up to `node`."""
     chain = [node]
     while chain[-1].op in LAWS and chain[-1].src:
         chain.append(trace.nodes[chain[-1].src[0]])
@@ -114,7 +114,7 @@ def _sizes(node: Node) -> tuple[int, ...]:
 
 
 def _read(text: str) -> Any:
-    """A number or a tuple of them; Variables have the values of the capture."""
+    """Parse a number or a tuple of numbers. Variables have the values of the capture."""
     try:
         return literal_eval(_VALUE.sub(r"\1", text))
     except (ValueError, SyntaxError):
@@ -122,7 +122,7 @@ def _read(text: str) -> Any:
 
 
 def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:
-    """Further views of the same memory, those that something reads. `views`: the last movements of a trace."""
+    """Yield further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
         if count == MOST_OTHERS:
@@ -138,7 +138,7 @@ def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:
 
 
 def _views(trace: Trace) -> Views:
-    """The movements that no further movement reads, each with its chain."""
+    """Return the movements that no further movement reads, each with its chain."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     inner = {source for node in moves for source in node.src}
     return [(node, _chain(trace, node)) for node in moves if node.id not in inner]

@@ -1,4 +1,4 @@
-"""A ShapeView as a static picture: the elements with their positions, beside memory with the elements that are read."""
+"""Draw a ShapeView: the elements with their positions, beside memory with the elements that are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GAP = 36.0
 _HEAD = 17.0
 _DIGIT = 6.8
 _MOST_LETTERS = 120
-_OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their colors, in turn
+_OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # the colors of other views, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Grid:
 
 
 def shape_svg(view: ShapeGrid) -> str:
-    """The grids of a view, its movements and its index expression."""
+    """Return the grids of a view, its movements and its index expression."""
     title = shortened(step_text(view), _MOST_LETTERS)
     lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
     lines.append(f"lies at {view.before}")
@@ -64,7 +64,7 @@ def shape_svg(view: ShapeGrid) -> str:
 
 
 def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
-    """The elements, a table for each plane, with the place of each."""
+    """Return the grid of elements, a table for each plane, with the position of each element."""
     box = view.box
     planes = planes_of(view)
     wide = _cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
@@ -94,7 +94,7 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
 
 
 def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
-    """Memory in rows: the elements that are read, how often, and by which other views."""
+    """Return memory in rows: which elements are read, how often, and by which other views."""
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))
     wide = _cell_width(stop)
@@ -120,7 +120,7 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
 
 
 def _places(tracker: ShapeTracker) -> set[int]:
-    """Returns the memory offsets of the elements of a view that are drawn."""
+    """Return the memory offsets of the drawn elements of a view."""
     cells = cells_of(tracker, shown_box(tracker.shape))
     return {cell.offset for cell in cells if cell.offset is not None}
 
@@ -130,7 +130,7 @@ def _cell_width(largest: int) -> float:
 
 
 def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
-    """One cell: filled where it is read, the darker the more often; dashed where it is padding."""
+    """Return one cell: filled if it is read, the darker the more often; dashed if it is padding."""
     name = "memory" if times == 1 else "buffer" if times else ""
     color = COLORS[name or "const"]
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'

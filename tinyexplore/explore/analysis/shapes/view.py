@@ -1,7 +1,7 @@
-"""A shape as grids: logical index ↔ place in memory ↔ mask, for a part of it that can be drawn.
+"""A shape as grids: logical index ↔ position in memory ↔ mask, for the drawable part.
 
-`explore.shape(tracker)` is a ShapeView: its cells are data, it prints as text, draws itself in a notebook, and every
-movement of it is another ShapeView.
+`explore.shape(tracker)` is a ShapeView. Its cells are data, it prints as text, a notebook draws it, and every movement
+returns another ShapeView.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import OpGroups
 
-MOST_OTHERS = 6  # views of the same memory
+MOST_OTHERS = 6  # most views of the same memory
 
 
-# shape, strides, offset, and mask: the start and stop of each axis, None where every element is valid
+# shape, strides, offset, and mask: start and stop of each axis, None if every element is valid
 ViewData = tuple[tuple[int, ...], tuple[int, ...], int, tuple[tuple[int, int], ...] | None]
 
 
@@ -68,7 +68,7 @@ class OtherData(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShapeData(ReadableRow):
-    """Where the elements of a node lie in memory, as the panel of shapes draws it."""
+    """The memory positions of a node's elements, as the panel of shapes draws them."""
 
     name: str
     """Name of the memory."""
@@ -86,16 +86,16 @@ class ShapeData(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class ShapeView(ShapeGrid):
-    """A grid that can be moved, scrolled and shown."""
+    """A grid that can be moved, scrolled and displayed."""
 
     def at(self, *index: int) -> ShapeView:
-        """The view, shown from `index` on."""
+        """Return the view with `index` as the first visible element."""
         return replace(self, window=tuple(index))
 
-    # *** moving ***
+    # *** movements ***
 
     def moved(self, op: str, arg: Any) -> ShapeView:
-        """This after one movement: `moved("permute", (1, 0))`, or its argument as text."""
+        """Return the view after one movement: `moved("permute", (1, 0))`, or with its argument as text."""
         value = read_argument(op, arg) if isinstance(arg, str) else arg
         return replace(self, steps=(*self.steps, moved(self.tracker, op, value)), window=())
 
@@ -109,35 +109,35 @@ class ShapeView(ShapeGrid):
         return self.moved("expand", shape)
 
     def pad(self, *amounts: tuple[int, int]) -> ShapeView:
-        """Zeros before and after each axis."""
+        """Return the view with padding (before, after) each axis."""
         return self.moved("pad", amounts)
 
     def shrink(self, *bounds: tuple[int, int]) -> ShapeView:
-        """The part from start to stop of each axis."""
+        """Return the range (start, stop) of each axis."""
         return self.moved("shrink", bounds)
 
     def flip(self, *axes: int) -> ShapeView:
         return self.moved("flip", axes)
 
     def stride(self, *steps: int) -> ShapeView:
-        """Every k-th element of each axis, backwards where k is negative."""
+        """Return every k-th element of each axis, backwards if k is negative."""
         return self.moved("stride", steps)
 
     def window_of(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeView:
-        """Sliding windows along `axis`."""
+        """Return sliding windows along `axis`."""
         return self.moved("window", (axis, size, stride, dilation))
 
     def diagonal(self, first: int, second: int) -> ShapeView:
         return self.moved("diagonal", (first, second))
 
     def back(self) -> ShapeView:
-        """The view without its last movement."""
+        """Return the view without its last movement."""
         return self if len(self.steps) == 1 else replace(self, steps=self.steps[:-1], window=())
 
-    # *** showing ***
+    # *** display ***
 
     def as_data(self) -> ShapeData:
-        """Returns the data for the panel of shapes. It has no cells: the front end computes them from `views`."""
+        """Return the data for the panel of shapes. It has no cells: the front end computes them from `views`."""
         return ShapeData(
             self.name,
             self.size,
@@ -148,7 +148,7 @@ class ShapeView(ShapeGrid):
         )
 
     def svg(self) -> str:
-        """The grids as a picture."""
+        """Return the grids as a picture."""
         return shape_svg(self)
 
     def __repr__(self) -> str:
@@ -159,9 +159,12 @@ class ShapeView(ShapeGrid):
 
 
 def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> ShapeView:
-    """A ShapeTracker, View, LazyBuffer or Tensor as grids; `others`: further views of the same memory.
+    """Return a ShapeTracker, View, LazyBuffer or Tensor as grids.
 
-    A shape (a tuple) stands for memory in that shape. `size`: places in memory; by default as far as the views reach.
+    what: the view; a shape (a tuple) stands for memory in that shape.
+    others: further views of the same memory.
+    size: the number of positions in memory; by default up to the last position that a view reaches.
+    name: the name of the memory.
     """
     steps = steps_of(what)
     beside = tuple(Other(f"view {number}", steps_of(other)[-1].tracker) for number, other in enumerate(others, 2))
@@ -172,7 +175,7 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
 
 
 def steps_of(value: Any) -> tuple[MovementStep, ...]:
-    """The movements that made a view: those of a LazyBuffer or Tensor, else only the view itself."""
+    """Return the movements of a LazyBuffer or Tensor; for other views only the view itself."""
     if isinstance(value, Tensor):
         value = value.lazydata
     if isinstance(value, LazyBuffer):

@@ -1,7 +1,7 @@
-"""How a kernel accesses memory, by its loops: runs and pitches, traffic beyond a cache, conflicts of cache sets.
+"""Estimate how a kernel's loops access memory: contiguous pieces and pitches, cache traffic, set conflicts.
 
-An estimate from strides, in 0.1 ms. It agrees with the simulated caches within 6 % on most kernels; arrays that a
-kernel packs are the exception.
+The estimate uses strides and takes 0.1 ms. It agrees with the simulated caches within 6 % on most kernels. Arrays that
+a kernel packs are the exception.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 LINE = 64  # bytes
-MOST_STREAMS = 32  # runs side by side whose next pieces a hardware prefetcher still follows
+MOST_STREAMS = 32  # most parallel streams that a hardware prefetcher follows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CacheShape(ReadableRow):
     """A cache.
 
-    nbytes: its size.
-    ways: the lines of a set.
-    sets: how many sets there are.
+    nbytes: its size in bytes.
+    ways: the number of lines in a set.
+    sets: the number of sets.
     """
 
     nbytes: int
@@ -62,7 +62,7 @@ class Operand(ReadableRow):
         return strides_of(self.index.src[1])
 
     def stride(self, loop: UOp) -> int | None:
-        """The stride of the operand in `loop`, in elements; None where it depends on data or on a division."""
+        """Return the stride of the operand in `loop`, in elements; None if it depends on data or on a division."""
         return self._strides.get(loop, 0)
 
     def varies(self, loop: UOp) -> bool:
@@ -75,7 +75,7 @@ class Operand(ReadableRow):
         return any(node.op is Ops.LOAD for node in self.index.src[1].toposort())
 
     def inside(self, depth: int) -> int:
-        """Bytes of the cache lines that all loops from `depth` on access together."""
+        """Return the bytes of the cache lines that all loops from `depth` on access together."""
         steps = [(self.stride(loop) if self.varies(loop) else 0, loop.size) for loop in self.loops[depth:]]
         return min(touched_bytes(steps, self.item_bytes, LINE), -(-self.nbytes // LINE) * LINE)
 
@@ -84,8 +84,8 @@ class Operand(ReadableRow):
 class Runs(ReadableRow):
     """A regular access pattern.
 
-    run_bytes: contiguous bytes of one visit.
-    pitch_bytes: bytes from one visit to the next, None where they are contiguous.
+    run_bytes: the bytes of a contiguous piece.
+    pitch_bytes: the bytes from one piece to the next, None if they are contiguous.
     """
 
     run_bytes: int
@@ -93,7 +93,10 @@ class Runs(ReadableRow):
 
 
 class AccessPattern:
-    """The statements of a kernel and their operands. Loops whose size is known only when they run count once."""
+    """The statements of a kernel and their operands.
+
+    A loop whose size is known only at run time counts as one iteration.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         printer = Printer(limit=MAX_STATEMENT)
@@ -109,7 +112,7 @@ class AccessPattern:
         return [operand for operands in self.statements for operand in operands]
 
     def step_bytes(self, loops: Sequence[UOp], depth: int) -> int:
-        """Bytes that one step of the loop at `depth` accesses, in all statements inside it."""
+        """Return the bytes that one iteration of the loop at `depth` accesses, in all statements inside it."""
         head = tuple(loops[: depth + 1])
         touched: dict[object, int] = {}
         for operand in self.operands:
@@ -120,9 +123,9 @@ class AccessPattern:
         return sum(touched.values())
 
     def traffic(self, cache: CacheShape) -> tuple[dict[int, int], tuple[int, int] | None]:
-        """Returns the bytes of each buffer that the cache fetches, and (buffer, pitch) of a set conflict or None.
+        """Return the bytes of each buffer that the cache fetches, and (buffer, pitch) of a set conflict or None.
 
-        A loop whose single step fits into the cache reads each byte once; the loops outside read it again.
+        A loop of which one iteration fits into the cache reads each byte once; the loops around it read it again.
         """
         bytes_of: dict[int, int] = {}
         conflict = None
@@ -147,7 +150,7 @@ class AccessPattern:
         return bytes_of, conflict
 
     def hottest(self) -> tuple[tuple[UOp, ...], tuple[Operand, ...]]:
-        """The loops and the operands of the statement that runs most often; empty without loops."""
+        """Return the loops and the operands of the statement that runs most often; empty without loops."""
         if not self.loops:
             return (), ()
         number = max(
@@ -157,7 +160,7 @@ class AccessPattern:
 
 
 def runs_of(operand: Operand) -> Runs:
-    """The contiguous run of a use and the pitch to the next use, computed from the strides, innermost loop first."""
+    """Return the contiguous piece of an operand and the pitch to the next piece, from the loops' strides."""
     tile = [loop for loop in operand.loops if _is_written_out(loop)]
     run, pitch, streams = 1, None, 1
     steps = ((abs(step), loop.size) for loop in tile if operand.varies(loop) and (step := operand.stride(loop)))
@@ -191,12 +194,12 @@ def runs_of(operand: Operand) -> Runs:
 
 
 def size_of(loop: UOp) -> int:
-    """The number of iterations of a loop; 1 where its size is known only at run time."""
+    """Return the number of iterations of a loop; 1 if it is known only at run time."""
     return loop.src[0].arg if loop.src[0].op is Ops.CONST else 1
 
 
 def crosses_lines(operand: Operand) -> bool:
-    """Whether some of its vectors straddle two cache lines, because their addresses are not multiples of their size."""
+    """Whether some vectors straddle two cache lines, because their addresses are not multiples of their size."""
     vectors = [loop for loop in operand.loops if loop.arg.kind is AxisKind.VECTOR]
     is_vector = any(operand.varies(loop) and operand.stride(loop) in (1, None) for loop in vectors)
     lanes = prod(size_of(loop) for loop in vectors if operand.varies(loop))
@@ -220,7 +223,10 @@ def _is_written_out(loop: UOp) -> bool:
 def _conflict(
     operands: Sequence[Operand], loops: Sequence[UOp], depth: int, cache: CacheShape
 ) -> tuple[int, int] | None:
-    """A buffer whose accesses in one step of the loop at `depth` fall into too few sets, and their pitch in bytes."""
+    """Return a buffer whose accesses in one iteration of the loop at `depth` use too few cache sets.
+
+    The second value is the pitch of the accesses in bytes. Returns None if there is no such buffer.
+    """
     for operand in operands:
         if operand.buffer is None:
             continue
@@ -229,7 +235,7 @@ def _conflict(
             pitch = abs(step or 0) * operand.item_bytes
             if pitch >= LINE and pitch % LINE == 0:
                 shared = gcd(pitch // LINE, cache.sets)
-                if shared > 1 and size_of(loop) >= cache.ways * (cache.sets // shared):  # another line needs one too
+                if shared > 1 and size_of(loop) >= cache.ways * (cache.sets // shared):  # another line needs a way too
                     return operand.buffer, pitch
     return None
 

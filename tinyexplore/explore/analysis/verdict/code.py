@@ -22,9 +22,9 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 
-LATENCY = 4  # cycles from an addition or multiply-add to the next one that waits for it
-WIDTH = 6  # instructions that begin in a cycle, at most
-DIVISION = 10  # multiply-adds in whose time one division or square root of vectors is done, at least
+LATENCY = 4  # cycles from an addition or multiply-add to a dependent one
+WIDTH = 6  # most instructions issued per cycle
+DIVISION = 10  # multiply-adds in the time of one vector division or square root, at least
 _FLOAT = {Ops.ADD, Ops.MUL, Ops.MULACC, Ops.MAX, Ops.MIN, Ops.NEG, Ops.FDIV, Ops.SQRT}
 _INTEGER = {
     Ops.ADD,
@@ -39,7 +39,7 @@ _INTEGER = {
     Ops.MIN,
     Ops.NEG,
 }
-OTHERS = 4  # additions, shifts and bit operations of vectors in the time of one multiplication of int32
+OTHERS = 4  # vector additions, shifts and bit operations in the time of one multiplication of int32
 _VECTOR = re.compile(r"\b[xyz]mm\d+")
 _SCALAR = re.compile(r"(ss|sd|sh)$")
 _ARITHMETIC = re.compile(
@@ -71,7 +71,7 @@ class HotLoop(ReadableRow):
 
 
 def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) -> HotLoop | None:
-    """The busiest loop of x86 assembly; None where there is none, or the architecture is another."""
+    """Return the busiest loop of x86 assembly; None if there is none, or for another architecture."""
     if target.arch != "x86_64":
         return None
     weights = loop_weights(uops)
@@ -108,7 +108,7 @@ def _slots(text: str, bits: int) -> float:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CodeModel(ReadableRow):
-    """The time of a kernel's instructions, if all loads came from the L1."""
+    """The time of a kernel's instructions, if all loads hit the L1."""
 
     cycles: float
     """Of one iteration of the hot loop."""
@@ -138,10 +138,14 @@ def code_model(
     has_ports: bool,
     tool: bool = True,
 ) -> tuple[CodeModel | None, str]:
-    """The model of the kernel's instructions, and a text: why there is no model, or what the model lacks, else "".
+    """Model the time of the kernel's instructions.
 
-    fma_a_cycle: full-width multiply-adds that one core begins in a cycle, measured. has_ports: whether the tool may
-    name ports. tool: whether to ask llvm-mca.
+    fma_a_cycle: measured full-width multiply-adds that one core issues per cycle.
+    has_ports: whether llvm-mca's ports are reliable enough to name one.
+    tool: whether to run llvm-mca.
+
+    Returns:
+        The model or None, and the reason why there is none or what it lacks, else "".
     """
     if loop is None:
         return None, "the assembly has no loop that can be modeled"
@@ -166,7 +170,7 @@ def code_model(
             ports = ", ".join(port_words(name) for name in top)
             if any("not known" in note for note in model.notes):
                 lacks = f"the model is that of another CPU ({model.cpu})"
-            if counted > 1.3 * busiest:  # the arithmetic alone takes longer on this machine than the tool believes
+            if counted > 1.3 * busiest:  # the arithmetic alone takes longer on this machine than in the tool's model
                 busiest, ports = counted, ""
                 cycles = max(cycles, counted)
         except ThroughputError as error:
@@ -181,7 +185,7 @@ def _open_sizes(uops: Sequence[UOp]) -> bool:
 
 
 def _chain_cycles(uops: Sequence[UOp]) -> float:
-    """LATENCY where an innermost loop has an accumulator: each iteration waits for the one before."""
+    """Return LATENCY if an innermost loop has an accumulator (each iteration waits for the previous one), else 0."""
     inside = False
     for node in uops:
         if node.op is Ops.RANGE:
@@ -194,7 +198,7 @@ def _chain_cycles(uops: Sequence[UOp]) -> float:
 
 
 def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
-    """Accumulations that the program executes / those that the result needs; 1 where nothing is accumulated."""
+    """Return the executed accumulations / the accumulations that the result needs; 1 without accumulations."""
     needed = 0
     for node in kernel.ast.toposort():
         if node.op is Ops.REDUCE:
@@ -212,7 +216,10 @@ def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
 
 
 def executed_operations(uops: Sequence[UOp]) -> int:
-    """Floating-point operations of one run, lane by lane; a multiply-add is one, `exp` all those it consists of."""
+    """Return the floating-point operations of one run, per lane.
+
+    A multiply-add counts once, `exp` with all its operations.
+    """
     total, times = 0, [1]
     for node in uops:
         if node.op is Ops.RANGE:
@@ -225,9 +232,10 @@ def executed_operations(uops: Sequence[UOp]) -> int:
 
 
 def integer_operations(uops: Sequence[UOp]) -> int:
-    """Multiply-adds of integers that take as long as the integer operations of one run, lane by lane.
+    """Return the number of integer multiply-adds that take as long as the integer operations of one run, per lane.
 
-    It is the number of multiplications, or a quarter of the others. Index arithmetic does not count.
+    It is the number of multiplications, or a quarter of the others, whichever is larger. Index arithmetic does not
+    count.
     """
     counted = _values(uops)
     products = others = 0
@@ -245,7 +253,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
 
 
 def _values(uops: Sequence[UOp]) -> set[UOp]:
-    """The stored or accumulated values and all values that they are computed from, without addresses."""
+    """Return the stored or accumulated values and all values from which they are computed, without addresses."""
     values: set[UOp] = set()
     waiting = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
     while waiting:

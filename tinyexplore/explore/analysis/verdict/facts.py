@@ -9,14 +9,14 @@ from typing import Any
 from tinyexplore.execute.sampling import MOST_WAITED
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
-SPREAD = 0.65  # of the median: undisturbed samples of a kernel lie within 20 %
-SHORT_US = 50.0  # samples of shorter kernels differ by how threads wake
-WAKES = 20.0  # microseconds from which on the limit is that of all threads
+SPREAD = 0.65  # share of the median: undisturbed samples of a kernel are within 20 %
+SHORT_US = 50.0  # in shorter kernels the samples vary with the wake-up time of threads
+WAKES = 20.0  # microseconds; above this, the limit is that of all threads
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KernelFacts(ReadableRow):
-    """One kernel on one machine. Times in microseconds; a time of 0: nothing of that kind. JSON can hold it."""
+    """The facts about one kernel on one machine, as plain data. Times are in microseconds; 0 means no such time."""
 
     kernel: int
     """Its number in the trace."""
@@ -138,12 +138,12 @@ class KernelFacts(ReadableRow):
     """What could not be measured or modeled, and why."""
 
     def as_data(self) -> dict[str, Any]:
-        """The facts as plain data for JSON."""
+        """Return the facts as plain data for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> KernelFacts:
-        """The facts that `as_data` wrote, also those of an earlier version."""
+        """Return the facts that `as_data` encoded, also those of an earlier version."""
         names = {field.name for field in fields(KernelFacts)}
         given = {name: value for name, value in data.items() if name in names}
         opts = given.get("opts")
@@ -152,24 +152,24 @@ class KernelFacts(ReadableRow):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other processes had a core while the samples were taken, or the samples disagree."""
+        """Whether other processes used a core during the samples, or the samples disagree."""
         return self.is_spread or (self.waited is not None and self.waited > MOST_WAITED)
 
     @property
     def is_spread(self) -> bool:
-        """Whether the fastest sample took less than SPREAD of the median: the machine was not as fast all the time.
+        """Whether the fastest sample took less than SPREAD of the median, which means that the machine's speed varied.
 
-        Another machine on the same host slows this one down, and no counter here shows it.
+        Another virtual machine on the same host may cause this, and no counter here shows it.
         """
         return self.time_us >= SHORT_US and self.best_us < SPREAD * self.time_us
 
     @property
     def judged_us(self) -> float:
-        """The time by which the rules choose the kind: the median, and the fastest sample of disturbed ones."""
+        """The time by which the rules choose the kind: the median, or the fastest of disturbed samples."""
         return self.best_us if self.is_disturbed else self.time_us
 
     def at_median(self) -> KernelFacts:
-        """These facts with the median as the time that is judged: for figures that stand beside other medians."""
+        """Return these facts with the median as the judged time, for figures that are compared with other medians."""
         scale = self.judged_us / self.time_us if self.time_us else 1.0
         return replace(
             self,
@@ -181,24 +181,24 @@ class KernelFacts(ReadableRow):
 
     @property
     def least_us(self) -> tuple[float, float]:
-        """The least times of its bytes and of its operations: by all threads, and of a short kernel by its own."""
+        """The least times of its bytes and of its operations, with all threads, or with its own if it is short."""
         if self.judged_us > WAKES:
             return self.memory_us, self.compute_us
         return self.own_memory_us, self.own_compute_us
 
     @property
     def limit_us(self) -> float:
-        """The least time on this machine: the longer one of bytes and operations, and the launch."""
+        """The least time on this machine: the longer of bytes and operations, plus the launch."""
         return max(self.least_us) + self.launch_us
 
     @property
     def own_limit_us(self) -> float:
-        """The least time on this machine with the number of threads that share the kernel."""
+        """The least time on this machine with the threads that the kernel uses."""
         return max(self.own_memory_us, self.own_compute_us) + self.launch_us
 
     @property
     def share(self) -> float:
-        """The least time / the time."""
+        """The least time / the judged time."""
         return self.limit_us / self.judged_us if self.judged_us else 0.0
 
 

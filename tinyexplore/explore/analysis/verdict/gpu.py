@@ -1,4 +1,4 @@
-"""The verdict on a GPU's kernel without that GPU: coalescing, bank conflicts, occupancy, arithmetic intensity."""
+"""The verdict on a GPU kernel without that GPU: coalescing, bank conflicts, occupancy, arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 
-USED = 0.5  # of the bytes that memory moves: with less, an access is not coalesced
-CONFLICT = 4  # words that one bank serves in turn, from which on shared memory bounds
-RIDGE = 16.0  # operations for each byte above which arithmetic bounds: 13 on an A100, 20 on an H100
+USED = 0.5  # share of the transferred bytes that are used; below it, an access is not coalesced
+CONFLICT = 4  # degree of a bank conflict from which on shared memory is the bottleneck
+RIDGE = 16.0  # operations per byte above which arithmetic is the bottleneck: 13 on an A100, 20 on an H100
 SMALL_ITEMS = 4096  # work-items that fill no GPU
 SMALL_BYTES = 1 << 18
-HELD = 0.25  # of a multiprocessor's warps: fewer do not hide the latency of memory
+HELD = 0.25  # occupancy; a lower one does not hide the latency of memory
 
 
 def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """The verdict on a GPU kernel by the model alone; its text says so. It has no share: nothing was measured."""
+    """Return the verdict on a GPU kernel by the model alone, without a share of the limit. Its text states this."""
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 
 
 def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
-    """The verdict by the accesses of a warp, the occupancy, and the operations for each byte."""
+    """Return the verdict from the accesses of a warp, the occupancy, and the arithmetic intensity."""
     memory = [access for access in gpu.accesses if access.efficiency is not None]
     worst = min(memory, key=lambda access: access.efficiency or 0.0, default=None)
     conflict = max(

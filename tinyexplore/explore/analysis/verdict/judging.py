@@ -20,7 +20,11 @@ NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "comput
 
 
 def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
+    """Return the verdict on one kernel.
+
+    Raises:
+        ValueError: it has no samples, or cannot be compiled here.
+    """
     verdicts = view.verdicts
     if number not in verdicts:
         if view.captured(number).spec.target.has_local:
@@ -31,7 +35,7 @@ def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
 
 
 def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """llvm-mca takes 15 to 70 ms; most kernels need no such model."""
+    """Return the verdict on one kernel; run llvm-mca (15 to 70 ms) only if the rules need it."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
     is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
@@ -41,11 +45,11 @@ def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
 
 
 def _with_llvm(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
-    """Names the values that LLVM spills, or quotes why it has no vectors for a loop."""
+    """Add the values that LLVM spills, or its reason for a loop without vectors, to a verdict."""
     if verdict.likely not in ("spills", "not vectorized") or verdict.facts is None:
         return verdict
     if verdict.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in verdict.facts.opts or ()):
-        return verdict  # LLVM was not to do it
+        return verdict  # the opts vectorize this kernel, so LLVM's reason does not matter
     said = view.said_by_llvm(number, verdict.likely)
     if not said:
         return verdict
@@ -54,7 +58,7 @@ def _with_llvm(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> Spee
 
 
 def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
-    """The verdicts on all kernels that have one, in the order of the kernels."""
+    """Return the verdicts on all kernels that have one, in the order of the kernels."""
     verdicts = []
     for kernel in view.trace.kernels:
         try:
@@ -73,7 +77,7 @@ class TrialRow(ReadableRow):
     """A suggestion that was tried.
 
     text: the suggestion.
-    result: what it gained.
+    result: the measured gain.
     """
 
     text: str
@@ -82,18 +86,18 @@ class TrialRow(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerdictRow(ReadableRow):
-    """A verdict as views show it: see `SpeedVerdict`.
+    """A verdict as views show it; see `SpeedVerdict`.
 
-    kernel: its number, None for the whole program.
-    name: of the kernel.
+    kernel: the number of the kernel, None for the whole program.
+    name: the name of the kernel.
     kind: the bottleneck, one of `KINDS`.
     likely: for "noise" the kind by the fastest sample, else `kind`.
     level: "L1", "L2", "L3" or "memory"; "" for other kinds.
-    share: the least time on this machine / the median; None where one of them is unknown.
-    tone: "fast", "middle", "slow", or "none" where speed does not matter or is unknown.
+    share: the least time on this machine / the median; None if one of them is unknown.
+    tone: "fast", "middle", "slow", or "none" if speed does not matter or is unknown.
     text: the verdict as a sentence.
-    evidence: the figures that it is based on.
-    suggestions: what could make it faster.
+    evidence: the figures on which it is based.
+    suggestions: possible improvements.
     missing: figures that were not available.
     """
 
@@ -114,8 +118,8 @@ class VerdictRow(ReadableRow):
 class VerdictList(ReadableRow):
     """The verdicts of a trace.
 
-    rows: those of the kernels that have one.
-    whole: that of the program, None where no kernel has one.
+    rows: the verdicts on the kernels that have one.
+    whole: the verdict on the program, None if no kernel has one.
     """
 
     rows: tuple[VerdictRow, ...]
@@ -123,7 +127,7 @@ class VerdictList(ReadableRow):
 
 
 def verdict_list(view: KernelAnalyses) -> VerdictList:
-    """The verdicts of a trace as views show them."""
+    """Return the verdicts of a trace as views show them."""
     rows = tuple(_row(verdict) for verdict in all_verdicts(view))
     return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
 
@@ -146,7 +150,7 @@ def _row(verdict: SpeedVerdict) -> VerdictRow:
 
 
 def whole_verdict(view: KernelAnalyses) -> SpeedVerdict:
-    """The verdict on the program: that of the kernel which takes longest."""
+    """Return the verdict on the program: mainly that of its slowest kernel."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)
     return program_verdict(view.trace.title, parts, [1] * len(parts), unknown, view.trace.outside)

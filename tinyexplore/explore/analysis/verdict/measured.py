@@ -1,4 +1,4 @@
-"""Measures and models one kernel: fills the facts that the rules decide by."""
+"""Measure and model one kernel: compute the facts that the rules need."""
 
 from __future__ import annotations
 
@@ -40,19 +40,23 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.target import Target
 
-FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
+FAR = 4096  # bytes between pieces that no hardware prefetcher crosses
 L1_WAYS, L2_WAYS = 8, 16
-ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
-SPARSE = 0.75  # of its buffers' bytes: a kernel that accesses less is judged by its footprint
-LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
+# vector loads per cycle from (L1, L2), by whether they cross a line
+ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}
+SPARSE = 0.75  # share of its buffers' bytes; a kernel that accesses less is judged by its footprint
+LEVEL_GAIN = 1.3  # least bandwidth of a cache / bandwidth of memory
 NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
-PAYS = 1.3  # times the rate of the kernel's instructions from which on others are worth a word
+PAYS = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
 
 
 def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
-    """The facts of a kernel of `view` that ran with samples. Its ceilings are measured if they are not.
+    """Return the facts of a kernel of `view` that has samples. Its ceilings are measured on first use.
 
-    model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
+    model: whether to run llvm-mca, which takes 15 to 70 ms.
+
+    Raises:
+        ValueError: the kernel cannot be compiled again here.
     """
     view.measure_ceilings()
     captured = view.captured(number)
@@ -97,7 +101,7 @@ class _Loops:
         self.random_buffers = {operand.buffer for operand in self.random}
 
     def facts(self, run: Run | None) -> KernelFacts:
-        """The facts without those from the assembly."""
+        """Return the facts without those from the assembly."""
         moved, written = self._bytes()
         operations, arithmetic, peaks, unused = self._arithmetic()
         samples = sorted(run.times_us) if run is not None and run.warm else []
@@ -138,7 +142,7 @@ class _Loops:
         )
 
     def _bytes(self) -> tuple[int, int]:
-        """The bytes that must move, and how many of them are written."""
+        """Return the bytes that must move, and the part of them that is written."""
         touched = {buffer: self._touched(buffer) for buffer in self.sizes}
         if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
@@ -155,12 +159,16 @@ class _Loops:
         return read + written, written
 
     def _touched(self, buffer: int) -> int:
-        """Bytes of the cache lines of a buffer that the kernel accesses; all, where that is unknown."""
+        """Return the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
         mine = [operand for operand in self.pattern.operands if operand.buffer == buffer]
         return min(self.sizes[buffer], sum(operand.inside(0) for operand in mine))
 
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
-        """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
+        """Return the operations, their type, their peak rates (all threads, the kernel's threads), and unused dot
+        instructions.
+
+        Rates are in 10⁹ operations a second.
+        """
         types = self.info.arithmetic
         dots = next((name for name in types if name.endswith(("dot", "tile"))), "")
         redundant = redundancy(self.uops, self.kernel)
@@ -175,7 +183,7 @@ class _Loops:
         return operations, kind, (peak, own), unused
 
     def _longest_arithmetic(self, redundant: float) -> tuple[str, int]:
-        """The type whose operations take longest at their peak, and how many operations of it are needed."""
+        """Return the type whose operations take longest at their peak rate, and the needed number of its operations."""
         types = self.info.arithmetic
         floats = "float64" if "float64" in types and "float32" not in types else "float32"
         counts = {"int32": 2 * integer_operations(self.uops) / redundant}
@@ -186,8 +194,10 @@ class _Loops:
         return kind, round(counts[kind])
 
     def _narrow_instructions(self) -> tuple[str, ...]:
-        """The instructions that multiply and add the types of a sum of products; an operand that another kernel
-        converted counts as what it was."""
+        """Return the instructions that multiply and add the operand types of a sum of products.
+
+        An operand that another kernel converted counts with its original type.
+        """
         is_product = any(
             node.op is Ops.REDUCE and any(node_below.op is Ops.MUL for node_below in node.src[0].toposort())
             for node in self.kernel.ast.toposort()
@@ -198,7 +208,7 @@ class _Loops:
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _origin(self, buffer: int) -> str:
-        """The type of a buffer. If a kernel converted it from a buffer of the same size, the type of that buffer."""
+        """Return the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
         mine = self.trace.buffers[buffer]
         if mine.maker is not None and mine.dtype in ("float32", "int32"):
             sources = [self.trace.buffers[other] for other in self.trace.kernels[mine.maker].buffers if other != buffer]
@@ -211,8 +221,7 @@ class _Loops:
         return self._scaled(ceiling, self.ceilings.peak(kind, 1), threads)
 
     def _scaled(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
-        """A rate of several threads. Less than that of one thread is no rate, but a disturbed probe: then each thread
-        counts as undisturbed."""
+        """Return the rate of several threads; scale the rate of one thread if the former is lower, thus disturbed."""
         if ceiling is None:
             return 0.0
         return threads * single.rate if single is not None and ceiling.rate < single.rate else ceiling.rate
@@ -223,12 +232,12 @@ class _Loops:
 
     def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
         ceiling = self.ceilings.bandwidth(nbytes, write_share, threads)
-        if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that threads share
+        if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that the threads share
             return ceiling.rate if ceiling is not None else 0.0
         return self._scaled(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
-        """The memory level of a working set: by the sizes of a core's caches, and beyond them by the measured curve."""
+        """Return the memory level of a working set: by a core's cache sizes, and beyond them by the measured curve."""
         if nbytes <= self.target.l1_bytes * self.threads:
             return "L1"
         if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
@@ -236,10 +245,10 @@ class _Loops:
         own_rate, far_rate = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
         return "L3" if far_rate and own_rate >= LEVEL_GAIN * far_rate else "memory"
 
-    # *** patterns ***
+    # *** access patterns ***
 
     def _patterns(self, moved: int, written: int) -> KernelFacts:
-        """Facts from the access patterns; all other fields are 0."""
+        """Return the facts from the access patterns; all other fields are 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
         beyond_l2, far = self.pattern.traffic(l2)
@@ -286,13 +295,13 @@ class _Loops:
         return nbytes / rate / 1e3 if rate else 0.0
 
     def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
-        """The time of an operand's traffic, given the length of its contiguous runs."""
+        """Return the time of an operand's traffic, given the length of its contiguous pieces."""
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
         if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
             rate = self.ceilings.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
             if rate is not None and rate.rate:
-                used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # single floats of each line
+                used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # a single float per line
                 return used / rate.rate / 1e3
         rate_all = self._rate(max(spread, moved), float(operand.buffer in self.written), self.threads)
         return nbytes / rate_all / 1e3 if rate_all else 0.0
@@ -314,7 +323,7 @@ class _Loops:
     # *** code ***
 
     def with_code(self, facts: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
-        """`facts` with the facts from the assembly."""
+        """Return `facts` with the facts from the assembly."""
         if loop is None:
             return replace(facts, missing=(*facts.missing, "no assembly of x86 with a loop to read"))
         if facts.level == "memory" and not loop.past_caches:
@@ -361,7 +370,7 @@ class _Loops:
         return replace(facts, **self._crossing(loop, facts))
 
     def _crossing(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
-        """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
+        """Return the time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
         mine = [
             operand
@@ -387,7 +396,7 @@ def _is_random(operand: Operand) -> bool:
 
 
 def _visits(operand: Operand) -> int:
-    """The number of data-dependent accesses: iterations of the loops without a known stride and of those outside."""
+    """Return the number of data-dependent accesses: the iterations down to the last loop of unknown stride."""
     unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
     last = max(unknown, default=len(operand.loops) - 1)
     return prod(size_of(loop) for loop in operand.loops[: last + 1])

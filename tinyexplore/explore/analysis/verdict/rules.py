@@ -1,6 +1,6 @@
-"""The rules, in order: each is a condition on the facts with its threshold and the reason for it.
+"""The rules in order: each is a condition on the facts, with its threshold and the reason.
 
-`judge` is a pure function of the facts: stored facts give the same kind on every machine.
+`judge` is a pure function of the facts, so stored facts give the same kind on every machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = (
     "noise",
     "unexplained",
 )
-OFF = 1.3  # times the measured time: a model that takes longer is wrong, and names no port
+OFF = 1.3  # share of the measured time; a model above it is wrong, and names no port
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,9 +35,9 @@ class BottleneckRule(ReadableRow):
     """A rule of the verdict.
 
     kind: the bottleneck of a kernel for which the rule holds.
-    threshold: when it holds, as a sentence.
-    reason: why, as a sentence.
-    holds: the test.
+    threshold: the condition, as a sentence.
+    reason: the reason, as a sentence.
+    holds: the condition, as a function of the facts.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class BottleneckRule(ReadableRow):
 
 
 def explains(facts: KernelFacts, time_us: float) -> float:
-    """`time_us` / the time that is judged."""
+    """Return `time_us` / the judged time."""
     return time_us / facts.judged_us if facts.judged_us else 0.0
 
 
@@ -77,9 +77,7 @@ def _pattern(facts: KernelFacts) -> float:
 
 
 def _bytes(facts: KernelFacts) -> float:
-    """The share of the time that its bytes explain, read once and in order by its threads, with those that its stores
-    fetch.
-    """
+    """Return the share of the time that its bytes explain: read once and in order, plus those that its stores fetch."""
     return explains(facts, facts.own_memory_us + facts.fetch_us)
 
 
@@ -96,7 +94,7 @@ def _bandwidth(facts: KernelFacts) -> bool:
 
 
 def _comes_again(facts: KernelFacts) -> bool:
-    """Whether the kernel reads its bytes several times from beyond the L2, which takes longer than its instructions."""
+    """Whether repeated reads from beyond the L2 take longer than the kernel's instructions."""
     return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _pattern(facts) > 0.8 * facts.code_share
 
 
@@ -105,7 +103,7 @@ def _rereads(facts: KernelFacts) -> bool:
 
 
 def _short(facts: KernelFacts) -> bool:
-    """Whether the operand that costs most comes in runs of less than a cache line, far apart."""
+    """Whether the most expensive operand has pieces shorter than a cache line, far apart."""
     return 0 < facts.worst_run < 64 <= facts.worst_pitch
 
 
@@ -150,7 +148,7 @@ def _one_thread(facts: KernelFacts) -> bool:
 
 
 def _is_alone(facts: KernelFacts) -> bool:
-    """Whether one thread of several works, for long enough that others could help."""
+    """Whether only one of several threads runs, long enough that others could help."""
     return not facts.has_thread_axis and facts.all_threads > 1 and facts.judged_us >= 50
 
 
@@ -172,7 +170,7 @@ def _memory_left(facts: KernelFacts) -> bool:
 
 
 def _is_left(facts: KernelFacts) -> bool:
-    """Whether its instructions explain less than half of the time, and its bytes in order too."""
+    """Whether its instructions explain less than half of the time, and so do its bytes in order."""
     return facts.has_model and facts.code_share < 0.5 and _bytes(facts) < 0.5
 
 
@@ -186,7 +184,7 @@ def _strided_rest(facts: KernelFacts) -> bool:
 
 
 def _mixed_parts(facts: KernelFacts) -> tuple[float, float]:
-    """The share that instructions explain, and the share that memory explains."""
+    """Return the share of the time that instructions explain, and the share that memory explains."""
     memory = max(_bytes(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
     return facts.code_share, memory + explains(facts, facts.launch_us)
 
@@ -215,7 +213,7 @@ def _short_rest(facts: KernelFacts) -> bool:
     return facts.judged_us <= min(WAKES, 10 * facts.launch_us)
 
 
-NEEDS_MODEL = (_conflicts,)  # they hold where instructions do not explain the time
+NEEDS_MODEL = (_conflicts,)  # rules that hold if instructions do not explain the time
 
 RULES = (
     BottleneckRule(
@@ -384,9 +382,10 @@ RULES = (
 
 
 def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
-    """The kind of bottleneck, the kind by the fastest sample (it differs only for "noise"), and the rule that held.
+    """Return the kind of bottleneck, the kind by the fastest sample (differs only for "noise"), and the rule that held.
 
-    ValueError for a kernel without samples.
+    Raises:
+        ValueError: the kernel has no samples.
     """
     if not facts.time_us:
         raise ValueError(f"kernel {facts.kernel} has no samples: {facts.not_run or 'capture it with repeat=10'}")

@@ -14,7 +14,7 @@ PREFETCHES = ("PREFETCH(", "AHEAD(")  # both spellings of the opt
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Suggestion(ReadableRow):
-    """One thing to try."""
+    """One suggestion to make a kernel faster."""
 
     text: str
     """What to do."""
@@ -36,7 +36,7 @@ class Suggestion(ReadableRow):
         return self.note
 
 
-REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the kernel
+REMEDIES = {  # by the kind of the bottleneck; {kernel} is the Python expression for the kernel
     "latency": "Break the chain into several independent sums: apply VECTOR or UPCAST. "
     "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
     "random access": "Sort the indices first (.sort()): neighbors in {gather_of} then come from one cache line.",
@@ -54,9 +54,9 @@ REMEDIES = {  # by the kind of the bottleneck; {kernel}: how a reader writes the
 
 
 def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
-    """Suggestions that helped against this kind of bottleneck in experiments. They are not tried here.
+    """Yield suggestions that helped against this kind of bottleneck in experiments. They are not tried here.
 
-    Each names an opt, a method, a setting or a panel that exists. The reader's view is `view`.
+    Each names an existing opt, method, setting or panel. Its text calls the Explorer `view`.
     """
     kernel = kernel_text(facts.kernel)
     if facts.unused_dots and kind not in ("launch overhead", "noise"):
@@ -83,17 +83,17 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
 
 
 def kernel_text(number: int) -> str:
-    """Returns the Python expression for the kernel: "view.kernels[3]"."""
+    """Return the Python expression for the kernel: "view.kernels[3]"."""
     return f"view.kernels[{number}]"
 
 
 def set_opts_text(number: int, opts: Iterable[str]) -> str:
-    """The call that gives a kernel these opts."""
+    """Return the call that gives a kernel these opts."""
     return f'{kernel_text(number)}.set_opts("{", ".join(opts)}")'
 
 
 def smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """These opts with the largest UPCAST by half, by a quarter."""
+    """Yield these opts with half and with a quarter of the largest UPCAST."""
     amounts = {number: to_opt(opt).amount for number, opt in enumerate(opts) if opt.startswith("UPCAST(")}
     number = max(amounts, key=lambda candidate: amounts[candidate], default=None)
     if number is None:

@@ -15,7 +15,7 @@ from tinyexplore.explore.tracefile.model import OutsideOperation
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
-FAST, SLOW = 0.65, 0.3  # shares of the limit from which on a kernel is called fast, and below which slow
+FAST, SLOW = 0.65, 0.3  # shares of the limit: fast from the first on, slow below the second
 TONES = {"fast": "#067647", "middle": "#a15c00", "slow": "#b42318", "none": "inherit"}
 
 
@@ -33,7 +33,7 @@ class Evidence(ReadableRow):
 
 @dataclass(frozen=True, repr=False)
 class SpeedVerdict(Readable):
-    """The verdict on a kernel, or on a program. In a notebook it is a card."""
+    """The verdict on a kernel or a program. A notebook displays it as a card."""
 
     kind: str
     """One of `KINDS`: "bandwidth", "compute", "latency", …"""
@@ -64,13 +64,13 @@ class SpeedVerdict(Readable):
 
     @property
     def tone(self) -> str:
-        """ "fast", "middle", "slow", or "none" where speed does not matter or is not known."""
+        """ "fast", "middle", "slow", or "none" if speed does not matter or is unknown."""
         if self.kind in ("launch overhead", "noise", "unexplained") or self.share_of_limit is None:
             return "none"
         return "fast" if self.share_of_limit >= FAST else "middle" if self.share_of_limit >= SLOW else "slow"
 
     def table(self) -> Table:
-        """The sentence, and a row for each number and each suggestion."""
+        """Return the sentence, and a row for each number and each suggestion."""
         rows = [(item.name, item.value, item.panel) for item in self.evidence]
         rows += [("try", trial.text, trial.result) for trial in self.suggestions]
         for part in self.parts:
@@ -111,9 +111,11 @@ class SpeedVerdict(Readable):
 
 
 def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
-    """The verdict by the rules. ValueError for facts without samples.
+    """Return the verdict by the rules. Its figures are those of the median; the fastest of disturbed samples decides
+    the kind.
 
-    All its figures are those of the median, as in other views. Of disturbed samples, the fastest decides the kind.
+    Raises:
+        ValueError: the facts have no samples.
     """
     kind, likely, rule = judge(facts)
     shown = facts.at_median()
@@ -136,7 +138,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 
 
 def _doubts(facts: KernelFacts) -> tuple[str, ...]:
-    """The note on a limit that the kernel exceeds."""
+    """Return the note on a limit that the kernel exceeds."""
     if facts.share <= BEATS:
         return ()
     times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
@@ -147,7 +149,7 @@ def _doubts(facts: KernelFacts) -> tuple[str, ...]:
 
 
 def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) -> str:
-    """The sentence. `shown`: the facts at the median, for all figures."""
+    """Return the sentence. `shown` has the facts at the median, for all figures."""
     text = _KERNEL_TEXTS[likely](shown) + _opts_text(shown, likely) + _model_text(shown, likely)
     if kind != "noise":
         return text
@@ -160,7 +162,7 @@ def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) ->
 
 
 def _opts_text(facts: KernelFacts, likely: str) -> str:
-    """The sentence about a slow kernel without opts."""
+    """Return the sentence about a slow kernel without opts."""
     if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
         return ""
     return " It has no opts: one element at a time, on one thread."
@@ -171,7 +173,7 @@ def _waited(facts: KernelFacts) -> str:
 
 
 def _slow(facts: KernelFacts) -> str:
-    """The distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
+    """Return the distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
     if not facts.share:
         return "No ceiling is known"
     if facts.share >= 0.5:
@@ -181,7 +183,7 @@ def _slow(facts: KernelFacts) -> str:
 
 
 def _of_limit(facts: KernelFacts) -> str:
-    """Writes the share of the limit: "76 % of its limit", or "faster than its measured limit"."""
+    """Return the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
     if facts.share > BEATS:
         return "faster than its measured limit"
     return f"{_percent(min(1.0, facts.share))} of its limit"
@@ -331,7 +333,7 @@ _KERNEL_TEXTS = {
 
 
 def _model_text(facts: KernelFacts, likely: str) -> str:
-    """The remark for a kernel on which the model is wrong."""
+    """Return the remark for a kernel on which the model is wrong."""
     if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
         return ""
     return f" The model says {facts.cycles:.3g} cycles, the measurement {facts.measured_cycles:.3g}."
@@ -341,7 +343,7 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
 
 
 def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
-    """The figures. `facts`: those at the median; `measured`: as they were."""
+    """Return the figures. `facts` are those at the median, `measured` the original ones."""
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
     evidence = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
     if measured.is_disturbed:
@@ -381,7 +383,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
 
 
 def _of_threads(facts: KernelFacts) -> str:
-    """The text about the threads whose rates a short kernel is compared with, if it does not use all threads."""
+    """Return the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
     if facts.judged_us > WAKES or facts.threads == facts.all_threads:
         return ""
     return f" (limit of {count_text(facts.threads, 'thread')})"
@@ -401,16 +403,16 @@ def program_verdict(
     unknown: int = 0,
     outside: Sequence[OutsideOperation] = (),
 ) -> SpeedVerdict:
-    """The verdict on a program, by the kernel that takes longest.
+    """Return the verdict on a program, by its slowest kernel.
 
-    If operations of another library took at least as long as all kernels, the verdict is "unexplained": their time has
-    no model here.
+    If operations of another library took at least as long as all kernels, the verdict is "unexplained", because their
+    time has no model here.
 
     Args:
-        title: of the capture.
+        title: the title of the capture.
         parts: the verdicts of the kernels.
-        counts: launches of each.
-        unknown: number of kernels without a verdict.
+        counts: the number of launches of each kernel.
+        unknown: the number of kernels without a verdict.
         outside: operations that another library computed.
 
     Raises:
@@ -436,14 +438,14 @@ def program_verdict(
 
 
 def _times(parts: Sequence[SpeedVerdict], counts: Sequence[int]) -> list[float]:
-    """The time of all launches of each kernel, in microseconds."""
+    """Return the time of all launches of each kernel, in microseconds."""
     return [
         (verdict.facts.time_us if verdict.facts is not None else 0.0) * count for verdict, count in zip(parts, counts)
     ]
 
 
 def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int) -> SpeedVerdict:
-    """The verdict on a program without the operations of other libraries."""
+    """Return the verdict on a program without the operations of other libraries."""
     times = _times(parts, counts)
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda number: -times[number])
@@ -489,7 +491,7 @@ def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Seque
 
 
 def _with_outside(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
-    """The verdict on the kernels, with the time of other operations; the longer of both comes first."""
+    """Return the verdict on the kernels with the time of other operations; the longer of both comes first."""
     total = sum(operation.time_us for operation in outside)
     longest = max(outside, key=lambda operation: operation.time_us)
     same = [operation for operation in outside if operation.name == longest.name]

@@ -1,4 +1,4 @@
-"""Explanation of a kernel's opts: each decision of the heuristics, its numbers, and the opts without it."""
+"""Explain a kernel's opts: each decision of the heuristics, its numbers, and the opts without it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ from tinyexplore.util import Context
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Chosen(ReadableRow):
-    """One heuristic: `choice` as it was recorded, the opts that it proposed, and `instead`: the kernel's opts without
-    this heuristic. None if these are unknown here, or if it proposed nothing."""
+    """One heuristic and its effect.
+
+    choice: the recorded decision.
+    opts: the opts that it proposed.
+    instead: the kernel's opts without this heuristic. None if they are unknown here, or if it proposed nothing.
+    """
 
     choice: Choice
     opts: tuple[OptStep, ...]
@@ -34,7 +38,7 @@ class WhyOpts(Readable):
     kernel: the kernel's number in the trace.
     name: its name.
     opts: its opts, in order.
-    chosen: the decisions, in the order in which the heuristics considered them.
+    chosen: the decisions, in the order in which the heuristics ran.
     """
 
     kernel: int
@@ -43,7 +47,7 @@ class WhyOpts(Readable):
     chosen: tuple[Chosen, ...]
 
     def table(self) -> Table:
-        """One row per decision; those without an opt are counted in a note."""
+        """Return one row per decision; a note has the number of those without an opt."""
         title = f"kernel {self.kernel} ({self.name}): {', '.join(self.opts) or 'no opts'}"
         applicable = [
             decision for decision in self.chosen if decision.opts or decision.choice.weighed or decision.choice.compared
@@ -55,7 +59,7 @@ class WhyOpts(Readable):
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
 
     def __getitem__(self, decision: str) -> Chosen:
-        """The decision with this name."""
+        """Return the decision with this name."""
         for row in self.chosen:
             if row.choice.name == decision:
                 return row
@@ -63,14 +67,14 @@ class WhyOpts(Readable):
 
 
 def next_best(weighed: Weighed) -> tuple[str, float] | None:
-    """The best of the options that were not chosen."""
+    """Return the best of the options that were not chosen."""
     others = [option for option in weighed.options if option[0] != weighed.chosen]
     best = min if weighed.least else max
     return best(others, key=lambda option: option[1], default=None)
 
 
 def weighed_text(weighed: Weighed) -> str:
-    """The chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
+    """Return the chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
     if weighed.chosen in scores:
@@ -84,7 +88,7 @@ def _not_applied(choice: Choice) -> str:
 
 
 def _row(row: Chosen) -> tuple[str, str, str, str]:
-    """The row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
+    """Return the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
     numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
     without = "" if row.instead is None else ", ".join(row.instead) or "no opts"
@@ -92,8 +96,9 @@ def _row(row: Chosen) -> tuple[str, str, str, str]:
 
 
 def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
-    """Explain a kernel's opts decision by decision, with the numbers that each decision compared. If the device is
-    available here, each row also has the opts without that decision.
+    """Explain a kernel's opts decision by decision, with the numbers that each decision compared.
+
+    If the device is available here, each row also has the opts without that decision.
     """
     if not 0 <= kernel < len(trace.kernels):
         raise ValueError(f"kernel {kernel}: this trace has kernels 0 … {len(trace.kernels) - 1}")
@@ -108,17 +113,17 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         opts = tuple(stage.opts[number] for number in choice.opts)
         instead = None
         if started is not None and any(opt.applied for opt in opts):
-            with Context(**settings_of(trace)), recording(Recorder()):  # no other recorder gets its events
+            with Context(**settings_of(trace)), recording(Recorder()):  # so that no other recorder gets its events
                 instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
         chosen.append(Chosen(choice, opts, instead))
     return WhyOpts(kernel, info.name, info.opts, tuple(chosen))
 
 
 def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
-    """The kernel before the decisions; None if its device is not available."""
+    """Return the kernel before the decisions; None if its device is not available."""
     assert stage.kernel is not None
     try:
-        with Context(**settings_of(trace)):  # TARGET among them
+        with Context(**settings_of(trace)):  # including TARGET
             target = Device[trace.kernels[stage.kernel].device].target
     except (DeviceUnavailable, ValueError, KeyError):
         return None

@@ -1,4 +1,4 @@
-"""Explains why a rule does not fire on a node: compares its pattern part by part until a part does not match.
+"""Explain why a rule does not fire on a node: compare its pattern part by part until a part does not match.
 
 The compiled matcher (`uop/pattern.py`) returns only whether a pattern matches. This slower matcher gives the same
 result and records the nearest miss. For a commutative operation it tries both operand orders and records the order
@@ -20,12 +20,12 @@ Kind = Literal[
     "operation", "sources", "type", "argument", "another node", "function", "nothing new", "error", "context"
 ]
 PartState = Literal["matched", "differs", "not reached"]
-Path = tuple[int, ...]  # from the node that the rule is about: which source, of that one which ...
+Path = tuple[int, ...]  # operand numbers, from the node on which the rule is tried
 
 _CONST_ONLY = frozenset((Ops.CONST,))
 _ANY_ARG = UPat().arg
 _NEARER: dict[Kind, int] = {"operation": 0, "sources": 1, "type": 2, "argument": 3, "another node": 4}
-_MOST_OPS = 4  # that are named one by one
+_MOST_OPS = 4  # most operations that are listed by name
 _LONGEST = 60  # characters of a node's text
 
 
@@ -34,7 +34,7 @@ class Mismatch(ReadableRow):
     """Why a rule does not fire.
 
     kind: the kind of the mismatch.
-    path: from the matched node to the one that differs, by operands.
+    path: the operand numbers from the matched node to the one that differs.
     expected: the pattern's requirement there.
     actual: the node, as text.
     places: the lines at which the rule's function returned nothing, the innermost call first.
@@ -49,14 +49,14 @@ class Mismatch(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PatternPart(ReadableRow):
-    """One part of a rule's pattern beside the node that it was compared with.
+    """One part of a rule's pattern and the node that it was compared with.
 
-    place: the way to it in the pattern: which source, of that one which ...
-    expected: its requirement: operations, a constant, or the name that any node may have.
-    state: whether the node matched; the match stopped at the one that "differs".
-    path: the way to the node: which source, of that one which ...
-    actual: the node as text; "" where the match did not reach it.
-    at: the node of the trace; None where it is not known.
+    place: its position in the pattern, as source numbers.
+    expected: its requirement: operations, a constant, or a name for any node.
+    state: whether the node matched; matching stopped at the part that "differs".
+    path: the position of the node, as operand numbers.
+    actual: the node as text; "" if matching did not reach it.
+    at: the node of the trace; None if unknown.
     """
 
     place: Path
@@ -67,21 +67,21 @@ class PatternPart(ReadableRow):
     at: int | None = None
 
 
-_Taken = tuple[tuple[Path, UOp, Path], ...]  # parts of a pattern by their place, the nodes, and the way to these
+_Taken = tuple[tuple[Path, UOp, Path], ...]  # (position of a part in the pattern, node, position of the node)
 
 
 @dataclass(slots=True, repr=False)
 class MatchAttempt(ReadableRow):
-    """The result of one rule on one node. Of several ways to match, it is the one that got furthest.
+    """The result of one rule on one node. Of several operand orders, it is the one that matched most parts.
 
-    after: the node that it makes, None where it does not fire.
-    mismatch: what stopped it, None where it fires.
-    passed: parts of the pattern that match.
-    parts: all parts of the pattern.
-    bound: the nodes of the pattern's names, of those that were reached.
-    rank: of the way to match, by which ways are compared; (-1, -1) before the first.
+    after: the resulting node, None if the rule does not fire.
+    mismatch: the mismatch, None if the rule fires.
+    passed: the number of parts of the pattern that match.
+    parts: the number of all parts of the pattern.
+    bound: the nodes of the pattern's names, as far as matching came.
+    rank: the order of attempts; (-1, -1) before the first.
     taken: the parts that match, with their nodes.
-    missed: the part that does not match, its node, and its path; None where all match.
+    missed: the part that does not match, its node, and its path; None if all match.
     """
 
     after: UOp | None = None
@@ -102,7 +102,7 @@ NO_CONTEXT = NoContext()
 
 
 class _Walk:
-    """One rule matched against one node."""
+    """Matches one rule against one node."""
 
     def __init__(self, rule: Rule, root: UOp, ctx: Any, *, places: bool) -> None:
         self.rule = rule
@@ -125,7 +125,7 @@ class _Walk:
     def ways(
         self, pending: list[tuple[UPat, UOp, Path, Path]], bound: dict[str, UOp], taken: _Taken
     ) -> Iterator[tuple[dict[str, UOp], _Taken]]:
-        """The ways in which all of `pending` matches, in the order in which the compiled matcher finds them."""
+        """Yield the matches of all `pending` patterns, in the order in which the compiled matcher finds them."""
         if not pending:
             yield bound, taken
             return
@@ -159,7 +159,7 @@ class _Walk:
             self.match.taken, self.match.missed = taken, missed
 
     def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Mismatch | None:
-        """The first requirement of `pattern` that `node` itself does not meet."""
+        """Return the first requirement of `pattern` that `node` itself does not meet."""
         text = self.text(node)
         if pattern.ops is not None and node.op not in pattern.ops:
             return Mismatch("operation", path, ops_text(pattern), text)
@@ -183,7 +183,7 @@ class _Walk:
         return None
 
     def asked(self, bound: dict[str, UOp], taken: _Taken) -> UOp | None:
-        """The result of the rule's function on the nodes that its pattern bound."""
+        """Return the result of the rule's function on the nodes that its pattern bound."""
         rule, match = self.rule, self.match
         code = rule.function.__code__
         parameters = code.co_varnames[: code.co_argcount]
@@ -222,14 +222,16 @@ class _Walk:
 
 
 def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
-    """The result of `rule` on `node`. `ctx`: the context that its pass would give it. Without `places`, a function that
-    returns nothing is not traced.
+    """Return the result of `rule` on `node`.
+
+    ctx: the context that its pass would give it.
+    places: whether to trace a function that returns nothing.
     """
     return _Walk(rule, node, ctx, places=places).run()
 
 
 def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
-    """The orders in which a node's sources are tried: both of a commutative operation, unless that changes nothing."""
+    """Return the operand orders to try: both for a commutative operation, unless they are equal."""
     plain = tuple(range(len(patterns)))
     if not pattern.is_commutative:
         return (plain,)
@@ -239,14 +241,14 @@ def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[i
 
 
 def _count(pattern: UPat) -> int:
-    """The number of parts of a pattern: the pattern itself and its patterns for sources."""
+    """Return the number of parts of a pattern: the pattern itself and its patterns for sources."""
     if pattern.ops == _CONST_ONLY:
         return 1
     return 1 + sum([_count(src) for src in pattern.src or ()])
 
 
 def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
-    """The parts of a rule's pattern, the whole first, each with the node that it was compared with."""
+    """Return the parts of a rule's pattern, the whole first, each with the node that it was compared with."""
     taken = {location: (node, path) for location, node, path in match.taken}
     printer = Printer()
     parts: list[PatternPart] = []
@@ -266,7 +268,7 @@ def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
 
 
 def _part_text(pattern: UPat) -> str:
-    """The requirement of one part of a pattern as text: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
+    """Return the requirement of one part of a pattern as text: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
     name = pattern.name or ""
     if pattern.ops is None:
         return name or "any node"
@@ -274,7 +276,7 @@ def _part_text(pattern: UPat) -> str:
 
 
 def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
-    """The right side of a law; a number is of `like`'s type."""
+    """Build the right side of a law; a number gets the type of `like`."""
     if pattern.name is not None and pattern.name in bound:
         return bound[pattern.name]
     assert pattern.ops is not None, f"cannot build {pattern}"
@@ -289,11 +291,11 @@ def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
     return first.alu(op, *others)
 
 
-# *** words ***
+# *** text ***
 
 
 def node_text(node: UOp, printer: Printer | None = None) -> str:
-    """A node in a few words: its operation, and the expression that it computes."""
+    """Return a node as short text: its operation, and the expression that it computes."""
     if node.op is Ops.CONST:
         return f"CONST {number_text(node.arg)}"
     text = (printer or Printer()).text(node)
@@ -302,7 +304,7 @@ def node_text(node: UOp, printer: Printer | None = None) -> str:
 
 
 def ops_text(pattern: UPat) -> str:
-    """The operations that a pattern allows."""
+    """Return the operations that a pattern allows, as text."""
     assert pattern.ops is not None
     names = sorted(op.name for op in pattern.ops)
     if len(names) > _MOST_OPS:
@@ -314,7 +316,7 @@ def ops_text(pattern: UPat) -> str:
 
 
 def value_text(value: Any) -> str:
-    """An argument of a node."""
+    """Return an argument of a node as text."""
     if isinstance(value, Ops):
         return value.name
     return "none" if value is None else number_text(value)

@@ -1,4 +1,4 @@
-"""UOps rebuilt from a trace. The nodes of a trace are plain data with all the fields of a UOp.
+"""Rebuild UOps from a trace, whose nodes are plain data with all fields of a UOp.
 
 Each rebuilt UOp is compared with its digest in the trace, so that rules run on exactly the recorded graph.
 """
@@ -23,11 +23,11 @@ _MEMORY = re.compile(r"\[(\d+)\]$")
 
 
 class CannotRebuild(ValueError):
-    """A node of a trace from which no UOp can be made: a LazyBuffer, or one written by another version."""
+    """The node cannot become a UOp: it is a LazyBuffer, or another version wrote it."""
 
 
 class RebuiltUOps:
-    """The UOps of one trace, each built when first used."""
+    """The UOps of one trace, each built on first use."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -35,7 +35,7 @@ class RebuiltUOps:
         self._digests = UopDigests()
 
     def uop(self, node: int) -> UOp:
-        """The UOp that node `node` was, with the sources that the trace has for it."""
+        """Return the UOp of node `node`, with the sources from the trace."""
         if node in self._made:
             return self._made[node]
         missing = {node}
@@ -45,7 +45,7 @@ class RebuiltUOps:
                 if source not in self._made and source not in missing:
                     missing.add(source)
                     waiting.append(source)
-        for number in sorted(missing):  # a node's sources stand before it
+        for number in sorted(missing):  # a node's sources precede it
             row = self.trace.nodes[number]
             rebuilt = self._made[number] = uop_of(row, [self._made[source] for source in row.src])
             if not self._digests.is_named(rebuilt, row.digest):
@@ -56,7 +56,7 @@ class RebuiltUOps:
         return self._made[node]
 
     def graph(self, graph: ShownGraph) -> dict[int, UOp]:
-        """The graph at one step of a pass: display id → UOp, each with the sources that it has at that step."""
+        """Return the graph at one step of a pass: display id → UOp, each with its sources at that step."""
         nodes: dict[int, UOp] = {}
         for root in graph.root:
             stack = [root]
@@ -75,7 +75,7 @@ class RebuiltUOps:
 
 
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
-    """The UOp of a row of a trace, with these sources."""
+    """Return the UOp for a row of a trace, with these sources."""
     if node.kind != "uop" or node.op not in Ops.__members__:
         raise CannotRebuild(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]
@@ -91,7 +91,7 @@ def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
 def _dtype(node: Node, op: Ops, sources: Sequence[UOp]) -> DType | PtrDType:
     if node.dtype.endswith("*"):
         if op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
-            address: PtrDType = sources[0].dtype  # of the type of the memory that it lies in
+            address: PtrDType = sources[0].dtype  # an address has the type of its memory
             return address
         size = int(_MEMORY.search(node.detail)[1])  # type: ignore[index]
         return PtrDType(_value_type(node.dtype[:-1]), size, "local" if op is Ops.DEFINE_LOCAL else "global")

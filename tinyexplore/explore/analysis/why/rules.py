@@ -1,7 +1,7 @@
-"""Explains rules at a node: which could fire, which fired, and what stopped each of the others.
+"""Explain rules at a node: which could fire, which fired, and what prevented the others.
 
-A node is a live UOp, or a row of a trace at some step of a pass: then its graph is rebuilt from the trace and the
-rules of that pass are tried on it, with the context of the pass.
+A node is a live UOp, or a row of a trace at some step of a pass. For the latter, its graph is rebuilt from the trace,
+and the rules of that pass are tried on it with the context of the pass.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.util import Config, Context
 from tinyexplore.util.config import check_option
 
-_OWN = frozenset(("DEVICE", "DEBUG", "SPEC", "EXPLORER_MB"))  # settings of a trace that no rule asks for
+_OWN = frozenset(("DEVICE", "DEBUG", "SPEC", "EXPLORER_MB"))  # settings of a trace that no rule reads
 _KEPT_TRACES = 2
 _KEPT_REPLAYS = 4
 _COLUMNS = ("rule", "result", "law", "reason")
@@ -45,20 +45,20 @@ _CODE_COLUMNS = frozenset(("rule", "law"))
 class RuleAttempt(Readable):
     """A rule tried on a node.
 
-    rule: its name.
+    rule: the name of the rule.
     law: the law that it states.
     doc: its docstring.
-    file: the file of its code.
-    line: the first line there.
+    file: the file that defines it.
+    line: the first line of the definition.
     text: its source code.
-    verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs something that the trace does not have.
-    passed: parts of its pattern that match.
-    parts: all parts of its pattern.
+    verdict: "fires", "stopped" (see `mismatch`), or "unknown": it needs data that the trace lacks.
+    passed: the number of parts of its pattern that match.
+    parts: the number of all parts of its pattern.
     bound: (name, node as text) of the names in its pattern.
-    first: whether it is the one that the pass takes, of those that fire.
-    after: the node that it makes, as text; "" where it does not fire.
-    mismatch: why it does not fire, None where it does.
-    at: the node of the trace at which it was stopped, None for none.
+    first: whether the pass would apply it, as the first of the rules that fire.
+    after: the resulting node, as text; "" if it does not fire.
+    mismatch: why it does not fire, None if it does.
+    at: the node of the trace with the mismatch, None for none.
     pattern: its parts, the whole first, with the nodes that they were compared with.
     """
 
@@ -79,11 +79,11 @@ class RuleAttempt(Readable):
     pattern: tuple[PatternPart, ...] = ()
 
     def table(self) -> Table:
-        """One row: the rule, whether it fires, its law and the reason."""
+        """Return a table with one row: the rule, whether it fires, its law and the reason."""
         return Table(self.text, _COLUMNS, (self.row(),), code=_CODE_COLUMNS)
 
     def row(self) -> tuple[str, str, str, str]:
-        """The row of this rule in a table of several."""
+        """Return the row of this rule in a table of several."""
         if self.mismatch is None:
             return self.rule, "fires first" if self.first else "fires", self.law, f"gives {self.after}"
         matched = f"{self.verdict}: {self.passed} of {self.parts} parts match"
@@ -107,12 +107,12 @@ class RuleAttempt(Readable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RecordedRewrite(ReadableRow):
-    """A firing that was recorded.
+    """A recorded firing.
 
-    step: its number, from 1.
-    rule: its name.
+    step: the number of the step, from 1.
+    rule: the name of the rule.
     before: the node that was replaced.
-    after: the node in its place.
+    after: the replacement.
     """
 
     step: int
@@ -125,13 +125,13 @@ class RecordedRewrite(ReadableRow):
 class WhyNot(Readable):
     """The rules at a node of a trace, at one step of a pass.
 
-    stage: the pass.
-    name: of the pass.
-    step: the number of steps that are done.
+    stage: the id of the pass.
+    name: the name of the pass.
+    step: the number of finished steps.
     node: the node.
     what: the node as text.
     note: a remark for the reader, "" for none.
-    fired: the rules that fired on it or made it.
+    fired: the rules that replaced or produced the node.
     could: the rules that could fire now, in the order of the pass.
     stopped: the rules that do not match, the nearest miss first.
     """
@@ -147,7 +147,7 @@ class WhyNot(Readable):
     stopped: tuple[RuleAttempt, ...]
 
     def table(self) -> Table:
-        """One row per rule: those that could fire first, then the others, nearest miss first."""
+        """Return one row per rule: those that could fire first, then the others, nearest miss first."""
         counts = f"{len(self.could)} could fire, {len(self.stopped)} cannot"
         title = f"{self.what}, in {self.name} after step {self.step}: {counts}"
         notes = [self.note] if self.note else []
@@ -169,7 +169,7 @@ class WhyNot(Readable):
         return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
 
     def __getitem__(self, rule: str) -> RuleAttempt:
-        """The attempt of the rule with this name."""
+        """Return the attempt of the rule with this name."""
         for attempt in (*self.could, *self.stopped):
             if attempt.rule == rule:
                 return attempt
@@ -177,13 +177,13 @@ class WhyNot(Readable):
         raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; tried were: {names}")
 
 
-# *** of live nodes ***
+# *** live nodes ***
 
 
 def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttempt:
-    """The result of `rule` (a rule or its name) on `node`: it fires, or the mismatch that stopped it.
+    """Return the result of `rule` (a rule or its name) on `node`: it fires, or the mismatch.
 
-    ctx: the context that a pass would give its rules (a `Lowering`); without one, a rule that asks for it answers
+    ctx: the context that a pass would give its rules (a `Lowering`). Without one, a rule that needs it has the verdict
         "unknown".
     """
     rules = (
@@ -194,12 +194,13 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
     if not rules:
         names = ", ".join(sorted({candidate.name for candidate in _rules(tables().values())}))
         raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
-    attempts = [_tried(candidate, node, ctx) for candidate in rules]  # of rules with one name, the best match
+    # if several rules have the name, the best match counts
+    attempts = [_tried(candidate, node, ctx) for candidate in rules]
     return max(attempts, key=lambda attempt: (attempt.verdict == "fires", attempt.passed))
 
 
 def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[RuleAttempt, ...]:
-    """The rules that would fire on `node` now: of the pass `stage`, in its order, or of all passes."""
+    """Return the rules that would fire on `node` now: those of pass `stage` in order, or those of all passes."""
     matchers = tables()
     if stage is not None and stage not in matchers:
         raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
@@ -210,7 +211,7 @@ def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) ->
 
 
 def tables() -> dict[str, PatternMatcher]:
-    """The tables of rules, by the stages that use them."""
+    """Return the tables of rules, by the stages that use them."""
     passes = {step.name: step.table for step in PASSES if isinstance(step, Rewrite)}
     return {"split axes": SIMPLIFY, **passes}
 
@@ -244,7 +245,7 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
 
 
 def _with_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
-    """`first` is set on the first rule that fires: the pass applies this rule."""
+    """Set `first` on the first rule that fires: the pass applies this rule."""
     return tuple(replace(attempt, first=number == 0) for number, attempt in enumerate(attempts))
 
 
@@ -257,12 +258,12 @@ def _nearness(attempt: RuleAttempt) -> tuple[float, int]:
 
 
 def place_text(path: tuple[int, ...]) -> str:
-    """The position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
+    """Return the position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
     return " of ".join(f"source {source}" for source in reversed(path)) or "the node itself"
 
 
 def mismatch_text(mismatch: Mismatch) -> str:
-    """Describes the mismatch that stopped a rule, as a sentence."""
+    """Describe a mismatch as a sentence."""
     match mismatch.kind:
         case "function" | "nothing new" | "error" | "context":
             return f"wants {mismatch.expected}; {mismatch.actual}"
@@ -272,11 +273,11 @@ def mismatch_text(mismatch: Mismatch) -> str:
             return f"{place_text(mismatch.path)}: wants the {kind} {mismatch.expected}; this is {mismatch.actual}"
 
 
-# *** of a trace ***
+# *** nodes of a trace ***
 
 
 class Explainer:
-    """One trace; its graphs are replayed and its UOps rebuilt on demand."""
+    """Explains rules in one trace. It replays graphs and rebuilds UOps on demand."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -285,7 +286,10 @@ class Explainer:
         self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
 
     def why_not(self, node: Node | int, stage: Stage | int, step: int | None = None, rule: str | None = None) -> WhyNot:
-        """`step`: how many steps of the stage are done (None: all). `rule`: only the rules of that name."""
+        """Explain the rules at `node` after `step` steps of the stage (None: all).
+
+        rule: only rules of this name.
+        """
         row = self.trace.stages[stage] if isinstance(stage, int) else stage
         number = node.id if isinstance(node, Node) else node
         done = len(row.steps) if step is None else step
@@ -327,8 +331,11 @@ class Explainer:
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
-        """The stage and step at which to ask about `node`: the reader's, where the node is in that pass; else the first
-        pass with rules that has it, once it is there; of a node that is in none, the first pass with rules."""
+        """Return the stage and step for a question about `node`.
+
+        These are the given ones if the node is in that pass. Otherwise it is the first pass with rules that contains
+        the node, at the step where it appears, or simply the first pass with rules.
+        """
         if stage is not None and self._step_of(node, self.trace.stages[stage]) is not None:
             return stage, step
         with_rules = [row for row in self.trace.stages if row.name in tables()]
@@ -340,7 +347,7 @@ class Explainer:
         return with_rules[0].id, 0
 
     def _step_of(self, node: int, stage: Stage) -> int | None:
-        """The number of steps of the stage after which `node` is in its graph; None if it never is."""
+        """Return the number of steps after which `node` is in the stage's graph; None if it never is."""
         nodes = dict(enumerate(self.trace.nodes))
         if any(row.id == node for row in reachable(nodes, stage.before)):
             return 0
@@ -348,7 +355,7 @@ class Explainer:
         return next(steps, None)
 
     def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
-        """The UOp of `node` at that step, the graph, and the node's id in it."""
+        """Return the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
         if not stage.steps:
             return self.rebuilt.uop(node), None, None, ""
         graph, uops = self._graph(stage, step)
@@ -377,7 +384,7 @@ class Explainer:
 
 
 def _placed(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
-    """The attempt with the trace's nodes for the parts of its pattern and for the node that stopped it."""
+    """Return the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
     if graph is None or number_in_graph is None:
         return attempt
 
@@ -392,7 +399,7 @@ def _placed(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int
 
 
 def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
-    """The firings of a stage that replaced a node or produced it."""
+    """Return the firings of a stage that replaced a node or produced it."""
     firings = []
     for number, step in enumerate(stage.steps, 1):
         if step.rule is not None and node in (step.before, step.after):
@@ -408,7 +415,7 @@ def _no_rules(trace: Trace, stage: Stage) -> str:
 
 
 def settings_of(trace: Trace) -> dict[str, Any]:
-    """The settings of a trace's capture that rules may read."""
+    """Return the settings of a trace's capture that rules may read."""
     default = Config()
     kinds = {field.name: type(getattr(default, field.name)) for field in fields(Config)}
     settings = {}
@@ -418,13 +425,13 @@ def settings_of(trace: Trace) -> dict[str, Any]:
                 value = kinds[name](text)
                 check_option(name, value)
             except ValueError:
-                continue  # written by a version that has another setting of that name
+                continue  # another version has a different setting of that name
             settings[name] = value
     return settings
 
 
 def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
-    """The context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
+    """Return the context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
     step: Pass | None = next((step for step in PASSES if step.name == stage.name), None)
     if not isinstance(step, Rewrite) or stage.kernel is None:
         return None
@@ -436,7 +443,7 @@ def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
 
 
 def _arguments(trace: Trace, kernel: int, rebuilt: RebuiltUOps) -> Iterator[UOp]:
-    """The arguments of a kernel as it was scheduled."""
+    """Yield the arguments of a kernel as scheduled."""
     for stage in trace.stages:
         if stage.kernel == kernel and len(stage.before) == 1 and trace.nodes[stage.before[0]].kind == "uop":
             ast = rebuilt.uop(stage.before[0])
@@ -448,7 +455,7 @@ _explainers: OrderedDict[int, Explainer] = OrderedDict()
 
 
 def explainer(trace: Trace) -> Explainer:
-    """The Explainer of `trace`, kept for the traces asked about last."""
+    """Return the Explainer of `trace`, cached for the traces used last."""
     made_explainer = _explainers.get(id(trace))
     if made_explainer is None or made_explainer.trace is not trace:
         made_explainer = _explainers[id(trace)] = Explainer(trace)

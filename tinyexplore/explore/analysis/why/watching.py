@@ -1,7 +1,8 @@
-"""Traces one call: the lines at which the function, or a function that it called, returned None or False.
+"""Trace one call: find the lines at which a function or its callees returned None or False.
 
-One call is watched (`sys.settrace`), in the functions of the package and in the rule's own; a tracer that was active
-before (a debugger, a coverage tool) goes on afterwards."""
+The tracer (`sys.settrace`) is active during one call, for functions of the package and of the rule. A tracer that was
+active before (a debugger, a coverage tool) is restored afterwards.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tinyexplore.explore.recording.sources import PACKAGE_PARENT, package_path
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import UOp
 
-MOST_PLACES = 4  # of calls within calls
+MOST_PLACES = 4  # most nested calls that are reported
 _LONGEST = 72
 _RETURNS_NOTHING = re.compile(r"return(\s+(None|False))?\s*(#.*)?$")
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
@@ -28,11 +29,11 @@ _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 class ReturnSite(ReadableRow):
     """A line at which a function returned None or False.
 
-    function: its name.
+    function: the name of the function.
     file: its file.
-    line: of the file.
-    text: that line.
-    because: the condition above it, where the line itself only returns; else "".
+    line: the line number in the file.
+    text: the text of the line.
+    because: the condition above it, if the line itself only returns; else "".
     values: (name, value) of the names in these lines.
     """
 
@@ -45,7 +46,7 @@ class ReturnSite(ReadableRow):
 
 
 class _Seen:
-    """A call in progress: the last lines that it executed, and the result of the last call that it made."""
+    """A call in progress: its last executed lines, and the result of the last call that it made."""
 
     __slots__ = ("asked", "before", "line")
 
@@ -111,9 +112,7 @@ class _ReturnTracer:
 def watched(
     function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
 ) -> tuple[ReturnSite, ...]:
-    """The lines at which `function(*arguments)` and the functions that it called returned None or False, innermost
-    first.
-    """
+    """Return the lines at which `function(*arguments)` and its callees returned None or False, innermost first."""
     watch = _ReturnTracer(function.__code__.co_filename, printer or Printer())
     before = sys.gettrace()
     sys.settrace(watch.called)
