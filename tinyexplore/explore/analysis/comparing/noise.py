@@ -104,9 +104,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _counted_p_value(ranks: Sequence[int], n: int) -> float:
-    """Return the share of all choices of n ranks whose sum is as far from the mean as that of the first n, or
-    farther.
-    """
+    """Return the share of all choices of n ranks that are at least as extreme as the first n ranks."""
     # by the number of chosen ranks: sum → number of ways
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]
     for rank in ranks:

@@ -144,9 +144,7 @@ def _values(node: UOp) -> list[UOp]:
 
 
 def words_of(node: UOp) -> int:
-    """Return the registers of a value: one for an index (bounds nearly always show that it is small), two for an
-    address.
-    """
+    """Return the registers of a value: an index takes one, since it is nearly always small; an address takes two."""
     if node.op is Ops.DEFINE_GLOBAL:
         return 2
     if node.op in MEMORY or isinstance(node.dtype, PtrDType) or node.dtype is dtypes.void:
