@@ -22,17 +22,17 @@ class LineTime(ReadableRow):
     """A line of Python and the time of its kernels."""
 
     source: int | None
-    """Id of the source in the trace; None: operations that no line of the user's requested."""
+    """Id of the source in the trace; None for operations without a line of the user."""
     file: str
     """Name of the source."""
     line: int
-    """Number of the line, from 1 on; 0 where there is none."""
+    """Line number, from 1; 0 if there is none."""
     text: str
-    """The line, without its indentation."""
+    """Text of the line without its indentation."""
     time_us: float
     """Sum of the line's shares of the kernels' medians, in microseconds."""
     share: float
-    """That time divided by the sum of all medians, 0 to 1; 0 where nothing was timed."""
+    """That time divided by the sum of all medians, 0 to 1; 0 without times."""
     kernels: tuple[int, ...]
     """Ids of the kernels that compute an operation of this line."""
 

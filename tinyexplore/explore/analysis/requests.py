@@ -44,16 +44,17 @@ class RequestSource:
     explorer: Callable[[], KernelAnalyses | None] = lambda: None
     """Returns the analyses of its kernels, or None."""
     may_run_code: bool = False
-    """Whether a request may run Python code that it brings, as in a page that carries the engine."""
+    """Whether a request may run Python code that it contains, as in a page with engine."""
     commands: Any = None
-    """Carries out commands (`whatif.requests.Commands`); None: the Explorer's what-if."""
+    """Runs commands (`whatif.requests.Commands`); None for the Explorer's what-if."""
     opened: Callable[[Any], None] | None = None
-    """Takes the Explorer of a program that a request ran; None where no program may run."""
+    """Called with the Explorer of a program that a request ran; None if no program may run."""
     again: Callable[[dict[str, Any], int], int] | None = None
-    """Runs the captured program again with further options, at a kernel, and returns that kernel's number in the new
-    capture; None where the program cannot run again."""
+    """Runs the captured program again with further options, and returns the kernel's number in the new capture;
+    None if the program cannot run again.
+    """
     debuggers: dict[int, Debugger] = field(default_factory=dict)
-    """Debuggers that were stepped, by kernel."""
+    """Debuggers in use, by kernel."""
     compared: dict[Caches, CachesData] = field(default_factory=dict)
     """Comparisons of caches, by request."""
 
@@ -75,7 +76,7 @@ class Request:
     name: ClassVar[str]
     response: ClassVar[str]
     background: ClassVar[bool] = False
-    """Whether it takes so long that a notebook responds from a background thread."""
+    """Whether a notebook responds from a background thread, because the request takes long."""
 
     def respond(self, source: RequestSource) -> Any:
         """Return the response: a dataclass, or a dict of plain data.

@@ -125,7 +125,7 @@ class Failure:
     text: str
     """The traceback, from the program's first line on."""
     line: int | None
-    """The line of the program, from 1."""
+    """Line of the program, from 1; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ class PlayResult:
     """The result of a program."""
 
     output: str
-    """What it printed, and its last value."""
+    """Printed text, and the value of the last line."""
     trace: bool
-    """Whether it computed anything: its trace is what the page shows from now on."""
+    """Whether it computed anything; the page then shows its trace."""
     failed: Failure | None
-    """What went wrong."""
+    """The error, None for success."""
 
 
 @request("play", "tinyexplore.explore.live.playing:PlayResult")

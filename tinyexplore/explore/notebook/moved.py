@@ -69,7 +69,7 @@ OF_ONE_KERNEL = {
     "code": "listing()",
     "asm": 'listing("asm")',
 }
-"""Names that a reader may try on a kernel, and what there is instead."""
+"""Names that a user may try on a kernel, with the replacement of each."""
 
 FORMER = (*_OF_KERNEL, *_PANELS, *_ELSEWHERE)
 

@@ -17,7 +17,7 @@ OWN: Final = Dialect(
     languages=tuple(Language(key, name) for key, name in LANGUAGE_NAMES.items()),
     panels=(),
 )
-"""What a trace without a dialect means. Its panels are all those whose data is there."""
+"""The dialect of a trace without one. It supports every panel whose data exists."""
 
 
 def dialect_of(trace: TraceTables) -> Dialect:

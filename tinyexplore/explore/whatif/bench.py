@@ -58,11 +58,11 @@ class BenchRecording:
     """
 
     trace: Trace
-    """Of this kernel alone."""
+    """The trace of this kernel alone."""
     kernel: Kernel
     runner: Runner
     recorder: Recorder
-    """It holds the program's text and UOps, which a runner forgets: nothing is lowered again as long as it lives."""
+    """Keeps the program's text and UOps alive, which a runner does not, so that nothing is lowered twice."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -176,11 +176,11 @@ class CommandResult:
     """The result of a command. The branch itself was sent before, as a row, so that views get each row once."""
 
     branch: int | None
-    """Number of the branch; None: there is none."""
+    """Number of the branch; None for none."""
     status: str
-    """"done" or "failed"; "" where there is no branch."""
+    """"done" or "failed"; "" without a branch."""
     reason: str
-    """Why it failed, or what a reader must know."""
+    """Why it failed, or a remark for the reader."""
 
 
 def _commands(source: RequestSource) -> Commands:

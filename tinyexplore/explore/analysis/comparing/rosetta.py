@@ -62,19 +62,19 @@ class TranslationData(ReadableRow):
     """A kernel in one language, as the panel of languages draws it."""
 
     target: str
-    """What was requested: a language, a machine, or both."""
+    """The language or machine as requested, or both."""
     words: str
-    """Name of the language for readers."""
+    """Display name of the language."""
     machine: str
-    """The machine that it is for."""
+    """The machine for which it is compiled."""
     language: str
-    """The language, for highlighting."""
+    """The key of the language, for highlighting."""
     opts: tuple[str, ...]
-    """Opts of the kernel on that machine."""
+    """The opts of the kernel on that machine."""
     lines: tuple[tuple[str, int | None, tuple[int, ...]], ...]
-    """Of each line: text, the origin that it is aligned by, and all origins that it descends from."""
+    """Text, alignment origin, and all origins of each line."""
     refusal: str
-    """Why there are no lines; "" where there are."""
+    """Why there are no lines; "" if there are."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,7 +84,7 @@ class RosettaData(ReadableRow):
     kernel: str
     """Name of the kernel."""
     origins: tuple[tuple[str, str, str, int | None, bool], ...]
-    """Of each node of the ast: label, detail, group, number in the trace, and whether its loop ends here."""
+    """Label, detail, group, id in the trace, and whether its loop ends here, for each node of the AST."""
     translations: tuple[TranslationData, ...]
     """The texts, one for each target."""
 

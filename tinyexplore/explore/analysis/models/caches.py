@@ -93,7 +93,7 @@ class AccessTrafficData(ReadableRow):
     place: int
     """Line of the listing."""
     text: str
-    """The line."""
+    """Text of the line."""
     buffer: str
     """Name of the buffer."""
     stored: bool
@@ -103,9 +103,9 @@ class AccessTrafficData(ReadableRow):
     loops: tuple[str, ...]
     """Names of the loops around it."""
     served: tuple[int, ...]
-    """Accesses of cache lines that each level served, memory last."""
+    """Number of cache lines that each level served, memory last."""
     reuse: tuple[int, ...]
-    """Accesses by reuse distance: see `Traffic`."""
+    """Accesses by reuse distance; see `Traffic`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,9 +113,9 @@ class TileData(ReadableRow):
     """The cache lines that one pass of the innermost loop accesses."""
 
     counters: tuple[tuple[str, int], ...]
-    """The loops around it, each with its counter."""
+    """Name and counter of each loop around the tile."""
     buffers: tuple[tuple[str, tuple[int, ...], int], ...]
-    """Of each buffer: name, lines that are accessed, number of its lines."""
+    """Name, accessed lines, and total number of lines of each buffer."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,11 +125,11 @@ class CacheModelData(ReadableRow):
     name: str
     """Name of the kernel."""
     opts: tuple[str, ...]
-    """Its opts."""
+    """Opts of the kernel."""
     levels: tuple[str, ...]
-    """The caches, and memory."""
+    """Names of the caches, and memory."""
     caches: tuple[tuple[str, int, int, int], ...]
-    """Of each cache: name, bytes, ways, bytes of a line."""
+    """Name, bytes, ways, and bytes of a line of each cache."""
     total: Traffic
     """The traffic of all accesses."""
     accesses: tuple[AccessTrafficData, ...]
@@ -139,11 +139,11 @@ class CacheModelData(ReadableRow):
     lines: tuple[tuple[int, Traffic], ...]
     """The traffic of each line of the source, from 1."""
     footprint: tuple[tuple[str, int], ...]
-    """Bytes of each buffer that are accessed."""
+    """Accessed bytes of each buffer."""
     seconds: float
     """Duration of the simulation, in seconds."""
     tile: TileData | None = None
-    """One tile in the middle of the loops; None where there is none."""
+    """One tile in the middle of the loops; None if there is none."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,11 +151,11 @@ class CachesData(ReadableRow):
     """A kernel under its caches before and after, as the panel of caches draws it."""
 
     after: CacheModelData
-    """With the opts after."""
+    """The kernel with the opts after the change."""
     before: CacheModelData | None = None
-    """With the opts before; None where they are the same."""
+    """The kernel with the opts before the change; None if they are the same."""
     rows: tuple[tuple[str, str, Traffic | None, Traffic | None], ...] = ()
-    """Counterparts: of a "buffer", "loop" or "line" its name, the traffic before and after."""
+    """Kind ("buffer", "loop" or "line"), name, and traffic before and after the change, of each corresponding pair."""
 
 
 @dataclass(frozen=True)

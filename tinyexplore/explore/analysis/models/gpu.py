@@ -34,13 +34,13 @@ class GPUData(ReadableRow):
     target: str
     """The GPU."""
     warp: int
-    """Lanes of a warp."""
+    """Number of lanes of a warp."""
     grid: tuple[int, ...]
-    """Work-groups by dimension, the fastest first."""
+    """Number of work-groups by dimension, the fastest first."""
     group: tuple[int, ...] | None
-    """Work-items of a group by dimension; None: the runtime chooses."""
+    """Number of work-items of a group by dimension; None if the runtime chooses."""
     at: tuple[int, ...]
-    """The group whose accesses are shown."""
+    """Indices of the group whose accesses are shown."""
     says: str
     """The grid, as text."""
     accesses: tuple[WarpAccessData, ...]
@@ -48,9 +48,9 @@ class GPUData(ReadableRow):
     shared_bytes: int
     """Shared memory of a group, in bytes."""
     occupancy: OccupancyData | None
-    """How many groups a multiprocessor holds; None where that is not known."""
+    """Number of groups that a multiprocessor holds; None if unknown."""
     why: str
-    """Why the occupancy is not known."""
+    """Why the occupancy is unknown, "" if it is known."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -45,11 +45,11 @@ class Stored:
     """The stored results of a capture's analyses: responses for pages, and verdicts by kernel."""
 
     responses: Responses = field(default_factory=Responses)
-    """Responses that the pages made afterwards store."""
+    """Responses that pages saved later contain."""
     verdicts: dict[int, SpeedVerdict] = field(default_factory=dict)
-    """Verdicts that were computed, by the kernel's number."""
+    """Computed verdicts, by kernel number."""
     passes: dict[tuple[int, Pipeline], LLVMPasses] = field(default_factory=dict)
-    """LLVM's passes by the kernel's number and what LLVM was asked to do."""
+    """LLVM's passes, by kernel number and pipeline."""
 
 
 class KernelAnalyses:

@@ -46,15 +46,15 @@ class OccupancyData(ReadableRow):
     known: bool
     """Whether the compiler reported the registers; else they are estimated."""
     advice: str
-    """What would raise the occupancy; "" at 100 %."""
+    """A change that would raise the occupancy; "" at 100 %."""
     groups: int
-    """Groups that a multiprocessor holds."""
+    """Number of groups that a multiprocessor holds."""
     limit: str
-    """The resource that allows no more."""
+    """The limiting resource."""
     share: float
     """Warps held / warps possible."""
     limits: tuple[tuple[str, int, int, int], ...]
-    """Of each resource: name, what a group takes, what a multiprocessor has, groups that it allows."""
+    """Name, need of a group, supply of a multiprocessor, and groups that fit, for each resource."""
     says: str
     """The occupancy, as text."""
 

@@ -28,13 +28,13 @@ class TensorData(ReadableRow):
     name: str
     """Name of the buffer."""
     size: int
-    """Its elements."""
+    """Number of its elements."""
     width: int
-    """Elements of a row."""
+    """Number of elements in a row."""
     first: int
-    """The first element that is shown."""
+    """Index of the first visible element."""
     cells: tuple[str, ...]
-    """The values from there on, as text."""
+    """Values from there on, as text."""
     lit: tuple[int, ...]
     """Elements that the last step accessed."""
     recent: tuple[int, ...]
@@ -50,11 +50,11 @@ class DebuggerState(ReadableRow):
     name: str
     """Name of the kernel."""
     note: str
-    """What the reader must know of the inputs."""
+    """Remarks about the inputs."""
     listing: tuple[str, ...]
     """The lines of the kernel."""
     lanes: int
-    """Lanes of the widest vector."""
+    """Number of lanes of the widest vector."""
     nest: tuple[tuple[str, tuple[str, ...]], ...]
     """Each loop, with the loops around it."""
     values: tuple[tuple[int, str], ...]
@@ -62,7 +62,7 @@ class DebuggerState(ReadableRow):
     tensors: tuple[TensorData, ...]
     """The buffers."""
     position: int
-    """Steps that are done."""
+    """Number of executed steps."""
     place: int | None
     """Line of the last step."""
     ended: bool
@@ -72,7 +72,7 @@ class DebuggerState(ReadableRow):
     loops: tuple[tuple[str, int], ...]
     """Counters of the loops around the line."""
     accesses: tuple[tuple[str, bool, tuple[int | None, ...], str], ...]
-    """Of each access of the last step: buffer, whether it stored, elements of the lanes, value."""
+    """Buffer, whether it stored, elements of the lanes, and value, for each access of the last step."""
 
 
 def debugger_data(

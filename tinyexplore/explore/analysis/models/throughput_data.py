@@ -17,24 +17,24 @@ class ThroughputData(ReadableRow):
     kernel: str
     """Name of the kernel."""
     lines: tuple[int, int] | None
-    """First line of the loop in the listing, and the one after its last."""
+    """First line of the loop in the listing, and the line after its last."""
     instructions: tuple[tuple[str, int, int, tuple[tuple[str, float], ...], int | None], ...]
-    """Of each instruction: text, micro-operations, latency in cycles, cycles of each port, line of the listing."""
+    """Text, micro-operations, latency in cycles, cycles of each port, and listing line of each instruction."""
     cycles: float
-    """Cycles of one iteration, as simulated."""
+    """Simulated cycles of one iteration."""
     ports: tuple[tuple[str, float], ...]
-    """Cycles of one iteration that each port is busy."""
+    """Busy cycles of each port in one iteration."""
     front_end: float
-    """Cycles in which the instructions of one iteration can begin, at best."""
+    """Fewest cycles in which the instructions of one iteration can issue."""
     bound: Bound
     """The bottleneck."""
     reason: str
-    """Why, as text."""
+    """The reason, as text."""
     cpu: str
-    """The CPU whose model this is."""
+    """The modeled CPU."""
     tool: str
-    """The program that has the model, with its version."""
+    """The program with the model, and its version."""
     measured: float | None
-    """Cycles of one iteration by the time of a run."""
+    """Measured cycles of one iteration; None if unknown."""
     notes: tuple[str, ...]
-    """What else a reader must know."""
+    """Remarks for the reader."""

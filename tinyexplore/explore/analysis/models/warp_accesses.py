@@ -16,13 +16,13 @@ class WarpAccessData(ReadableRow):
     place: int
     """Line of the listing."""
     text: str
-    """The line."""
+    """Text of the line."""
     source: str
-    """The line of the source that does it."""
+    """Source line of the access."""
     buffer: str
     """Name of the buffer."""
     space: Literal["global", "shared"]
-    """The memory."""
+    """The memory space."""
     stored: bool
     """Whether it is a store."""
     nbytes: int
@@ -30,27 +30,27 @@ class WarpAccessData(ReadableRow):
     loops: tuple[str, ...]
     """Names of the loops around it."""
     lanes: tuple[int | None, ...]
-    """Address of each lane of the first warp, in bytes; None for a lane that accesses nothing."""
+    """Address of each lane of the first warp, in bytes; None for a masked lane."""
     banks: tuple[int, ...]
-    """Accesses of each bank of shared memory."""
+    """Number of accesses of each bank of shared memory."""
     segments: int
-    """Segments of 32 bytes that the first warp accesses."""
+    """Number of segments of 32 bytes that the first warp accesses."""
     lines: int
-    """Cache lines that the first warp accesses."""
+    """Number of cache lines that the first warp accesses."""
     requests: int
-    """Requests of all warps that were followed."""
+    """Number of simulated requests of all warps."""
     mean: float
-    """Segments of a request, on average."""
+    """Average number of segments per request."""
     least: float
-    """Segments that would do, on average."""
+    """Average of the fewest segments that could hold the bytes of a request."""
     efficiency: float | None
-    """Bytes that lanes use / bytes that move; None of shared memory."""
+    """Used bytes / transferred bytes; None for shared memory."""
     degree: int
-    """Accesses of the busiest bank in one request."""
+    """Number of accesses of the busiest bank in one request."""
     says: str
     """The access pattern, as text."""
     advice: str
-    """What would improve it; "" where nothing has to be improved."""
+    """A suggestion to improve it; "" if there is none."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,14 +34,13 @@ class PassDump(ReadableRow):
     """The text of one function after a pass."""
 
     name: str
-    """LLVM's name of the pass: "InstCombinePass", or "Register Coalescer" of a machine pass."""
+    """LLVM's name of the pass: "InstCombinePass", or "Register Coalescer" for a machine pass."""
     argument: str
-    """What an option calls it: "instcombine", "register-coalescer"; "" where it has no such name."""
+    """Its name in options: "instcombine", "register-coalescer"; "" if it has none."""
     is_machine: bool
-    """Whether it works on instructions of the CPU."""
+    """Whether it works on machine instructions."""
     lines: tuple[tuple[str, int], ...]
-    """Of each line, the text without debug information and flags of liveness, and the line in the program that it was
-    made for; 0: none."""
+    """Text (without debug information and liveness flags) and source line (0: none) of each line."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,13 +48,13 @@ class PassRun(ReadableRow):
     """One run of a pass that may have changed nothing."""
 
     argument: str
-    """What an option calls it."""
+    """Its name in options."""
     on: str
-    """What it ran on."""
+    """The function, loop or module on which it ran."""
     dump: PassDump | None
-    """The text after it, where it changed something."""
+    """The text after it, None if it changed nothing."""
     remarks: tuple[tuple[int, str], ...] = ()
-    """What LLVM says of its optimizations: (line in the program, text)."""
+    """Optimization remarks: (source line, text)."""
 
     @property
     def functions(self) -> tuple[str, ...]:

@@ -34,13 +34,13 @@ class PassLine(ReadableRow):
     """A line of the text after a pass."""
 
     text: str
-    """Without debug information."""
+    """Text of the line without debug information."""
     uop: int | None
-    """The place of its UOp in the kernel's linear program, from 0; None where the line belongs to no single one."""
+    """Position of its UOp in the kernel's linear program, from 0; None if the line belongs to no single one."""
     nodes: tuple[int, ...] = ()
-    """The nodes of the trace that it belongs to."""
+    """Nodes of the trace to which it belongs."""
     python: tuple[str, ...] = ()
-    """The lines of Python that lead to it: "notebook:3"."""
+    """Lines of Python from which it derives: "notebook:3"."""
 
     def in_words(self) -> str:
         return self.text
@@ -51,11 +51,11 @@ class Remark(ReadableRow):
     """LLVM's remark on an optimization that it did, or did not do."""
 
     text: str
-    """LLVM's words."""
+    """LLVM's text."""
     uop: int | None
-    """The place in the linear program of the UOp that it is about."""
+    """Position of its UOp in the linear program."""
     subject: str = ""
-    """This UOp as text."""
+    """That UOp as text."""
 
     def in_words(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text
@@ -66,25 +66,25 @@ class LLVMPass(Readable):
     """One run of one of LLVM's passes, and the text after it."""
 
     number: int
-    """Its place in the pipeline."""
+    """Position in the pipeline."""
     name: str
     """LLVM's name: "InstCombinePass", "Register Coalescer"."""
     argument: str
-    """The name that switches it off: `passes(without=["instcombine"])`; "" where it cannot be switched off."""
+    """The name that disables it: `passes(without=["instcombine"])`; "" if it cannot be disabled."""
     stage: str
-    """What it works on: "IR" or "machine IR"; "assembly" for the end."""
+    """Its input: "IR" or "machine IR"; "assembly" for the end."""
     changed: bool
     """Whether it changed the text."""
     seconds: float | None
-    """Its CPU time, measured in a run that prints nothing; None where LLVM does not measure it: in code generation."""
+    """CPU time of a run that prints nothing; None if LLVM does not measure it (code generation)."""
     lines: tuple[PassLine, ...]
     """The text after this pass."""
     before: tuple[PassLine, ...] = field(default=(), compare=False)
-    """The text before it."""
+    """The text before this pass."""
     begins: bool = False
-    """Whether it is the first text of its language: the text stands there whole, and not as a diff."""
+    """Whether it is the first text of its language, which is shown whole instead of as a diff."""
     remarks: tuple[Remark, ...] = ()
-    """What it says of its optimizations."""
+    """Its optimization remarks."""
 
     @property
     def text(self) -> str:
@@ -161,21 +161,21 @@ class Spill(ReadableRow):
     """A value without a register: it is stored on the stack and loaded again."""
 
     slot: int
-    """The place on the stack."""
+    """Number of the stack slot."""
     bytes: int
-    """Its size."""
+    """Size of the slot in bytes."""
     stores: int
-    """Instructions that store it."""
+    """Number of instructions that store it."""
     loads: int
-    """Instructions that load it."""
+    """Number of instructions that load it."""
     uop: int | None
-    """The place in the linear program of the UOp whose value it is."""
+    """Position in the linear program of the UOp with this value."""
     subject: str = ""
-    """This UOp as text."""
+    """That UOp as text."""
     python: tuple[str, ...] = ()
-    """The lines of Python that lead to it."""
+    """Lines of Python from which it derives."""
     blocks: tuple[str, ...] = ()
-    """Its live range: the blocks that store or load it, in their order."""
+    """Its live range: the blocks that store or load it, in order."""
 
     @property
     def live_range(self) -> str:
@@ -198,25 +198,25 @@ class PipelineTimes(ReadableRow):
     """
 
     times_us: tuple[float, ...] = ()
-    """Of the pipeline."""
+    """Samples under the pipeline, in microseconds."""
     median_us: float | None = None
-    """The median, in microseconds."""
+    """Their median, in microseconds."""
     low_us: float | None = None
-    """The lower quartile."""
+    """Their lower quartile, in microseconds."""
     high_us: float | None = None
-    """The upper quartile."""
+    """Their upper quartile, in microseconds."""
     base_times_us: tuple[float, ...] = ()
-    """Of the kernel as it was compiled."""
+    """Samples of the kernel as compiled in the capture, in microseconds."""
     base_median_us: float | None = None
-    """The median, in microseconds."""
+    """Their median, in microseconds."""
     base_low_us: float | None = None
-    """The lower quartile."""
+    """Their lower quartile, in microseconds."""
     base_high_us: float | None = None
-    """The upper quartile."""
+    """Their upper quartile, in microseconds."""
     verdict: str = "unknown"
-    """The pipeline beside the kernel: "faster", "slower", "noise", or "unknown" with too few samples."""
+    """Comparison of pipeline and kernel: "faster", "slower", "noise", or "unknown" with too few samples."""
     results: str = ""
-    """What its results were compared with, and how they differ."""
+    """Reference of its results, and their difference from it."""
     reason: str = ""
     """Why there are no times."""
 

@@ -29,7 +29,7 @@ LAWS = {
     "WINDOW": "sliding windows along an axis: two axes walk the same places, which are read several times",
     "DIAGONAL": "one axis walks two of equal size at once: its stride is the sum of theirs",
 }
-"""What each movement does, as text."""
+"""The effect of each movement, as text."""
 
 HINTS = {
     "RESHAPE": "the new shape: 6, 4 (one size may be -1)",

@@ -35,23 +35,23 @@ class ShapeStepData(ReadableRow):
     """A movement, as the panel of shapes draws it."""
 
     op: str
-    """The movement, or what computes the memory."""
+    """The movement, or the operation that computes the memory."""
     arg: str
     """Its argument, as text."""
     law: str
-    """What it does."""
+    """Its effect, as text."""
     formula: str
-    """The same as a formula."""
+    """Its effect, as a formula."""
     node: int | None
-    """Its node of the trace."""
+    """Its node in the trace."""
     shape: tuple[int, ...]
     """The shape after it."""
     views: tuple[ViewData, ...]
     """Shape, strides, offset and mask of each view; the first view accesses memory."""
     before: tuple[str, str]
-    """Index in memory as written, and the condition under which there is an element ("": always)."""
+    """Index in memory before simplification, and the condition under which the element exists ("": always)."""
     after: tuple[str, str]
-    """The same, simplified."""
+    """Index and condition after simplification."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,11 +59,11 @@ class OtherData(ReadableRow):
     """Another view of the same memory, as the panel of shapes draws it."""
 
     name: str
-    """Its name."""
+    """Name of the view."""
     node: int | None
-    """Its node of the trace."""
+    """Its node in the trace."""
     views: tuple[ViewData, ...]
-    """As of `ShapeStepData`."""
+    """As in `ShapeStepData`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,15 +73,15 @@ class ShapeData(ReadableRow):
     name: str
     """Name of the memory."""
     size: int
-    """Its elements."""
+    """Number of its elements."""
     node: int | None
-    """The last movement's node of the trace."""
+    """The node of the last movement in the trace."""
     steps: tuple[ShapeStepData, ...]
     """The movements, memory first."""
     others: tuple[OtherData, ...]
     """Other views of the same memory."""
     moves: tuple[tuple[str, str, str], ...]
-    """Of each further movement: name, an argument that fits, what it does."""
+    """Name, a valid argument, and effect of each further movement."""
 
 
 @dataclass(frozen=True, repr=False)

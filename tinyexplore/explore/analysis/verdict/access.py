@@ -47,9 +47,9 @@ class Operand(ReadableRow):
     """One load or store of a statement."""
 
     index: UOp
-    """The INDEX."""
+    """The INDEX node."""
     buffer: int | None
-    """The kernel's argument; None for scratch memory."""
+    """Argument number of the buffer; None for scratch memory."""
     item_bytes: int
     """Bytes of an element."""
     nbytes: int

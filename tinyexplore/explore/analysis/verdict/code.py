@@ -55,13 +55,13 @@ class HotLoop(ReadableRow):
     """The assembly's busiest loop."""
 
     instructions: int
-    """How many it has."""
+    """Number of its instructions."""
     vector: int
-    """Those that compute or move several values."""
+    """Number of instructions that compute or move several values."""
     stack: int
-    """Vector registers that it loads from the stack or stores there."""
+    """Number of vector registers that it loads from the stack or stores there."""
     wide_loads: int
-    """Loads of 32 or 64 bytes, not from the stack."""
+    """Number of loads of 32 or 64 bytes, except from the stack."""
     arithmetic: float
     """Vector arithmetic in units of one full-width instruction; divisions and square roots count DIVISION."""
     past_caches: bool
@@ -111,19 +111,19 @@ class CodeModel(ReadableRow):
     """The time of a kernel's instructions, if all loads hit the L1."""
 
     cycles: float
-    """Of one iteration of the hot loop."""
+    """Cycles of one iteration of the hot loop."""
     busiest: float
-    """Cycles without waiting for results: of the busiest port, or the front end."""
+    """Cycles without dependencies: of the busiest port, or the front end."""
     explains: float
     """The modeled time / the measured time."""
     measured: float
-    """Cycles of one iteration by the measured time, without the time of other loops, in proportion to their work."""
+    """Cycles of one iteration by the measured time, without the time of other loops in proportion to their work."""
     is_carried: bool
-    """Whether an iteration waits for a result of the one before."""
+    """Whether an iteration depends on the result of the previous one."""
     ports: str
-    """The busiest ports as text; "" where the model may name none."""
+    """The busiest ports as text; "" if the model may name none."""
     source: str
-    """What made the model."""
+    """The tool of the model."""
 
 
 def code_model(

@@ -19,123 +19,123 @@ class KernelFacts(ReadableRow):
     """The facts about one kernel on one machine, as plain data. Times are in microseconds; 0 means no such time."""
 
     kernel: int
-    """Its number in the trace."""
+    """Number of the kernel in the trace."""
     name: str
-    """Its name."""
+    """Name of the kernel."""
     time_us: float
-    """The median of its samples; 0: it has none."""
+    """Median of its samples; 0 without samples."""
     best_us: float
-    """The fastest sample."""
+    """Fastest sample."""
     low_us: float
-    """The first quartile."""
+    """First quartile."""
     high_us: float
-    """The third quartile."""
+    """Third quartile."""
     samples: int
-    """How many there are."""
+    """Number of samples."""
     waited: float | None
-    """Seconds that threads waited for a core / seconds of the samples; None: unknown."""
+    """Seconds that threads waited for a core / seconds of the samples; None if unknown."""
     single_us: float
-    """The median on one thread; 0: not measured."""
+    """Median on one thread; 0 if not measured."""
     threads: int
-    """How many threads shared it."""
+    """Number of threads that shared it."""
     all_threads: int
-    """How many there are."""
+    """Number of threads of the machine."""
     has_thread_axis: bool
-    """Whether its opts let several threads share it."""
+    """Whether its opts allow several threads to share it."""
     launch_us: float
-    """The smallest kernel."""
+    """Time of the smallest kernel."""
     bytes_moved: int
-    """Bytes that it must move at least. Of a table that it reads at data-dependent addresses: those that it reads."""
+    """Least bytes that it must move. For a table with data-dependent addresses: the bytes that it reads."""
     bytes_written: int
-    """Of these, those written."""
+    """Written part of these bytes."""
     level: str
-    """Where a working set of that size lies: "L1", "L2", "L3" or "memory"."""
+    """Memory level of a working set of that size: "L1", "L2", "L3" or "memory"."""
     memory_us: float
-    """These bytes once, at the measured rate of all threads."""
+    """Time of these bytes, once, at the measured rate of all threads."""
     own_memory_us: float
-    """The same, of as many threads as shared it."""
+    """The same with the threads that shared the kernel."""
     operations: int
-    """Operations of `arithmetic` that are needed, lane by lane; with dot instructions, as the kernel counts them."""
+    """Needed operations of type `arithmetic`, per lane; with dot instructions, as the kernel counts them."""
     arithmetic: str
-    """The type whose ceiling holds."""
+    """Type of the arithmetic ceiling that applies."""
     compute_us: float
-    """These operations at the measured rate of all threads."""
+    """Time of these operations at the measured rate of all threads."""
     own_compute_us: float
-    """The same, of as many threads as shared it."""
+    """The same with the threads that shared the kernel."""
     redundant: float = 1.0
     """Accumulations executed / needed."""
     not_run: str = ""
     """Why it could not run here."""
     opts: tuple[str, ...] | None = None
-    """The kernel's opts; None: unknown."""
+    """Opts of the kernel; None if unknown."""
     unused_dots: str = ""
-    """Dot instructions of its types that this machine has and the kernel does not use."""
+    """Dot instructions of its types that this machine has but the kernel does not use."""
     gather_us: float = 0.0
-    """Its loads or stores at random places, at the measured rate."""
+    """Time of its random loads or stores at the measured rate."""
     gathers: int = 0
-    """How many these are."""
+    """Number of these accesses."""
     gather_bytes: int = 0
-    """Contiguous bytes of each."""
+    """Contiguous bytes of each access."""
     gather_of: str = ""
-    """The buffer that they access."""
+    """Buffer of these accesses."""
     scatters: bool = False
     """Whether these are stores."""
     pattern_us: float = 0.0
-    """Its bytes beyond the L2, in the runs in which it accesses them."""
+    """Time of its bytes beyond the L2, at the rate of their contiguous pieces."""
     fetch_us: float = 0.0
-    """The cache lines that its stores fetch from memory before they write them, where they go through the caches."""
+    """Time of the cache lines that its stores fetch before they write, unless they bypass the caches."""
     refill_us: float = 0.0
-    """Its bytes beyond the L1, at the rate of the L2."""
+    """Time of its bytes beyond the L1, at the rate of the L2."""
     l2_traffic: float = 1.0
     """Bytes beyond the L2 / bytes that must move."""
     line_use: float = 1.0
-    """The share of each cache line that it uses."""
+    """Used share of each cache line."""
     worst: str = ""
-    """The operand whose access pattern costs most."""
+    """Operand with the most expensive access pattern."""
     worst_run: int = 0
-    """Bytes of its runs."""
+    """Bytes of its contiguous pieces."""
     worst_pitch: int = 0
-    """Bytes from one of its runs to the next; 0: they are contiguous."""
+    """Bytes from one piece to the next; 0 if they are contiguous."""
     worst_bytes: int = 0
-    """Bytes of it in all."""
+    """Total bytes of this operand."""
     worst_times: float = 0.0
-    """How often it comes from beyond the L2."""
+    """Number of times that it is fetched from beyond the L2."""
     conflict: str = ""
-    """An operand whose lines fall into too few sets of a cache."""
+    """Operand whose lines use too few sets of a cache."""
     conflict_pitch: int = 0
     """Bytes between these lines."""
     crossing_us: float = 0.0
-    """Its loads, if each crosses a cache line."""
+    """Time of its loads, if each crosses a cache line."""
     crossing: str = ""
-    """The operands of these loads."""
+    """Operands of these loads."""
     has_code: bool = False
-    """Whether its assembly was read: the next four hold."""
+    """Whether its assembly was read, so that the next four fields are valid."""
     instructions: int = 0
-    """Of the hot loop."""
+    """Number of instructions of the hot loop."""
     vector: int = 0
-    """Of these, those that work on several values."""
+    """Number of these that process several values."""
     stack: int = 0
-    """Of these, those that load or store a vector register on the stack."""
+    """Number of these that load or store a vector register on the stack."""
     first_line: int = 0
-    """Where the hot loop begins in the assembly."""
+    """First line of the hot loop in the assembly."""
     has_model: bool = False
-    """Whether its instructions were modeled: the rest holds."""
+    """Whether its instructions were modeled, so that the following fields are valid."""
     cycles: float = 0.0
-    """Of one iteration of the hot loop."""
+    """Modeled cycles of one iteration of the hot loop."""
     busiest: float = 0.0
-    """Cycles without waiting for results."""
+    """Cycles without dependencies."""
     is_carried: bool = True
-    """Whether an iteration of the hot loop waits for a result of the one before."""
+    """Whether an iteration of the hot loop depends on the result of the previous one."""
     code_share: float = 0.0
     """The modeled time / the measured time."""
     measured_cycles: float = 0.0
-    """Cycles of one iteration, by the measured time."""
+    """Measured cycles of one iteration."""
     ports: str = ""
-    """The busiest ports; "" where the model may name none."""
+    """The busiest ports; "" if the model may name none."""
     model: str = ""
-    """What made the model."""
+    """The tool of the model."""
     missing: tuple[str, ...] = ()
-    """What could not be measured or modeled, and why."""
+    """Facts that could not be measured or modeled, with the reasons."""
 
     def as_data(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON."""

@@ -17,15 +17,15 @@ class Suggestion(ReadableRow):
     """One suggestion to make a kernel faster."""
 
     text: str
-    """What to do."""
+    """The suggestion, as a sentence."""
     opts: tuple[str, ...] | None = None
-    """The kernel's opts, where these are what to try."""
+    """The opts to try, if the suggestion is about opts."""
     time_us: float | None = None
-    """The median with it; None: it was not tried."""
+    """Median with the suggestion, in microseconds; None if it was not tried."""
     gain: float | None = None
-    """The time before / the time with it, measured alike; None: it was not tried, or the quartiles overlap."""
+    """Time before / time with it, measured alternately; None if it was not tried, or if the quartiles overlap."""
     note: str = ""
-    """What became of the trial."""
+    """Result of the trial, as text."""
 
     @property
     def result(self) -> str:

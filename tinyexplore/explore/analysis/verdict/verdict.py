@@ -24,11 +24,11 @@ class Evidence(ReadableRow):
     """One number of a verdict."""
 
     name: str
-    """What it is."""
+    """Name of the number."""
     value: str
-    """The number with its unit, and what it is compared with."""
+    """The number with its unit, and its reference."""
     panel: str
-    """The panel that it comes from, such as "timing", "roofline" or "caches"; "" if no panel shows it."""
+    """The panel that shows it, such as "timing", "roofline" or "caches"; "" for none."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,29 +38,29 @@ class SpeedVerdict(Readable):
     kind: str
     """One of `KINDS`: "bandwidth", "compute", "latency", …"""
     level: str
-    """The memory that bounds it: "L1", "L2", "L3", "memory"; "" for other kinds."""
+    """The limiting memory level: "L1", "L2", "L3", "memory"; "" for other kinds."""
     share_of_limit: float | None
-    """The least time on this machine / the median, 0 to 1; None where it has no time or no ceiling is known."""
+    """The least time on this machine / the median, 0 to 1; None without a time or a ceiling."""
     text: str
-    """The sentence."""
+    """The verdict as a sentence."""
     evidence: tuple[Evidence, ...]
     """The numbers behind it."""
     suggestions: tuple[Suggestion, ...]
-    """What to try, and what it gained where that was checked."""
+    """Suggestions, with their measured gains if they were tried."""
     kernel: int | None = None
-    """The kernel's number; of a program, the kernel that decides."""
+    """Number of the kernel; for a program, that of the decisive kernel."""
     name: str = ""
     """The kernel's name, or the program's title."""
     likely: str = ""
-    """For "noise": the kind by the fastest sample. Else the kind."""
+    """For "noise" the kind by the fastest sample, else the kind."""
     reason: str = ""
-    """The rule that decided: its threshold, and why it lies there."""
+    """The rule that decided: its threshold, and the reason for it."""
     missing: tuple[str, ...] = ()
-    """Facts that could not be measured or modeled, and why."""
+    """Facts that could not be measured or modeled, with the reasons."""
     facts: KernelFacts | None = None
-    """All facts, of one kernel that ran."""
+    """All facts, for one kernel that ran."""
     parts: tuple[SpeedVerdict, ...] = ()
-    """Of a program: the verdicts on its kernels, the longest first."""
+    """For a program: the verdicts on its kernels, the slowest first."""
 
     @property
     def tone(self) -> str:

@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.util import consumers, toposort
 
 Kind = str
-"""Of the nodes of a graph; "lazybuffer" also means what a foreign compiler has in their place."""
+"""The kind of a graph's nodes; "lazybuffer" also selects the corresponding level of a foreign compiler."""
 Which = Literal["before", "after"]
 
 MAX_OPERANDS = 4  # the most operands that a label names

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 LabelPlace = tuple[float, float, float]
-"""The middle of a label, and its angle in degrees."""
+"""(x, y) of the middle of a label, and its angle in degrees."""
 
 Spot = tuple[float, float]
 

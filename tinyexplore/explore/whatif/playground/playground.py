@@ -60,9 +60,9 @@ class RuleList(ReadableRow):
     """All rules, in the order of the panel of rules."""
 
     rows: tuple[RuleRow, ...]
-    """The rules written here, then those of the pipeline."""
+    """The user's rules, then those of the pipeline."""
     proves: str
-    """Whether firings are proved, or why not."""
+    """Whether firings can be proved, or why not."""
 
 
 class Playground(Readable):
