@@ -199,7 +199,7 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
     names = re.findall(r'data-carried="([^"]+)"', page)
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
     assert "default-src 'none'" in page and "'unsafe-eval'" not in page
-    assert len(page.encode()) < 10.5e6
+    assert len(page.encode()) < 10.6e6
     monkeypatch.setattr(
         precompiled_module, "_compile_archives", lambda *given: pytest.fail("compiled ahead, and not kept")
     )

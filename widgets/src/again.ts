@@ -1,10 +1,10 @@
-// A button that runs the captured program again, with what a panel needs and the capture did not keep.
+// A button that runs the captured program again with options that a panel needs.
 
 import { button, h } from "./dom";
 import type { AgainRequest } from "./requests";
 import type { Store } from "./store";
 
-/** The button; null where the program cannot run again: in a page, and for a capture that is no function's. */
+/** Creates the button; null if the program cannot run again: in a page, and for a capture without a function. */
 export function againButton(
   store: Store,
   text: string,
@@ -29,7 +29,7 @@ export function againButton(
   return element;
 }
 
-/** For times: samples, and the ceilings of the machine to compare them with. */
+/** Creates the button for times: it requests samples and the machine's ceilings. */
 export function measureButton(store: Store): HTMLElement | null {
   const { runs, ceilings } = store.index.trace;
   if (ceilings.length > 0 || runs.some(({ warm }) => warm)) return null;

@@ -1,5 +1,6 @@
-// A panel about one kernel that Python computes: the response that the page stores, else that of the engine's side.
-// The last request counts; late responses are dropped.
+// A panel about one kernel whose data Python computes: the stored response of a page, else a response of the engine.
+// Only the
+// last request counts; earlier responses that arrive late are dropped.
 
 import type { Question, Response } from "./asking";
 import { h, replaceChildren } from "./dom";
@@ -7,13 +8,13 @@ import type { Store } from "./store";
 
 export interface Wanted<Q extends Question> {
   question: Q;
-  /** What stands there until the first answer is there. */
+  /** The text until the first response arrives. */
   meanwhile: string;
-  /** The text without an engine, and what to call instead. */
+  /** The text without an engine, and the call to make instead. */
   nobody: [text: string, code: string];
   show(found: Response<Q>): void;
   say(text: string, code?: string): void;
-  /** It was refused, as text; it may be asked again. */
+  /** Called after an error response; the request may be repeated. */
   refused(): void;
 }
 
@@ -29,7 +30,7 @@ export class Answering {
     const { question, meanwhile, nobody, show, say, refused } = wanted;
     this.asked += 1;
     const mine = this.asked;
-    await null; // a new view has its width once it stands in its place
+    await null; // a new view has a width only after it is attached
     if (mine !== this.asked) return;
     const stored = this.store.responses.get(question);
     if (stored !== undefined) return show(stored);
@@ -49,12 +50,12 @@ export class Answering {
   }
 }
 
-/** Words in the place of a view, with what to write in Python instead. */
+/** Creates a text in the place of a view, with the Python code to use instead. */
 export function note(text: string, code = "", role = "alert"): HTMLElement {
   return h("p", { class: "note", role }, text, code === "" ? null : h("code", {}, code));
 }
 
-/** The kernel whose program the chosen one runs. */
+/** Returns the kernel whose program the selected kernel runs. */
 export function programKernel({ cursor, index }: Store): number {
   const number = cursor.kernel ?? 0;
   return index.trace.kernels[number]?.same_as ?? number;

@@ -1,4 +1,4 @@
-// The anywidget entry: a session opens with the model, before anything is shown; what is shown are views of it.
+// The anywidget entry: a session opens with the model, before any view; all views are views of this session.
 
 import { share } from "./chunks";
 import { type Model, Session } from "./session";

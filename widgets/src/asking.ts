@@ -1,6 +1,8 @@
-// Requests to the engine's side: a notebook's kernel, over the channel of its widget. A request and its response are
-// plain data (`tinyexplore/explore/analysis/requests.py`), so a page that carries the engine responds as well, and a page
-// without Python stores responses in one map.
+// Requests to the engine's side: a notebook's kernel, over the channel of its widget. Requests and responses are plain
+// data
+// (`tinyexplore/explore/analysis/requests.py`). Therefore a page with engine can respond too, and a page without
+// Python
+// stores responses in one map.
 
 import { DEFAULTS, type Question, type Responses } from "./requests";
 
@@ -19,10 +21,10 @@ export type {
 /** The response to a request of the type `Q`. */
 export type Response<Q extends Question> = Responses[Q["ask"]];
 
-/** Gives the response, or throws an Error that says why there is none. */
+/** Returns the response, or throws an Error with the reason why there is none. */
 export type Ask = <Q extends Question>(question: Q) => Promise<Response<Q>>;
 
-/** A request as a key, as `canonical` in Python writes it: names sorted, fields that have their default left out. */
+/** Returns a request as a key, like Python's `canonical`: names sorted, fields with their default omitted. */
 export function canonical(question: Question): string {
   const defaults = DEFAULTS[question.ask] ?? {};
   return JSON.stringify(question, (name, value: unknown) => {
@@ -43,7 +45,7 @@ export class StoredResponses {
     return this.map[canonical(question)] as Response<Q> | undefined;
   }
 
-  /** All of one kind, each with its request. */
+  /** Returns all responses to one kind of request, each with its request. */
   of<A extends Question["ask"]>(ask: A): [question: Extract<Question, { ask: A }>, response: Responses[A]][] {
     return Object.entries(this.map)
       .map(([key, response]) => [JSON.parse(key), response] as [Extract<Question, { ask: A }>, Responses[A]])
@@ -51,7 +53,7 @@ export class StoredResponses {
   }
 }
 
-/** What is needed of anywidget's model. */
+/** The part of anywidget's model that this module uses. */
 export interface Channel {
   send(content: unknown): void;
   on(event: "msg:custom", handler: (content: unknown) => void): void;
@@ -63,11 +65,14 @@ interface Reply {
   answer?: { error?: string };
 }
 
-const PATIENCE_MS = 20_000; // a kernel may be busy with a cell
+const PATIENCE_MS = 20_000; // another cell may keep the kernel busy
 
-/** Asks Python over a widget's channel. `patience`: milliseconds; null: a response may take any time, as of a command. */
+/**
+ * Sends requests to Python over a widget's channel. `patience`: the timeout in milliseconds; null for none, as for
+ * commands.
+ */
 export function askOver(channel: Channel, patience: number | null = PATIENCE_MS): Ask {
-  const own = Math.random().toString(36).slice(2); // other pages may show the same widget
+  const own = Math.random().toString(36).slice(2); // distinguishes this page from others that show the same widget
   let count = 0;
   return <Q extends Question>(question: Q) =>
     new Promise<Response<Q>>((resolve, reject) => {

@@ -1,9 +1,9 @@
-// Which panels can show something of this trace, here: the others have no tab, and Go to does not name them.
+// Decides which panels have data for this trace. The others have no tab and are not listed in Go to.
 
 import { PANEL_ROWS } from "./panel_rows";
 import type { Panel, Store } from "./store";
 
-/** Whether a panel has something to show, or can get it from the engine's side. */
+/** Whether a panel has data to show, or can request it from the engine's side. */
 export function canShow(store: Store, panel: Panel): boolean {
   const { trace } = store.index;
   if (trace.dialect !== null && !trace.dialect.panels.includes(panel)) return false;

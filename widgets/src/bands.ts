@@ -1,10 +1,10 @@
-// The soft colours behind the lines of a listing: which of them belong together.
+// The pale background colors of a listing's lines, which show the lines that belong together.
 
 import type { TraceIndex } from "./provenance";
 
 export type BandMode = "role" | "line" | "off";
 
-/** What each mode means, in the order in which one comes to them. */
+/** The description of each mode, in the order of the menu. */
 export const BAND_WORDS: Record<BandMode, string> = {
   role: "by role (loop, memory, arithmetic, reduction, store)",
   line: "by the Python line that a line comes from",
@@ -21,7 +21,7 @@ const BAND_OF_GROUP: Record<string, string> = {
 };
 const GROUP_WEIGHT = ["loop", "reduce", "memory", "alu", "movement", "buffer"];
 
-/** The class of a line that these nodes made, "" for none. */
+/** Returns the class of a line from its nodes, "" for none. */
 export function bandOf(
   index: TraceIndex,
   kernel: number | null,

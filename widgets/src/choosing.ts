@@ -1,9 +1,9 @@
-// Choosing a kernel, so that all views show it: its code, and what it computes.
+// Selects a kernel, so that all views show its code and its operations.
 
 import type { TraceIndex } from "./provenance";
 import type { Store } from "./store";
 
-/** The LazyBuffers that a kernel computes. */
+/** Returns the LazyBuffers that a kernel computes. */
 export function nodesOfKernel(index: TraceIndex, kernel: number): number[] {
   const { nodes, roots } = index.trace.kernels[kernel];
   return [...new Set([...nodes, ...roots])];

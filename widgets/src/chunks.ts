@@ -1,5 +1,6 @@
-// Code that comes when it is first needed. A chunk is an ES module whose default export makes it of the core's modules, so
-// that those exist once; its text lies in the page, or in a trait of the widget, and is imported from a Blob.
+// Code that is loaded on first use. A chunk is an ES module whose default export is a function of the core's modules,
+// so that
+// these exist only once. Its text is in the page, or in a trait of the widget, and is imported from a Blob.
 
 import type { Explain, Reach } from "./goto/entries";
 import type { StageText } from "./model";
@@ -8,36 +9,36 @@ import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
 import type { MakePage } from "./story/page";
 
-/** What an entry in src/chunks exports. */
+/** The exports of an entry in src/chunks. */
 export interface Chunk {
   views: Partial<Record<Panel, new (store: Store) => View>>;
-  /** Those that are other views as a widget of their own. */
+  /** The views of standalone widgets, where they differ. */
   lone?: Partial<Record<Panel, new (store: Store) => View>>;
   css?: string;
-  /** What a word of a listing means, null where there is nothing to say. */
+  /** Returns the meaning of a word in a listing, null if it has none. */
   explain?: Explain;
-  /** Opens the box that goes to places by name; returns how to close it. */
+  /** Opens the box that finds places by name; returns a function that closes it. */
   openBox?: (reach: Reach, explain: Explain, closed: () => void) => () => void;
-  /** Makes the view of the texts of a stage. */
+  /** Creates the view of a stage's texts. */
   makeTexts?: (store: Store, texts: readonly StageText[]) => View;
   /** Searches the texts of all stages, and shows the first match. */
   findInTexts?: (store: Store, query: string) => void;
-  /** The lines that led to the line that was chosen last. */
+  /** Returns the history of the selected line. */
   historyOfLine?: (store: Store) => HTMLElement[];
-  /** Makes the pages of the story. */
+  /** Creates the pages of the story. */
   makePage?: MakePage;
-  /** Adds to a panel that the core has. */
+  /** Adds content to a panel of the core. */
   attach?: (panel: HTMLElement, store: Store, runnable: readonly Runnable[]) => void;
 }
 
-/** Its text is not in the page. */
+/** The page does not contain the text of the chunk. */
 export class ChunkMissing extends Error {}
 
 type Modules = Record<string, object>;
 
 let core: Modules = {};
 
-/** The entry of a bundle hands over the modules that chunks use. */
+/** Called by the entry of a bundle with the modules that chunks use. */
 export function share(modules: Modules): void {
   core = modules;
 }
@@ -45,7 +46,7 @@ export function share(modules: Modules): void {
 export class Chunks {
   private readonly loaded = new Map<string, Promise<Chunk>>();
 
-  /** `textOf`: the text of a chunk by its name, null where it is not. */
+  /** `textOf`: returns the text of a chunk by name, null if it is missing. */
   constructor(private readonly textOf: (name: string) => Promise<string | null>) {}
 
   load(name: string): Promise<Chunk> {
@@ -74,7 +75,10 @@ export class Chunks {
   }
 }
 
-/** The chunks that lie in the page as texts: `<script type="application/octet-stream+base64" data-chunk="tuner">`, gzipped. */
+/**
+ * The chunks whose gzipped texts are in the page: `<script type="application/octet-stream+base64"
+ * data-chunk="tuner">`.
+ */
 export const chunksOfPage = new Chunks(async (name) => {
   const holder = document.querySelector(`script[data-chunk="${name}"]`);
   return holder === null ? null : unzipped(fromBase64(holder.textContent ?? ""));

@@ -1,4 +1,4 @@
-// Copying text, and a button that does.
+// Copies text to the clipboard; a button that does so.
 
 import { button, h, s } from "./dom";
 
@@ -7,7 +7,7 @@ export async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // pages opened from a file have no clipboard; the old way needs a selected text field
+    // pages opened from a file have no clipboard API; the older API needs a selected text field
     const field = h("textarea", { style: "position:fixed;opacity:0" });
     field.value = text;
     document.body.append(field);
@@ -18,7 +18,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Gives the reader a file, as a download would. */
+/** Saves text as a file, like a download. */
 export function saveFile(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
   const link = h("a", { href: url, download: name });
@@ -26,7 +26,7 @@ export function saveFile(name: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** Two sheets; a click copies what `text` gives then, and says so. */
+/** Creates a button with an icon; a click copies the current result of `text` and confirms it. */
 export function copyButton(title: string, text: () => string | Promise<string>): HTMLElement {
   const made = button("", title, () => void copy(), "quiet copy");
   const copy = async (): Promise<void> => {

@@ -1,10 +1,11 @@
-// Tables as columns, as traces travel: the counterpart of tinyexplore/explore/tracefile/columns.py, on the shapes that are generated from the
-// same model. Whether the rows are valid is checked afterwards.
+// Decodes tables that are stored as columns: the counterpart of tinyexplore/explore/tracefile/columns.py, with the
+// shapes
+// generated from the same model. The rows are validated afterwards.
 
 import { SHAPES } from "./model";
 import { PayloadError } from "./valid";
 
-const HOLE = "\u0001"; // where the form of a text has a number
+const HOLE = "\u0001"; // stands for a number in the form of a text
 const MOST_CHARACTERS = 256 * 2 ** 20;
 
 type Shape =
@@ -17,19 +18,24 @@ type Shape =
   | object;
 type Row = Record<string, unknown>;
 
-/** How a column is coded: ids by their difference from the row "previous" to it, lists of ids by their "distance" from their row,
- *  or "chained": each by its difference from the one before it, the first from the first of the list before. */
+/**
+ * The coding of a column. "previous": an id, as the difference from the previous row. "distance": a list of ids, each
+ * as the
+ * distance from its row. "chained": a list of ids, each as the difference from the previous id; the first counts from
+ * the
+ * first id of the previous list.
+ */
 type Code = "previous" | "distance" | "chained" | null;
 
 interface Field {
   code: Code;
-  /** Puts rows in place of columns in a value; null where there can be none. */
+  /** Replaces columns by rows in a value; null if it cannot contain tables. */
   unpack: ((value: unknown) => unknown) | null;
 }
 
 const known = new Map<string, Map<string, Field>>();
 
-/** `data`, an object of `kind`, with rows in place of columns. */
+/** Returns `data`, an object of type `kind`, with rows instead of columns. */
 export function unpacked(kind: string, data: unknown): unknown {
   if (typeof data !== "object" || data === null || Array.isArray(data)) return data;
   const row = data as Row;
@@ -37,12 +43,12 @@ export function unpacked(kind: string, data: unknown): unknown {
   for (const [name, { unpack }] of fieldsOf(kind))
     if (unpack !== null && Object.hasOwn(row, name)) row[name] = unpack(row[name]);
   if (kind === "Trace" && Array.isArray(row.nodes)) {
-    for (const node of row.nodes as Row[]) if (node?.digest === null) node.digest = ""; // digests.ts
+    for (const node of row.nodes as Row[]) if (node?.digest === null) node.digest = ""; // filled in by digests.ts
   }
   return row;
 }
 
-/** Puts texts in place of their numbers in the tables of lines. */
+/** Replaces numbers of texts by the texts in the tables of lines. */
 function readTexts(trace: Row): void {
   const texts = textsOf(trace.texts);
   if (texts === null) return;
@@ -55,7 +61,7 @@ function readTexts(trace: Row): void {
   }
 }
 
-/** The lines of each row of a table of listings. */
+/** Returns the lines of each row of a table of listings. */
 function linesIn(listings: unknown): unknown[] {
   const tables = Array.isArray(listings)
     ? listings.map((one) => memberOf(one, "lines"))
@@ -63,7 +69,9 @@ function linesIn(listings: unknown): unknown[] {
   return Array.isArray(tables) ? (tables as unknown[]) : [];
 }
 
-/** The texts of lines, of their forms and their numbers' differences; an older release keeps them as a list. */
+/**
+ * Returns the texts of lines from their forms and the differences of their numbers. Older releases store a plain list.
+ */
 export function textsOf(packed: unknown): unknown[] | null {
   if (Array.isArray(packed)) return packed as unknown[];
   const { forms, form, numbers } = (packed ?? {}) as { forms?: string[]; form?: number[]; numbers?: number[] };
@@ -132,7 +140,7 @@ function holdsTables(kind: string): boolean {
   return [...fieldsOf(kind).values()].some(({ unpack }) => unpack !== null);
 }
 
-/** The rows of a table in columns; what is none is given back, for the check to refuse. */
+/** Returns the rows of a table in columns; returns an invalid table unchanged, for the validation to reject. */
 function rowsOf(kind: string, data: unknown): unknown {
   const { rows: count, columns, chained, differences } = (data ?? {}) as Record<string, unknown>;
   if (typeof count !== "number" || typeof columns !== "object" || columns === null) return data;
@@ -141,8 +149,9 @@ function rowsOf(kind: string, data: unknown): unknown {
   if (found.length === 0 || found.some(([, column]) => !Array.isArray(column) || column.length !== count)) return data;
   const codeIn = (name: string): Code => {
     const code = fields.get(name)?.code ?? null;
-    if (Array.isArray(differences) && differences.includes(name)) return "previous"; // times that are whole
-    return code === "chained" && !(Array.isArray(chained) && chained.includes(name)) ? null : code; // of an older release
+    if (Array.isArray(differences) && differences.includes(name)) return "previous"; // times that are whole numbers
+    // written by an older release
+    return code === "chained" && !(Array.isArray(chained) && chained.includes(name)) ? null : code;
   };
   const decoded = found.map(([name, column]) => [name, decode(column as unknown[], codeIn(name))] as const);
   return Array.from({ length: count }, (_, place) => {

@@ -1,4 +1,4 @@
-// The words of a trace's compiler: its levels and languages, and the panels that can answer. As
+// The vocabulary of a trace's compiler: its levels and languages, and the panels that it supports. Mirrors
 // tinyexplore/explore/tracefile/dialect.py.
 
 import { count, languageName as ownName } from "./format";
@@ -12,32 +12,32 @@ const OWN: readonly Level[] = [
 type Kinded = { readonly kind: string };
 type OfDialect = Pick<Trace, "dialect">;
 
-/** Whether a node belongs to the graph of the whole program, and not to that of a stage. */
+/** Whether a node belongs to the graph of the whole program, not to the graph of a stage. */
 export function isTensor({ dialect }: OfDialect, { kind }: Kinded): boolean {
   return (dialect?.levels ?? OWN).some((level) => level.kind === kind && level.role === "tensors");
 }
 
-/** The level that a node is of. */
+/** Returns the level of a node. */
 export function levelOf({ dialect }: OfDialect, { kind }: Kinded): Level {
   return (dialect?.levels ?? OWN).find((level) => level.kind === kind) ?? OWN[1];
 }
 
-/** The first level with a role; undefined where the compiler has none. */
+/** Returns the first level with a role; undefined if the compiler has none. */
 export function levelFor({ dialect }: OfDialect, role: Level["role"]): Level | undefined {
   return (dialect?.levels ?? OWN).find((level) => level.role === role);
 }
 
-/** What a language is called. */
+/** Returns the display name of a language. */
 export function languageIn({ dialect }: OfDialect, key: string): string {
   return dialect?.languages.find((one) => one.key === key)?.name ?? ownName(key);
 }
 
-/** "1 LazyBuffer", "12 HLO instructions". */
+/** Returns a count with its noun: "1 LazyBuffer", "12 HLO instructions". */
 export function counted(number: number, level: Level | undefined): string {
   return count(number, level?.name ?? "node", level?.plural ?? "nodes");
 }
 
-/** Where a node stands: "block loop in function f"; "" in no region. */
+/** Returns the region of a node: "block loop in function f"; "" for none. */
 export function regionText({ regions }: Trace, id: number): string {
   const names: string[] = [];
   let at = regions.find(({ nodes }) => nodes.includes(id));

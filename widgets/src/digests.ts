@@ -1,4 +1,4 @@
-// Digests of UOps, which a packed trace leaves out: computed on demand. Python writes the packed form (tracefile/digests.py).
+// Computes the digests of UOps, which a packed trace omits. Python writes the packed form (tracefile/digests.py).
 
 import type { Node } from "./model";
 
@@ -6,7 +6,7 @@ const MEMORY = ["DEFINE_GLOBAL", "DEFINE_LOCAL"];
 const LENGTH = 12; // hexadecimal digits
 const encoder = new TextEncoder();
 
-/** Fills in the digests that `nodes`, all those of a trace, lack. */
+/** Returns all nodes of a trace with missing digests filled in. */
 export function withDigests(nodes: readonly Node[]): readonly Node[] {
   for (const node of nodes) {
     if (node.digest !== "" || node.kind !== "uop") continue;
@@ -19,7 +19,7 @@ export function withDigests(nodes: readonly Node[]): readonly Node[] {
   return nodes;
 }
 
-/** SHA-1 (FIPS 180-4) of a text in UTF-8: what the browser has of its own answers later. */
+/** Returns the SHA-1 (FIPS 180-4) of a text in UTF-8. The browser's own function is asynchronous. */
 export function sha1(text: string): string {
   const bytes = encoder.encode(text);
   const words = new Int32Array(((bytes.length + 72) >> 6) * 16);

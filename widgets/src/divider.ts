@@ -1,8 +1,8 @@
-// A bar between two parts, to drag or to move by arrow keys; it sets a CSS variable in percent or pixels.
+// A bar between two parts that the pointer or arrow keys move; it sets a CSS variable in percent or pixels.
 
 import { h } from "./dom";
 
-const KEPT = "tinyexplore.sizes"; // in the browser: how the reader last divided the room
+const KEPT = "tinyexplore.sizes"; // key in the browser's storage: the sizes that the user chose last
 
 interface Range {
   label: string;
@@ -27,9 +27,9 @@ const RANGES: Record<"x" | "y", Range> = {
   },
 };
 
-const MOST_LOW = 0.78; // of the height, for the lower part: what stands above it is still there
+const MOST_LOW = 0.78; // largest share of the height for the lower part, so that the upper part stays visible
 
-/** Divides the room as the reader last did. */
+/** Restores the sizes that the user chose last. */
 export function applySizes(root: HTMLElement): void {
   for (const [variable, size] of Object.entries(kept()))
     if (/^--(split|low|low-roomy)$/.test(variable) && /^\d+(px|%)$/.test(size)) root.style.setProperty(variable, size);
@@ -42,7 +42,7 @@ function keep(variable: string, size: string | null): void {
   try {
     localStorage.setItem(KEPT, JSON.stringify(sizes));
   } catch {
-    // then the room is divided again the next time
+    // without storage, the sizes are not remembered
   }
 }
 
@@ -55,7 +55,7 @@ function kept(): Record<string, string> {
   }
 }
 
-/** `variable`: which one is set now. */
+/** `variable`: returns the name of the variable to set. */
 export function divider(root: HTMLElement, variable: () => string, axis: "x" | "y"): HTMLElement {
   const { label, orientation, unit, low, high, start, step } = RANGES[axis];
   const bar = h("div", {

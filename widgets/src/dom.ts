@@ -1,4 +1,4 @@
-// Small helpers to make HTML and SVG elements; text never passes through an HTML parser.
+// Helpers that create HTML and SVG elements; text never passes through an HTML parser.
 
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
 export type Child = Element | string | null | undefined | false;
@@ -18,20 +18,20 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
-/** `h("button", {class: "x", onclick: f}, "text")`: an HTML element. */
+/** Creates an HTML element: `h("button", {class: "x", onclick: f}, "text")`. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
   ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
-  // tags give sizes; for screen readers all are sections below the heading of the page
+  // tags give sizes; for screen readers, all are sections below the heading of the page
   if (/^h[3-6]$/.test(tag)) element.setAttribute("aria-level", "2");
   fill(element, attributes, children);
   return element;
 }
 
-/** The same for SVG. */
+/** Creates an SVG element. */
 export function s<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -47,7 +47,7 @@ export function replaceChildren(element: Element, ...children: Child[]): void {
   append(element, children);
 }
 
-/** Calls `run` at most once a frame, with the last arguments. */
+/** Limits calls of `run` to one per frame, with the last arguments. */
 export function oncePerFrame<A extends unknown[]>(run: (...args: A) => void): (...args: A) => void {
   let waiting: A | null = null;
   return (...args: A) => {
@@ -66,13 +66,13 @@ export function prefersReducedMotion(): boolean {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** A button that says for screen readers what it does: its words are its name, its title explains them. */
+/** Creates a button with an accessible name (its text) and description (its title). */
 export function button(text: string, title: string, onclick: () => void, cls = ""): HTMLButtonElement {
   const isWords = /\p{L}|\d/u.test(text);
   return h("button", { type: "button", class: cls, title, "aria-label": isWords ? null : title, onclick }, text);
 }
 
-/** Arrow keys walk a row of tabs, as screen readers expect. */
+/** Creates a row of tabs; arrow keys move between them, as screen readers expect. */
 export function tabList(label: string, ...tabs: HTMLElement[]): HTMLElement {
   const list = h("div", { class: "tabs", role: "tablist", "aria-label": label }, ...tabs);
   list.addEventListener("keydown", (event) => {

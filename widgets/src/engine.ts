@@ -1,5 +1,6 @@
-// An engine in the page: it answers the questions of views and carries out their commands, as a notebook's kernel does.
-// The bundle of pages with engine (live.ts) makes one; the explorer only connects it.
+// An engine in the page: it responds to requests of views and runs their commands, like a notebook's kernel. The
+// bundle of
+// pages with engine (live.ts) creates one; the explorer only connects it.
 
 import type { Ask } from "./asking";
 import type { Branch } from "./model";
@@ -8,13 +9,13 @@ import type { TraceIndex } from "./provenance";
 import { validRow } from "./valid";
 import { type Places, type Sent, type Working, whatIfOf } from "./whatif";
 
-/** Branches as they travel: each is gzipped JSON, in base64. */
+/** Branches in transfer format: each is gzipped JSON in base64. */
 export interface BranchNews {
   rows: string[];
   places: Places;
 }
 
-/** What Python sends without a request. */
+/** Messages from Python that are not responses. */
 export interface Told {
   branches(news: BranchNews): void;
   working(told: Partial<Working> & { complaint?: string }): void;
@@ -23,17 +24,17 @@ export interface Told {
 export interface Engine {
   ask: Ask;
   send(request: Sent): void;
-  /** From now on `told` gets what Python sends. */
+  /** Sends Python's messages to `told` from now on. */
   hear(told: Told): void;
-  /** What it is and how far, for the header. */
+  /** The engine's state and progress, for the header. */
   badge: HTMLElement;
-  /** Replaces the explorer by an editor for a program of the reader's own; undefined where the page has one already. */
+  /** Replaces the explorer by an editor for the user's own program; undefined if the page has an editor already. */
   playground?: () => void;
 }
 
 const turns = new WeakMap<TraceIndex, Promise<void>>();
 
-/** Takes further branches, each checked, in the order in which they were sent. */
+/** Adds further branches in the order received, after validation. */
 export function takeBranches(index: TraceIndex, news: BranchNews): Promise<void> {
   const turn = (turns.get(index) ?? Promise.resolve())
     .then(() => take(index, news))
@@ -50,7 +51,7 @@ async function take(index: TraceIndex, { rows, places }: BranchNews): Promise<vo
   whatIf.take(found as Branch[], places);
 }
 
-/** What Python is at, or has done. */
+/** Updates the progress of Python's work, or its result. */
 export function hearWorking(index: TraceIndex, told: Partial<Working> & { complaint?: string }): void {
   const { text, complaint = "", ...working } = told;
   const now =
@@ -58,7 +59,7 @@ export function hearWorking(index: TraceIndex, told: Partial<Working> & { compla
   whatIfOf(index).hear(now, complaint);
 }
 
-/** The branches of `index` are made by `engine`. */
+/** Connects `index` with `engine`, which creates its branches. */
 export function connectEngine(index: TraceIndex, engine: Engine): void {
   engine.hear({
     branches: (news) => void takeBranches(index, news),

@@ -1,14 +1,14 @@
-// What the words of the explorer mean, for tooltips: all from the glossary.
+// The meanings of the explorer's terms, for tooltips, from the glossary.
 
 import type { Chunks } from "./chunks";
 import { GLOSSARY } from "./glossary";
 
-/** The meaning of a word of a group, "" for a word that has none. */
+/** Returns the meaning of a word in a group, "" if it has none. */
 export function meaning(group: string, word: string): string {
   return GLOSSARY[group]?.terms[word] ?? "";
 }
 
-/** "VECTOR(1, 8)" as text: what the opt does, to which axis, by how much. */
+/** Returns an opt such as "VECTOR(1, 8)" as text: its effect, axis and amount. */
 export function optMeaning(opt: string): string {
   const [, name, axis, amount] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?/.exec(opt) ?? [];
   const does = meaning("opt", name ?? "");
@@ -19,17 +19,20 @@ export function optMeaning(opt: string): string {
   return `${opt}: ${does} Here axis ${axis}${by}; axes count from 0 as the kernel was scheduled.`;
 }
 
-/** What a kernel's name says: its kind and, for each size in it, the kind of axis it is of. */
+/** Returns the meaning of a kernel's name: its kind, and the kind of axis of each size in it. */
 export function nameMeaning(name: string): string {
   if (name.startsWith("r_")) return "r: it reduces";
   if (name.startsWith("E_")) return "E: element by element";
   return "";
 }
 
-/** Says what the operations of a listing do, in those lines of it: before the pointer comes, for a title that is given
- * under the pointer shows at its next move only. */
+/**
+ * Adds descriptions of operations to the lines of a listing. They are set before the pointer enters, since a title
+ * that is
+ * added under the pointer appears only at the next move.
+ */
 export async function explainWords(chunks: Chunks, language: string, lines: HTMLElement): Promise<void> {
-  const chunk = await chunks.load("opcodes").catch(() => null); // a page that lacks them goes without
+  const chunk = await chunks.load("opcodes").catch(() => null); // a page without this chunk shows no descriptions
   for (const word of lines.querySelectorAll<HTMLElement>(".t-call:not([title])")) {
     const text = word.textContent!.trim();
     const says = chunk?.explain?.(language, text) ?? null;

@@ -1,4 +1,4 @@
-// mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
+// mount(): the whole explorer in one element, from a trace; independent of Jupyter and of the origin of the trace.
 
 import { isTensor } from "./dialect";
 import { type Ask, StoredResponses } from "./asking";
@@ -28,50 +28,50 @@ import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
 
 export interface MountOptions {
-  /** What a page stores of responses, by canonical request. */
+  /** The responses that a page stores, by canonical request. */
   responses?: Record<string, unknown>;
-  /** Nodes selected and place shown at first. */
+  /** The initial selection and position. */
   initial?: { selected?: number[]; cursor?: Partial<Cursor> };
   onSelect?: (nodes: number[]) => void;
   onCursor?: (cursor: Cursor) => void;
   theme?: Theme;
   /** CSS height; "100vh" for a page of its own. */
   height?: string;
-  /** The explorer is the whole page: a wheel over the graph may zoom at once. */
+  /** Whether the explorer is the whole page, so that the wheel over the graph zooms immediately. */
   page?: boolean;
-  /** Bytes of the payload, for the footer. */
+  /** The bytes of the payload, for the footer. */
   size?: number;
-  /** How it opens; else as the reader last chose, at first as a story. */
+  /** The initial mode; by default the user's last choice, at first the story. */
   mode?: Mode;
   onMode?: (mode: Mode) => void;
-  /** Notes on places, to be led through. */
+  /** Notes on positions, for a tour. */
   tour?: Stop[];
-  /** Answers what the trace alone cannot. */
+  /** Sends requests that the trace alone cannot satisfy. */
   ask?: Ask;
-  /** Adds to the panel of times. */
+  /** Adds content to the panel of times. */
   runHere?: Store["runHere"];
-  /** The engine in a page with engine: it answers, and carries out commands. */
+  /** The engine of a page with engine: it responds to requests and runs commands. */
   engine?: Engine;
-  /** Leads back to where this explorer was opened from. */
+  /** Returns to the place from which this explorer was opened. */
   back?: () => void;
-  /** Whether the engine's badge stands in the header (the page may have it elsewhere). */
+  /** Whether the header shows the engine's badge (the page may show it elsewhere). */
   badge?: boolean;
 }
 
-/** Stage by stage, or all views at once. */
+/** Stage by stage, or all views together. */
 export type Mode = "story" | "workbench";
 
 export interface Handle {
   select(nodes: number[]): void;
-  /** Resolves when the panel at that place is there: its code may have to be loaded first. So do `show` and `open`. */
+  /** Goes to a position; resolves after its panel's code is loaded and shown. So do `show` and `open`. */
   go(cursor: Partial<Cursor>): Promise<void>;
-  /** Changes between the story and the workbench. */
+  /** Switches between the story and the workbench. */
   show(mode: Mode): Promise<void>;
-  /** Goes to the place of a link: `#stage=4&step=2&node=17`. */
+  /** Goes to the position of a link: `#stage=4&step=2&node=17`. */
   open(link: string): Promise<void>;
-  /** Leads through these stops from now on. */
+  /** Starts a tour of these stops. */
   tour(stops: Stop[]): void;
-  /** Resolves when what is in sight is there. */
+  /** Resolves when all visible views are drawn. */
   readonly ready: Promise<void>;
   readonly mode: Mode;
   readonly link: string;
@@ -81,7 +81,7 @@ export interface Handle {
 
 const LARGE_BYTES = 1_000_000;
 
-/** The store of a trace, at the beginning or where `initial` says. */
+/** Creates the store of a trace, at the default position or at `initial`. */
 export function openStore(trace: Trace, initial: MountOptions["initial"] = {}): Store {
   const index = new TraceIndex(trace);
   const store = new Store(index, firstCursor(index));
@@ -90,7 +90,7 @@ export function openStore(trace: Trace, initial: MountOptions["initial"] = {}): 
   return store;
 }
 
-/** The explorer of a trace of its own. */
+/** Creates an explorer with its own store. */
 export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
   const store = openStore(trace, options.initial);
   store.onSelect = options.onSelect ?? null;
@@ -102,7 +102,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   return mountOn(element, store, options);
 }
 
-/** The explorer over a store that others may look at too. */
+/** Creates an explorer on a store that other views may share. */
 export function mountOn(element: HTMLElement, store: Store, options: MountOptions = {}): Handle {
   const { index } = store;
   const { trace } = index;
@@ -260,13 +260,13 @@ function wholeScreen(root: HTMLElement): HTMLElement {
   return made;
 }
 
-/** What stands under the header: the story, or the workbench. */
+/** The content below the header: the story, or the workbench. */
 interface Body {
   elements: Element[];
   story: StoryView | null;
   graph: GraphView | null;
   stepper: (() => StepperView) | null;
-  /** Puts the panel in the place of the graph and the code, and back. */
+  /** Toggles whether the panel replaces the graph and the code. */
   fill: (() => void) | null;
   ready(): Promise<void>;
   destroy(): void;
@@ -366,7 +366,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
 
 const MODE_KEY = "tinyexplore.mode";
 
-/** How the reader last opened an explorer in this browser. */
+/** Returns the mode in which the user last opened an explorer in this browser. */
 function remembered(): Mode | null {
   try {
     const found = localStorage.getItem(MODE_KEY);
@@ -380,16 +380,16 @@ function remember(mode: Mode): void {
   try {
     localStorage.setItem(MODE_KEY, mode);
   } catch {
-    // then it is chosen again the next time
+    // without storage, the choice is not remembered
   }
 }
 
-/** A newcomer gets the story, unless a program has shown something already. */
+/** Returns the first mode: the story for new users, unless a program has set a position. */
 function firstMode(store: Store): Mode {
   return store.selected.size > 0 ? "workbench" : "story";
 }
 
-/** The one control between the story and the workbench. */
+/** Creates the control that switches between the story and the workbench. */
 function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
   const titles: Record<Mode, string> = {
     story: "Stage by stage, one picture and one sentence at a time (W changes)",
@@ -405,7 +405,7 @@ function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; updat
   return { element, update };
 }
 
-/** Where the story begins: the tensors, and the scheduler's first word on them. */
+/** Returns the first position of the story: the tensors, and the scheduler's first decision on them. */
 function firstCursor(index: TraceIndex): Cursor {
   const { trace } = index;
   const first = beginning(trace.stages);
@@ -421,7 +421,7 @@ function firstCursor(index: TraceIndex): Cursor {
   };
 }
 
-/** A whole model is first seen by module; another compiler's trace by the first panel that can answer. */
+/** Returns the first panel: modules for a model, the first supported panel for another compiler's trace. */
 function firstPanel({ scopes, dialect }: Trace): Panel {
   const wanted = scopes.length > 1 ? "modules" : "rewrites";
   const panels = dialect?.panels;
@@ -430,7 +430,7 @@ function firstPanel({ scopes, dialect }: Trace): Panel {
     : (PANELS.find((one) => panels.includes(one)) ?? wanted);
 }
 
-/** The default options: the story leaves these out. */
+/** The default options, which the story does not list. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
 function header(
@@ -462,7 +462,7 @@ function header(
     "span",
     { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" },
     ...chips,
-  ); // a narrow one scrolls
+  ); // a narrow header scrolls
   return h(
     "header",
     { role: "group", "aria-label": "The capture" },
@@ -477,12 +477,14 @@ function header(
   );
 }
 
-/** The devices of kernels that are not on the capture's own: a kernel runs where its inputs are. */
+/**
+ * Returns the devices of kernels that run elsewhere than on the capture's device: a kernel runs where its inputs are.
+ */
 function devicesBeside({ kernels }: Trace, own: string): string {
   return [...new Set(kernels.map(({ device }) => device))].filter((device) => device !== own).join(", ");
 }
 
-/** What the header has of an engine in the page. */
+/** Returns the engine's elements for the header. */
 function engineParts(engine: Engine | undefined): HTMLElement[] {
   if (engine === undefined) return [];
   const { badge, playground } = engine;
@@ -532,7 +534,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     "footer",
     { role: "group", "aria-label": "Keys and figures" },
     ...keys(),
-    h("details", { class: "keys-menu" }, h("summary", {}, "keys"), h("div", {}, ...keys())), // where they have no room
+    h("details", { class: "keys-menu" }, h("summary", {}, "keys"), h("div", {}, ...keys())), // for narrow headers
     h("span", { class: "space" }),
     h("span", { class: size > LARGE_BYTES ? "facts large" : "facts", title: facts.join(" · ") }, facts.join(" · ")),
   );

@@ -1,12 +1,12 @@
-// The direction in which a graph is laid out: sources above their users, or to the left of them. The second is the first
-// with its axes exchanged.
+// The direction in which a graph is laid out: sources above their users, or left of them. The second is the first with
+// exchanged axes.
 
 import type { Box, Point } from "./layers";
 import type { Layout } from "./layout";
 
 export type Flow = "down" | "right";
 
-/** A list of boxes as the layout of the other direction needs it. */
+/** Returns boxes with exchanged axes, for the layout in the other direction. */
 export function turnedBoxes(boxes: readonly Box[]): Box[] {
   return boxes.map(({ id, width, height }) => ({ id, width: height, height: width }));
 }
@@ -15,7 +15,7 @@ export function turnedPlaces(places: ReadonlyMap<number, Point>): Map<number, Po
   return new Map([...places].map(([id, { x, y }]) => [id, { x: y, y: x }]));
 }
 
-/** A layout with its axes exchanged. */
+/** Returns a layout with exchanged axes. */
 export function turned({ positions, width, height, left, top, edges }: Layout): Layout {
   return {
     positions: turnedPlaces(positions),

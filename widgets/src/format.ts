@@ -1,8 +1,8 @@
-// Numbers and names as people read them.
+// Formats numbers and names for readers.
 
 import type { BufferInfo, KernelInfo, Run } from "./model";
 
-/** The paragraphs of a docstring. What is indented in it is a formula, whose lines stay. */
+/** Splits a docstring into paragraphs. Indented parts are formulas, whose lines are kept. */
 export function paragraphs(doc: string): { text: string; formula: boolean }[] {
   const parts = doc.split(/\n\s*\n/).filter((part) => part.trim() !== "");
   return parts.map((part) => {
@@ -13,15 +13,19 @@ export function paragraphs(doc: string): { text: string; formula: boolean }[] {
 
 const MOST_PLACES = 6;
 
-/** Microseconds with three figures and a unit that fits: 0.41 µs, 12.3 ms, 2.10 s. */
+/** Returns microseconds with three significant figures and a suitable unit: 0.41 µs, 12.3 ms, 2.10 s. */
 export function duration(us: number): string {
   if (!Number.isFinite(us)) return "–";
-  if (us < 999.5) return `${figures(us)} µs`; // what would round to 1000 is one of the next unit
+  if (us < 999.5) return `${figures(us)} µs`; // a value that would round to 1000 gets the next unit
   if (us < 999.5e3) return `${figures(us / 1e3)} ms`;
   return `${figures(us / 1e6)} s`;
 }
 
-/** Three figures of what it rounds to: 0.41, 10.0 (of 9.996), 100 (of 99.96), 1,234; of less than a tenth two: 0.0041. Halves go up. As figures_text in Python. */
+/**
+ * Returns a number with three significant figures: 0.41, 10.0 (for 9.996), 100 (for 99.96), 1,234. Below a tenth it
+ * has two:
+ * 0.0041. Halves are rounded up. Mirrors figures_text in Python.
+ */
 export function figures(value: number): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 0.095) return value.toFixed(Math.min(MOST_PLACES, 1 - Math.floor(Math.log10(Math.abs(value)))));
@@ -32,7 +36,7 @@ export function figures(value: number): string {
   return grouped(Number(value.toFixed(0)));
 }
 
-/** 1,234,567. (`toLocaleString` would load the browser's tables of languages first.) */
+/** Returns 1,234,567. (`toLocaleString` would first load the browser's language tables.) */
 export function grouped(value: number): string {
   const [whole, part] = String(value).split(".");
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ",");
@@ -90,14 +94,14 @@ const OPERATORS: Record<string, string> = {
   abs: "abs",
 };
 
-/** A call as it is written in Python: `@` for `__matmul__`, `softmax` for itself. */
+/** Returns a call as written in Python: `@` for `__matmul__`, `softmax` for itself. */
 export function callName(name: string): string {
   const special = /^__[ri]?(\w+?)__$/.exec(name)?.[1];
   if (special === undefined) return name;
   return OPERATORS[special] ?? OPERATORS[name.slice(2, -2)] ?? name;
 }
 
-/** The parts of a kernel's name; one that is the size of an axis (`16`, `4v` for 4*v) carries that axis's kind. */
+/** Splits a kernel's name. A part that is the size of an axis (`16`, `4v` for 4*v) has the kind of that axis. */
 export function kernelNameParts(kernel: KernelInfo): { text: string; kind: string | null }[] {
   const waiting = kernel.axes.map(([, kind, size]) => ({ kind, size: String(size) }));
   return kernel.name.split(/(_)/).map((text, place) => {
@@ -131,20 +135,22 @@ export function languageName(language: string): string {
   return LANGUAGE_NAMES[language] ?? language;
 }
 
-/** Between which the middle half of the runs lies. */
+/** The quartiles of the samples. */
 type Quartiles = { low_us: number; high_us: number; times_us: number[] };
 
-/** "10 samples"; "1 cold run" where the launch itself is the only one. As samples_text in Python. */
+/**
+ * Returns the number of samples: "10 samples", or "1 cold run" for the launch itself. Mirrors samples_text in Python.
+ */
 export function samples({ times_us, warm }: Run): string {
   return count(times_us.length, warm ? "sample" : "cold run");
 }
 
-/** What a total of `runs` is the sum of. As sum_text in Python. */
+/** Returns the kind of sum that a total of `runs` is. Mirrors sum_text in Python. */
 export function sumText(runs: readonly Run[]): string {
   return runs.every(({ warm }) => warm) ? "the sum of the medians" : "the sum of single cold runs";
 }
 
-/** "11.9–12.4 µs": the quartiles; nothing of a single sample. As quartiles_text in Python. */
+/** Returns the quartiles: "11.9–12.4 µs"; "" for a single sample. Mirrors quartiles_text in Python. */
 export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
   if (times_us.length < 2) return "";
   const [low, high] = [duration(low_us), duration(high_us)];
@@ -152,13 +158,13 @@ export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
   return `${high.endsWith(` ${unit}`) ? number : low}–${high}`;
 }
 
-/** "12.1 µs (11.9–12.4 µs)": the median and the quartiles. */
+/** Returns the median and the quartiles: "12.1 µs (11.9–12.4 µs)". */
 export function span(run: Quartiles & { median_us: number }): string {
   const between = quartiles(run);
   return `${duration(run.median_us)}${between && ` (${between})`}`;
 }
 
-/** As the user's Python calls it, else by the kernel that wrote it. */
+/** Returns the buffer's name in the user's Python, else the kernel that wrote it. */
 export function bufferName({ id, name, maker }: BufferInfo): string {
   const made = maker === null ? "" : `result of kernel ${maker}`;
   if (name !== "") return made === "" ? name : `${name}, ${made}`;

@@ -1,11 +1,12 @@
-// The layout of a graph whose nodes belong to groups, to kernels or to products: each group's boxes alone in a frame, then
-// the frames and the boxes of no group as one graph. A frame may have frames inside.
+// Lays out a graph whose nodes belong to groups (kernels or products): first the boxes of each group in a frame, then
+// the
+// frames and the remaining boxes as one graph. A frame may contain frames.
 
 import type { Flow } from "./flow";
 import type { Box, Layout, RoutedEdge } from "./layout";
 import { arranged } from "./layouts";
 
-/** Where a kernel's frame is drawn, or inside of it that of a product (the node of its sum). */
+/** The frame of a kernel, or inside of it the frame of a product (with the node of its sum). */
 export interface Frame {
   kernel: number;
   product: number | null;
@@ -28,7 +29,7 @@ export interface FrameOptions {
   flow?: Flow;
   /** Height of a frame's heading. */
   header?: number;
-  /** The layout of a group's own boxes; one without frames where nothing is said. */
+  /** Lays out a group's own boxes; by default without inner frames. */
   inside?: (boxes: readonly Box[], edges: readonly Edge[]) => Layout & { frames?: Frame[] };
 }
 
@@ -36,9 +37,9 @@ export const FRAME_PADDING = 14;
 export const FRAME_HEADER = 40;
 
 /**
- * The layout with a frame for each kernel; null where frames would depend on one another in a circle.
+ * Returns the layout with a frame for each kernel; null if the frames depend on one another cyclically.
  *
- * `kernelOf`: the kernel of a box, null for none. `titleWidth`: how wide a kernel's heading is.
+ * `kernelOf`: the kernel of a box, null for none. `titleWidth`: the width of a kernel's heading.
  */
 export function framedLayout(
   boxes: readonly Box[],
@@ -110,7 +111,7 @@ export function framedLayout(
   const routes = new Map(outer.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
   const byId = new Map(boxes.map((box) => [box.id, box]));
   const routeOf = ({ src, dst }: Edge): RoutedEdge => routes.get(`${outerOf(src)} ${outerOf(dst)}`)!;
-  const entries = new Map<number, Edge[]>(); // what comes into a box from outside, from left to right
+  const entries = new Map<number, Edge[]>(); // edges into each box from outside, from left to right
   for (const edge of crossing) entries.set(edge.dst, [...(entries.get(edge.dst) ?? []), edge]);
   const isDown = flow === "down";
   const across = (id: number): number => positions.get(id)![isDown ? "x" : "y"];
@@ -141,7 +142,7 @@ function frameId(kernel: number): number {
   return -1 - kernel;
 }
 
-/** A route between two frames, from a box inside the one to a box inside the other. */
+/** Routes an edge between two frames, from a box inside one to a box inside the other. */
 function reroute(
   points: readonly [number, number][],
   x0: number,

@@ -1,4 +1,4 @@
-// What the scheduler made of each edge between LazyBuffers, as the trace says it, on the screen.
+// Shows the scheduler's decision on each edge between LazyBuffers.
 
 import type { Flow } from "./flow";
 import { grouped } from "./format";
@@ -9,7 +9,7 @@ import { nodeText } from "./tree";
 
 export type Mark = FusionEdge["mark"];
 
-/** An edge, with the scheduler's decision on the LazyBuffer that is read. */
+/** An edge, with the scheduler's decision on its source LazyBuffer. */
 export interface Fate extends FusionEdge {
   decision: Decision | undefined;
 }
@@ -21,18 +21,18 @@ const WORDS: Record<string, string> = {
   read: "read: it lies in memory",
 };
 
-/** The fate of the edge on which `dst` reads `src`, through movements or not; null where no kernel computes `dst`. */
+/** Returns the decision on the edge from `src` to `dst`, also through movements; null if no kernel computes `dst`. */
 export function fateOf(index: TraceIndex, src: number, dst: number): Fate | null {
   const edge = index.fusionEdge(src, dst);
   return edge === undefined ? null : { ...edge, decision: index.decisionOf.get(src) };
 }
 
-/** The edge between two LazyBuffers of which one reads the other; null where neither does. */
+/** Returns the edge between two LazyBuffers, in either direction; null if neither reads the other. */
 export function edgeBetween(index: TraceIndex, a: number, b: number): Fate | null {
   return fateOf(index, a, b) ?? fateOf(index, b, a);
 }
 
-/** Of an edge between boxes, that of the node that leaves the one and is read in the other; null where nothing is decided. */
+/** Returns the decision on an edge between boxes: that of the node that leaves the first box; null if there is none. */
 export function fateBetween(index: TraceIndex, src: number[], through: number[], dst: number[]): Fate | null {
   const reads = (node: number): number[] => [node, ...index.node(node).src];
   const read = new Set([...through, ...dst].flatMap(reads));
@@ -42,7 +42,7 @@ export function fateBetween(index: TraceIndex, src: number[], through: number[],
   return fate === undefined || fate.mark === "read" ? null : fate;
 }
 
-/** "cut: it goes through memory …", and why: the scheduler's word on what is read, with the numbers that it compared. */
+/** Returns the decision as text ("cut: it goes through memory …") with its reason and the compared numbers. */
 export function fateText(index: TraceIndex, { mark, src, decision }: Fate): string {
   const why =
     decision === undefined
@@ -59,18 +59,18 @@ export function comparedText({ what, value, bound, over }: Compared): string {
   return `${what}: ${text(value)}, ${over ? "over" : "within"} ${text(bound)}`;
 }
 
-/** The numbers of a decision, a row each; what is over its bound stands out. */
+/** Returns the numbers of a decision, one row each; a number above its bound is highlighted. */
 export function comparisons({ compared }: { compared: Compared[] }): Element {
   const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
   return h("ul", { class: "compared", "aria-label": "What was compared" }, ...rows);
 }
 
-/** The mark on an edge, at its middle: two bars where it is cut, a dot where it is fused, a ring where it is computed again. */
+/** Returns the mark in the middle of an edge: two bars for cut, a dot for fused, a ring for computed again. */
 export function markOf(fate: Fate, points: readonly [number, number][], text: string, flow: Flow): SVGElement {
   const half = (points.length - 1) / 2;
   const [a, b] = [points[Math.floor(half)], points[Math.ceil(half)]];
   const [x, y] = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-  // an edge leaves and arrives along the flow, and leans between
+  // an edge starts and ends along the flow, and slants between
   const lean = flow === "down" ? [2, 1] : [1, 2];
   const straight = flow === "down" ? [0, 1] : [1, 0];
   const [dx, dy] = a === b ? straight : [lean[0] * (b[0] - a[0]), lean[1] * (b[1] - a[1])];

@@ -1,4 +1,4 @@
-// The button and the key that open the box in which places are found by name; the box comes with the first use.
+// The button and the key that open the box "Go to"; the box is loaded on first use.
 
 import { button, h } from "./dom";
 import type { Reach } from "./goto/entries";
@@ -14,16 +14,17 @@ export class Going {
 
   constructor(private readonly reach: Reach) {
     this.button.setAttribute("aria-haspopup", "dialog");
-    this.button.addEventListener("mousedown", (event) => event.preventDefault()); // an open box keeps the focus until it is closed
+    // an open box keeps the focus until it is closed
+    this.button.addEventListener("mousedown", (event) => event.preventDefault());
   }
 
-  /** Opens the box, or closes it. */
+  /** Opens or closes the box. */
   async toggle(): Promise<void> {
     if (this.close !== null) return this.close();
     const { store, root } = this.reach;
     try {
       const [{ openBox, css }, words] = await Promise.all([store.chunks.load("goto"), store.chunks.load("opcodes")]);
-      if (this.close !== null || !root.isConnected) return; // asked twice, or gone meanwhile
+      if (this.close !== null || !root.isConnected) return; // toggled twice, or removed meanwhile
       if (root.querySelector("style[data-chunk=goto]") === null)
         root.firstElementChild!.after(h("style", { "data-chunk": "goto" }, css!));
       this.close = openBox!(this.reach, words.explain!, () => (this.close = null));

@@ -1,15 +1,15 @@
-// What is done to the parts of a long list when they come into sight: to the first one at once, for the first picture.
+// Prepares the parts of a long list when they become visible; the first part immediately, for the first picture.
 
 export class InSight {
   private observer: IntersectionObserver | null = null;
 
-  /** `scroller`: the element that scrolls; `prepare` is called once for each part, before it is seen. */
+  /** `scroller`: the scrolling element. `prepare`: called once for each part, before it is visible. */
   constructor(
     private readonly scroller: HTMLElement,
     private readonly prepare: (part: HTMLElement) => void,
   ) {}
 
-  /** From now on these parts, and none from before. */
+  /** Watches these parts from now on, instead of the previous ones. */
   watch(parts: readonly HTMLElement[]): void {
     this.stop();
     const [first, ...others] = parts;

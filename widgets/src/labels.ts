@@ -1,28 +1,28 @@
-// Places for the labels of a chart: none over another one, nor over a point. As tracefile/pictures/labels.py does.
+// Places the labels of a chart without overlaps with labels or points. Mirrors tracefile/pictures/labels.py.
 
-/** A place of a label's middle, and its angle in degrees. */
+/** The middle of a label, and its angle in degrees. */
 export type LabelPlace = readonly [x: number, y: number, angle: number];
 
 type Spot = readonly [x: number, y: number];
 
-/** Of a ceiling of the roofline: where its label may stand, best first. */
+/** The label positions along a horizontal ceiling of the roofline, best first. */
 export const FLAT_SHARES = [0, 1, 0.5, 0.25, 0.75];
 export const SLOPE_SHARES = [0.42, 0.58, 0.28, 0.72, 0.15, 0.86];
 
-const HALF = 6.5; // of a line's height, with its edge
-export const LETTER = 6.3; // the width of a letter, on the average
+const HALF = 6.5; // half the height of a line of text, with its border
+export const LETTER = 6.3; // average width of a letter
 
-/** What labels keep away from. */
+/** Areas that labels must avoid. */
 export interface Taken {
   points?: readonly Spot[];
   radius?: number;
-  /** From one end to the other. */
+  /** Lines from one end to the other. */
   lines?: readonly (readonly [Spot, Spot])[];
-  /** No label stands above. */
+  /** The top of the area for labels. */
   top?: number;
 }
 
-/** For each label the first of its places that is free; where none is, the one that covers least. */
+/** Chooses a position for each label: the first free one, else the one that covers least. */
 export function apart(
   labels: readonly (readonly [text: string, places: readonly LabelPlace[]])[],
   { points = [], radius = 10, lines = [], top = Number.NEGATIVE_INFINITY }: Taken = {},
@@ -46,7 +46,7 @@ export function apart(
   });
 }
 
-/** Points along a label's middle line. */
+/** Returns points along the middle line of a label. */
 function alongLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
   const half = (text.length * LETTER) / 2;
   const turn = (angle * Math.PI) / 180;
@@ -57,7 +57,7 @@ function alongLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
   });
 }
 
-/** Above and below a line from one point to another, at these shares of it; what leaves the line's ends is left out. */
+/** Returns positions above and below a line, at these shares of its length; those beyond the ends are omitted. */
 export function placesOn(text: string, [x0, y0]: Spot, [x1, y1]: Spot, shares: readonly number[]): LabelPlace[] {
   const length = Math.hypot(x1 - x0, y1 - y0) || 1;
   const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;

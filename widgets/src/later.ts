@@ -1,4 +1,4 @@
-// A view whose code comes when it is first shown; a line stands in its place until then.
+// A view whose code is loaded on first use; a line of text takes its place until then.
 
 import { ChunkMissing } from "./chunks";
 import { h, replaceChildren } from "./dom";
@@ -11,7 +11,10 @@ export class Later implements View {
   private loading: Promise<void> | null = null;
   private isGone = false;
 
-  /** `chunk`: the entry in src/chunks that has the view; `isOpen`: whether the reader looks at it; `isAlone`: as a widget of its own. */
+  /**
+   * `chunk`: the entry in src/chunks with the view. `isOpen`: whether the panel is visible. `isAlone`: whether it is a
+   * standalone widget.
+   */
   constructor(
     private readonly store: Store,
     private readonly panel: Panel,
@@ -33,7 +36,7 @@ export class Later implements View {
     this.view?.destroy?.();
   }
 
-  /** Resolves when it shows what it has to show, as far as it was opened. */
+  /** Resolves when it shows its content, as far as it was opened. */
   get ready(): Promise<void> {
     return this.loading ?? Promise.resolve();
   }
@@ -61,7 +64,7 @@ export class Later implements View {
     }
   }
 
-  /** What would help where there is nothing to show. */
+  /** Shows the alternative if there is no content. */
   private sayInstead(): void {
     const [text, code] = PANEL_ROWS[this.panel].instead ?? ["", ""];
     const call = code.replace("KERNEL", String(this.store.cursor.kernel ?? 0));
@@ -76,7 +79,7 @@ export class Later implements View {
   }
 }
 
-/** The style of a chunk stands once in each explorer. */
+/** Adds the style of a chunk to an explorer, once. */
 export function dress(element: Element, chunk: string, css: string): void {
   const root = element.closest(".tinyexplore");
   if (css === "" || root === null || root.querySelector(`style[data-chunk="${chunk}"]`) !== null) return;

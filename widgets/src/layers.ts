@@ -1,5 +1,5 @@
-// The layered graph of a layout: ranks by longest path, dummies on long edges, connected parts.
-// The same as tinyexplore/explore/tracefile/pictures/layers.py.
+// The layered graph of a layout: ranks by longest path, dummies on long edges, connected components. Mirrors
+// tinyexplore/explore/tracefile/pictures/layers.py.
 
 export interface Box {
   readonly id: number;
@@ -19,18 +19,18 @@ export interface Point {
 
 export const NODE_GAP = 22;
 export const DUMMY_GAP = 12;
-export const TIGHT_DUMMY_GAP = 5; // beside boxes that are to stay where they were
-export const LONGEST_ROUTED_SPAN = 12; // longer edges get no dummy nodes: they are drawn as faint curves
+export const TIGHT_DUMMY_GAP = 5; // next to boxes that should keep their position
+export const LONGEST_ROUTED_SPAN = 12; // ranks; longer edges get no dummy nodes and are drawn as faint curves
 
-/** The layered graph: vertices 0 … boxes.length - 1 are boxes, those after are dummies on long edges. */
+/** The layered graph. Vertices 0 … boxes.length - 1 are boxes, the others are dummies on long edges. */
 export interface Layers {
   readonly boxes: readonly Box[];
   readonly pairs: readonly (readonly [number, number])[];
   readonly rank: number[];
-  /** For each vertex its neighbours one rank above, and one below. */
+  /** The neighbors of each vertex one rank above, and one below. */
   readonly up: number[][];
   readonly down: number[][];
-  /** The first dummy of a box's chain, which all its long edges share; -1 where it has none. */
+  /** The first dummy of a box's chain, which all its long edges share; -1 if it has none. */
   readonly chain: number[];
   readonly spans: number[];
   readonly dummyGap: number;
@@ -44,7 +44,7 @@ export function emptyLists(count: number): number[][] {
   return Array.from({ length: count }, () => []);
 }
 
-/** Each edge once, as indices, without loops and without edges to boxes that are not there. */
+/** Returns each edge once, as indices, without self-loops and edges to missing boxes. */
 export function distinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [number, number][] {
   const index = new Map<number, number>();
   boxes.forEach((box, i) => index.set(box.id, i));
@@ -62,7 +62,7 @@ export function distinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [n
   return pairs;
 }
 
-/** Ranks by longest path; who has as many users as sources or more is then pulled down to its users. */
+/** Returns ranks by longest path. A vertex with at least as many users as sources is then moved down to its users. */
 function ranks(count: number, pairs: readonly (readonly [number, number])[]): number[] {
   const sources = emptyLists(count);
   const users = emptyLists(count);
@@ -84,7 +84,7 @@ function ranks(count: number, pairs: readonly (readonly [number, number])[]): nu
   let head = 0;
   while (order.length < count || head < order.length) {
     if (head === order.length) {
-      // only in a graph with cycles: go on with the first box that is left
+      // only in a graph with cycles: continue with the first box that is left
       while (at(place, next) >= 0) next++;
       place[next] = order.length;
       order.push(next);
@@ -156,7 +156,7 @@ export function layered(
   return { boxes, pairs, rank, up, down, chain, spans, dummyGap };
 }
 
-/** The vertices of each connected part, in ascending order. */
+/** Returns the vertices of each connected component, in ascending order. */
 export function components(layers: Layers): number[][] {
   const total = layers.rank.length;
   const parent = Array.from({ length: total }, (_, v) => v);

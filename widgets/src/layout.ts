@@ -1,5 +1,6 @@
 // Layered layout of directed acyclic graphs: sources above their users. The same algorithm, operation for operation,
-// as tinyexplore/explore/tracefile/pictures/layout.py; both are checked on the vectors in tests/fixtures/layout.
+// as
+// tinyexplore/explore/tracefile/pictures/layout.py; both are tested on the vectors in tests/fixtures/layout.
 
 import {
   at,
@@ -22,7 +23,9 @@ import { arrange, frameOf, placeX, placeY, type Frame } from "./placing";
 
 export type { Box, Edge, Point } from "./layers";
 
-/** `points` run from the bottom of `src` to the top of `dst`; `long` edges go over other boxes: draw them faint. */
+/**
+ * The path of an edge: `points` from the bottom of `src` to the top of `dst`. `long` edges are drawn faint over boxes.
+ */
 export interface RoutedEdge {
   src: number;
   dst: number;
@@ -30,7 +33,9 @@ export interface RoutedEdge {
   long: boolean;
 }
 
-/** Centres of the boxes; the drawing covers left … left + width, top … top + height (from 0, 0 without `previous`). */
+/**
+ * The centers of the boxes; the drawing covers left … left + width, top … top + height (from 0, 0 without `previous`).
+ */
 export interface Layout {
   positions: Map<number, { x: number; y: number }>;
   width: number;
@@ -41,9 +46,9 @@ export interface Layout {
 }
 
 export interface LayoutOptions {
-  /** Where boxes were before: they stay there where the graph allows. */
+  /** The previous positions of boxes, which are kept as far as the graph permits. */
   readonly previous?: ReadonlyMap<number, Point>;
-  /** Asked between sweeps; once true, improving stops and what there is by then is returned. */
+  /** Called between sweeps; if it returns true, the best result so far is returned. */
   readonly cancelled?: () => boolean;
 }
 
@@ -59,7 +64,7 @@ export function layout(
   const total = layers.rank.length;
   const x = new Array<number>(total).fill(0);
   const y = new Array<number>(total).fill(0);
-  const top = new Array<number>(total).fill(0); // of the vertex's rank
+  const top = new Array<number>(total).fill(0); // the upper end of the vertex's rank
   const bottom = new Array<number>(total).fill(0);
   const frames: Frame[] = [];
   for (const vertices of components(layers)) {
@@ -90,7 +95,7 @@ export function layout(
   return finish(layers, x, y, top, bottom);
 }
 
-/** An SVG path through the points: straight along the flow where they stand in a line, else an S-curve. */
+/** Returns an SVG path through the points: straight along the flow, else S-curves. */
 export function edgePath(points: readonly (readonly [number, number])[], flow: Flow = "down"): string {
   const isDown = flow === "down";
   const text = (along: number | string, across: number): string =>
@@ -137,7 +142,7 @@ function finish(
   boxes.forEach((box, v) => positions.set(box.id, { x: at(x, v), y: at(y, v) }));
   const isLong = (i: number): boolean => at(spans, i) < 1 || at(spans, i) > LONGEST_ROUTED_SPAN;
   const incoming = emptyLists(boxes.length);
-  const entry: number[] = []; // the x from which an edge comes to its user
+  const entry: number[] = []; // the x at which an edge enters its user
   pairs.forEach(([a, b], i) => {
     entry.push(isLong(i) || at(spans, i) === 1 ? at(x, a) : at(x, at(chain, a) + at(spans, i) - 2));
     at(incoming, b).push(i);
@@ -166,7 +171,7 @@ function finish(
   return { positions, width: right - left, height: lowest - highest, left, top: highest, edges };
 }
 
-/** Without repeated points and without those in the middle of a vertical line. */
+/** Removes repeated points, and points in the middle of a vertical line. */
 function straightened(points: readonly [number, number][]): [number, number][] {
   const kept: [number, number][] = [];
   for (const point of points) {

@@ -1,19 +1,19 @@
-// Layouts of large graphs in a worker: the page goes on meanwhile, and a newer graph takes the place of an older one.
+// Lays out large graphs in a worker, so that the page stays responsive; a newer graph replaces an older one.
 
 import type { Layout } from "./layout";
 import { type LayoutRequest, arranged, source } from "./layouts";
 
-const AT_ONCE = 450; // boxes; fewer take less than a worker's start, and a step does not flicker
-const PATIENCE = 0.1; // seconds for sweeps where no worker may start
+const AT_ONCE = 450; // boxes; a smaller layout takes less time than starting a worker, and does not flicker
+const PATIENCE = 0.1; // seconds for sweeps if no worker can start
 
 export class Layouter {
   private worker: Worker | null = null;
-  private static isForbidden = false; // to start workers, by a page's policy
+  private static isForbidden = false; // whether a page's policy forbids workers
 
-  /** `busy`: gets the number of boxes when a layout begins in a worker, and null when it has ended. */
+  /** `busy`: called with the number of boxes when a layout begins in a worker, and with null when it ends. */
   constructor(private readonly busy: (boxes: number | null) => void) {}
 
-  /** Calls `done` with the layout: at once for a small graph, else later, unless another one is requested before. */
+  /** Calls `done` with the layout: immediately for a small graph, else later, unless a newer one is requested. */
   lay(request: LayoutRequest, done: (made: Layout) => void): void {
     this.cancel();
     if (request.nodes.length <= AT_ONCE) done(arranged(request));
@@ -39,7 +39,7 @@ export class Layouter {
     try {
       this.worker = new Worker(url);
     } catch {
-      here(); // forbidden, says Firefox
+      here(); // Firefox reports a forbidden worker here
       return;
     } finally {
       setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -50,7 +50,7 @@ export class Layouter {
     };
     this.worker.onerror = (event) => {
       event.preventDefault();
-      here(); // forbidden, says Chromium
+      here(); // Chromium reports a forbidden worker here
     };
     this.busy(request.nodes.length);
     this.worker.postMessage(request);

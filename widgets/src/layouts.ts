@@ -1,5 +1,5 @@
-// The layouts as a unit: build.mjs bundles what is exported here into one function, which the views call, and whose text
-// a worker is made of.
+// The layouts as one unit: build.mjs bundles these exports into one function. Views call it, and a worker runs its
+// text.
 
 import { type Flow, turned, turnedBoxes, turnedPlaces } from "./flow";
 import { type Layout, layout } from "./layout";
@@ -8,23 +8,23 @@ import { steadyLayout } from "./steady";
 
 export { layout } from "./layout";
 
-/** The unit's own text; empty where it was not bundled so. */
+/** The text of the unit; "" if it was not bundled this way. */
 export const source: string = "";
 
 export interface LayoutRequest {
   readonly nodes: readonly Box[];
   readonly edges: readonly Edge[];
-  /** Where boxes stood: they stay there as far as the graph allows, */
+  /** The previous positions of boxes, which are kept as far as the graph permits; */
   readonly previous?: ReadonlyMap<number, Point>;
-  /** in the next step of the same pass all of them, if that can still be read. */
+  /** in the next step of the same pass all of them, if the result is readable. */
   readonly isStep?: boolean;
-  /** The direction from sources to users; down where nothing is said. */
+  /** The direction from sources to users; down by default. */
   readonly flow?: Flow;
-  /** Seconds after which crossings are no longer looked for. */
+  /** Seconds after which the search for fewer crossings ends. */
   readonly patience?: number;
 }
 
-/** The layout of one graph. */
+/** Returns the layout of one graph. */
 export function arranged(request: LayoutRequest): Layout {
   const { nodes, previous, flow = "down" } = request;
   if (flow === "down") return downwards(request);

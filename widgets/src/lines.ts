@@ -1,8 +1,11 @@
-// Two texts line by line: what stays, what is gone, what is new.
+// Compares two texts line by line: lines that stay, are removed, or are new.
 
 export type LineChange = { kind: "same" | "gone" | "new"; text: string; a: number | null; b: number | null };
 
-/** The lines of `b` with those of `a` that are gone, by a longest common subsequence; numbers count from 1. */
+/**
+ * Returns the lines of `b` merged with the removed lines of `a`, by a longest common subsequence; numbers count from
+ * 1.
+ */
 export function compareLines(a: readonly string[], b: readonly string[]): LineChange[] {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
@@ -14,7 +17,7 @@ export function compareLines(a: readonly string[], b: readonly string[]): LineCh
   const rows = a.length - start - end;
   const columns = b.length - start - end;
   const width = columns + 1;
-  // lengths[i * width + j]: the most lines that a from i on and b from j on have in common
+  // lengths[i * width + j]: the most common lines of a from i on and b from j on
   const lengths = new Uint32Array((rows + 1) * width);
   for (let i = rows - 1; i >= 0; i -= 1) {
     for (let j = columns - 1; j >= 0; j -= 1) {

@@ -1,20 +1,20 @@
-// A place in a trace as the fragment of an address, and the way back through the places where one was.
+// A position in a trace as the fragment of an address, and the history of positions.
 
 import { isTensor } from "./dialect";
 import type { TraceIndex } from "./provenance";
 import { type Cursor, PANELS, type Place } from "./store";
 
-/** What a link says; what it leaves out stays as it is. */
+/** The content of a link; what it omits stays unchanged. */
 export interface Target {
   cursor: Partial<Cursor>;
   selected: number[] | null;
-  /** The chapter of the story; null: the workbench. */
+  /** The chapter of the story; null for the workbench. */
   story: string | null;
 }
 
 const PLACES: readonly Place[] = ["python", "lazy", "kernels", "passes", "uops", "code", "run"];
 
-/** `#stage=4&step=2&kernel=0&node=17`: short, and the same for the same place. */
+/** Returns `#stage=4&step=2&kernel=0&node=17`: short, and equal for equal positions. */
 export function linkOf(cursor: Cursor, selected: readonly number[], story: string | null): string {
   if (story !== null) return `#story=${story}`;
   const { stage, step, kernel, graph, place, panel } = cursor;
@@ -33,7 +33,7 @@ export function linkOf(cursor: Cursor, selected: readonly number[], story: strin
     .join("&")}`;
 }
 
-/** What a fragment points at; null if it is no link of ours. Values that make no sense are left out. */
+/** Parses a fragment; null if it is no link of the explorer. Invalid values are omitted. */
 export function readLink(fragment: string): Target | null {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!["story", "stage", "node", "kernel", "place", "panel", "graph"].some((key) => given.has(key))) return null;
@@ -57,13 +57,13 @@ export function readLink(fragment: string): Target | null {
   return { cursor, selected: given.has("node") ? nodes : null, story: given.get("story") };
 }
 
-/** The place of a link, with the graph that shows its stage where it names none. */
+/** Returns the position of a link, with the graph of its stage if it names no graph. */
 export function completed(index: TraceIndex, cursor: Partial<Cursor>): Partial<Cursor> {
   const { stage } = cursor;
   return stage === undefined || stage === null ? cursor : { ...placeOf(index, stage), ...cursor };
 }
 
-/** A stage, with the graph that shows it. */
+/** Returns the position of a stage, with its graph. */
 export function placeOf(index: TraceIndex, id: number): Partial<Cursor> {
   const stage = index.trace.stages[id];
   if (stage === undefined) return {};
@@ -72,13 +72,13 @@ export function placeOf(index: TraceIndex, id: number): Partial<Cursor> {
   return { stage: id, graph: isLazy ? "lazy" : "uops", place: isLazy ? "lazy" : "passes" };
 }
 
-/** Two links of which the second is only some steps further. */
+/** Whether two links differ only by some steps forward. */
 function isOneStop(a: string, b: string): boolean {
   const plain = (link: string): string => link.replace(/\bstep=\d+&?/, "");
   return plain(a) === plain(b);
 }
 
-/** The places where a reader was; in a page of its own they are the browser's history. */
+/** The history of positions; in a page of its own it is the browser's history. */
 export class Trail {
   private readonly links: string[];
   private at = 0;
@@ -86,7 +86,7 @@ export class Trail {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly popped = (): void => this.arrive(location.hash || this.links[0]);
 
-  /** `apply`: goes where a link points; `here`: the link to where the reader is then. */
+  /** `apply`: goes to a link. `here`: returns the link to the current position. */
   constructor(
     private readonly isPage: boolean,
     private readonly apply: (link: string) => void,
@@ -97,7 +97,7 @@ export class Trail {
     if (isPage) addEventListener("popstate", this.popped);
   }
 
-  /** Notes where the reader is, once the reader stays there for a moment. */
+  /** Adds the current position, after the user stayed there for a moment. */
   visit(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.note(), 120);
@@ -118,7 +118,7 @@ export class Trail {
     }
   }
 
-  /** One place back (-1) or on (1). */
+  /** Goes one position back (-1) or forward (1). */
   go(direction: 1 | -1): void {
     if (this.isPage) {
       history.go(direction);
@@ -130,7 +130,7 @@ export class Trail {
     this.arrive(this.links[to]);
   }
 
-  /** What is there after a move along the trail is no new place. */
+  /** Ignores the position after a move in the history, which is no new one. */
   private arrive(link: string): void {
     this.apply(link);
     clearTimeout(this.timer);

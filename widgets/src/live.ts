@@ -1,5 +1,6 @@
-// The bundle of pages with engine: it puts an engine into the page, which the explorer's own bundle finds there; a playground has
-// an editor before it.
+// The bundle of pages with engine: it puts an engine into the page, where the explorer's own bundle finds it. A
+// playground has
+// an editor above the explorer.
 
 import { h } from "./dom";
 import type { Handle } from "./explorer";
@@ -24,12 +25,12 @@ function openPlayground(root: HTMLElement, machines: Machines): void {
   new Playground(root, engine, machines);
 }
 
-/** The playground in the place of the explorer of this page's trace; loading the page again leads back. */
+/** Replaces the explorer of this page's trace by the playground; reloading the page returns to it. */
 function leaveExplorer(): void {
   const explorer = (globalThis as { tinyexplore?: { handle: Handle | null } }).tinyexplore;
   explorer?.handle?.destroy();
   const root = h("div", { id: "playground" });
   document.getElementById("explorer")!.replaceWith(root);
-  history.replaceState(null, "", location.href.split("#")[0]); // a place in the trace is no program
+  history.replaceState(null, "", location.href.split("#")[0]); // a position in the trace does not belong to a program
   openPlayground(root, [["Interpreter · scalars", ""]]);
 }

@@ -1,17 +1,17 @@
-// From a tooltip to the glossary: F1 shows the words that the tooltip under the pointer explains.
+// Links tooltips to the glossary: F1 shows the terms that the tooltip under the pointer explains.
 
 import { GLOSSARY } from "./glossary";
 import type { Store } from "./store";
 
 export const HINT = "F1: in the glossary";
 
-/** The words of the glossary whose meaning stands in a text. */
+/** Returns the words of the glossary whose meaning occurs in a text. */
 export function explainedWords(text: string): string[] {
   const groups = Object.values(GLOSSARY).flatMap(({ terms }) => Object.entries(terms));
   return [...new Set(groups.filter(([, meaning]) => text.includes(meaning)).map(([word]) => word))];
 }
 
-/** Remembers the tooltip under the pointer, says in it that F1 leads on, and follows F1. */
+/** Remembers the tooltip under the pointer, adds a hint about F1, and handles F1. */
 export function followTooltips(root: HTMLElement, store: Store, work: () => Promise<void>): void {
   let words: string[] = [];
   root.addEventListener("pointerover", (event) => {

@@ -1,4 +1,4 @@
-// The opts of its kernel that made a node: those whose axes it is computed over.
+// The opts that created a node: those whose axes occur in its computation.
 
 import { isTensor } from "./dialect";
 import type { OptStep } from "./model";
@@ -6,12 +6,12 @@ import type { TraceIndex } from "./provenance";
 
 export interface MadeBy {
   opt: OptStep;
-  /** Its place among the opts that the kernel has, from 1, and their number. */
+  /** The position among the kernel's opts, from 1, and their number. */
   place: number;
   count: number;
 }
 
-/** The opts that made UOps of a kernel, in the order in which they were applied. */
+/** Returns the opts that created UOps of a kernel, in the order of application. */
 export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: number | null): MadeBy[] {
   const { stages, nodes: all, kernels } = index.trace;
   const uops = nodes.filter((id) => !isTensor(index.trace, index.node(id)));
@@ -19,7 +19,7 @@ export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: numb
   const number = kernels[kernel]?.same_as ?? kernel; // a reused program was compiled there
   const stage = stages.find((one) => one.kernel === number && one.opts.some(({ applied }) => applied));
   if (stage === undefined) return [];
-  const read = index.reachable(uops); // a node is computed over the axes of all that it reads
+  const read = index.reachable(uops); // the axes of a node are those of all its sources
   const past = new Set([...read, ...index.ancestors(read, kernel)]);
   const own = index.reachable(stage.after).filter((id) => past.has(id));
   const axes = new Set(

@@ -1,4 +1,4 @@
-// The rows of a trace's module costs as a tree, each with the LazyBuffers that were made in it.
+// The rows of a trace's module costs as a tree, each with the LazyBuffers that it created.
 
 import { isTensor } from "./dialect";
 import type { ModuleCost, Trace } from "./model";
@@ -9,12 +9,12 @@ export interface Module {
   cost: ModuleCost;
   name: string;
   kind: string;
-  /** The LazyBuffers that were made in it and in the modules inside. */
+  /** The LazyBuffers created in it and in the modules inside. */
   nodes: number[];
   children: Module[];
 }
 
-/** The whole trace, with its modules inside; null where it has none. */
+/** Returns the whole trace with its modules inside; null if it has none. */
 export function moduleTree(trace: Trace): Module | null {
   const made = new Map<number | null, number[]>();
   for (const node of trace.nodes) {

@@ -1,4 +1,4 @@
-// What an operation does, in a few words: tooltips for the words of a listing that name one.
+// Short descriptions of operations: tooltips for the opcodes of a listing.
 
 const UOPS: Record<string, string> = {
   DEFINE_GLOBAL: "a buffer argument of the kernel",
@@ -120,7 +120,7 @@ const LLVM: Record<string, string> = {
   freeze: "turns an undefined value into some fixed one",
 };
 
-/** What the word at the head of an operation means in a language; null where there is nothing to say. */
+/** Returns the meaning of an opcode in a language; null if it is unknown. */
 export function explain(language: string, word: string): string | null {
   const name = word.trim();
   if (language === "uops") return UOPS[name] ?? null;

@@ -1,5 +1,5 @@
-// The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
-// The same as tinyexplore/explore/tracefile/pictures/ordering.py.
+// Orders the vertices of each rank: barycenter sweeps and swaps of neighbors reduce crossings. Mirrors
+// tinyexplore/explore/tracefile/pictures/ordering.py.
 
 import { at, emptyLists, NODE_GAP, widthOf, type Layers } from "./layers";
 
@@ -9,7 +9,7 @@ const RELAX_ROUNDS = 4;
 const SLOT_REACH = 12;
 const PUSH_COST = 4;
 
-/** Rows as a depth-first walk from the last users upwards meets them: trees come out without crossings. */
+/** Returns the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings. */
 export function initialRows(layers: Layers, vertices: readonly number[]): number[][] {
   let first = at(layers.rank, at(vertices, 0));
   let last = first;
@@ -38,7 +38,7 @@ export function indexRows(rows: readonly number[][], position: number[]): void {
   for (const row of rows) row.forEach((v, i) => (position[v] = i));
 }
 
-/** Rows in the order of the previous positions; new vertices stand near their neighbours, where there is room. */
+/** Orders rows by the previous positions; new vertices are placed near their neighbors, if there is room. */
 export function orderByPrevious(layers: Layers, rows: number[][], pinned: readonly (number | null)[]): void {
   const key = new Map<number, number>();
   let sum = 0;
@@ -73,7 +73,7 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
   rows.forEach((row, r) => (rows[r] = slotted(layers, row, pinned, key, middle)));
 }
 
-/** The pinned vertices of a row from left to right, the others in the gaps where they push them the least. */
+/** Returns the pinned vertices of a row from left to right, with the others in the gaps where they shift them least. */
 function slotted(
   layers: Layers,
   row: readonly number[],
@@ -91,7 +91,7 @@ function slotted(
   const highs = [...pins.map((v) => keyOf(v) - widthOf(layers, v) / 2), Infinity];
   const room = lows.map((low, i) => at(highs, i) - low - gap);
   const slots = emptyLists(lows.length);
-  let nearest = 0; // wishes come in ascending order
+  let nearest = 0; // the desired positions are in ascending order
   for (const v of order) {
     if (isPinned(v)) continue;
     const want = keyOf(v);
@@ -116,7 +116,7 @@ function slotted(
   return result;
 }
 
-/** Barycentre sweeps, down and up in turn; the best order met is kept. */
+/** Reduces crossings by barycenter sweeps, alternately down and up; keeps the best order. */
 export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () => boolean): void {
   const position: number[] = [];
   indexRows(rows, position);
@@ -137,7 +137,7 @@ export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () 
   best.forEach((row, r) => (rows[r] = row));
 }
 
-/** One row sorted by the mean position of its neighbours; who has none keeps its place. */
+/** Sorts one row by the mean position of each vertex's neighbors. A vertex without neighbors keeps its position. */
 function sortByBarycentre(row: number[], neighbours: readonly number[][], position: number[]): void {
   const keyed: [number, number][] = [];
   const places: number[] = [];
@@ -158,7 +158,7 @@ function sortedPositions(vertices: readonly number[], position: readonly number[
   return vertices.map((u) => at(position, u)).sort((a, b) => a - b);
 }
 
-/** How many pairs of edges cross between neighbouring rows (a Fenwick tree counts the inversions). */
+/** Counts the pairs of edges that cross between neighboring rows (a Fenwick tree counts the inversions). */
 function crossings(layers: Layers, rows: readonly number[][], position: readonly number[]): number {
   let total = 0;
   for (let r = 0; r + 1 < rows.length; r++) {
@@ -178,7 +178,7 @@ function crossings(layers: Layers, rows: readonly number[][], position: readonly
   return total;
 }
 
-/** How many crossings edges to `right` and `left` (sorted positions) have if `left`'s vertex stands on the left. */
+/** Counts the crossings of the edges to `right` and `left` (sorted positions) if `left`'s vertex is on the left. */
 function pairCrossings(left: readonly number[], right: readonly number[]): number {
   let count = 0;
   let smaller = 0;
@@ -189,7 +189,7 @@ function pairCrossings(left: readonly number[], right: readonly number[]): numbe
   return count;
 }
 
-/** Neighbours in a row change places where that saves crossings; boxes that stood before never do. */
+/** Swaps neighbors in a row where a swap removes crossings, except for boxes with a previous position. */
 export function swapNeighbours(
   layers: Layers,
   rows: readonly number[][],

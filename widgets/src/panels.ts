@@ -1,4 +1,4 @@
-// Where the view of each panel comes from: the bundle, or a chunk that is loaded when the panel is first opened.
+// The origin of each panel's view: the bundle, or a chunk that is loaded on first use.
 
 import { h } from "./dom";
 import { Later } from "./later";
@@ -6,7 +6,7 @@ import { PANEL_ROWS } from "./panel_rows";
 import { BUNDLED } from "./panel_views";
 import type { Change, Panel, Store, View } from "./store";
 
-/** The view of a panel; `isOpen` says whether the panel is visible, by default always: a widget of its own. */
+/** Creates the view of a panel. `isOpen`: whether the panel is visible; by default always, for a standalone widget. */
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const { chunk } = PANEL_ROWS[panel];
   if (chunk !== undefined) return new Later(store, panel, chunk, isOpen ?? (() => true), isOpen === undefined);
@@ -14,7 +14,7 @@ export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): V
   return isOpen === undefined ? new Made(store) : new WhenOpened(() => new Made(store), isOpen);
 }
 
-/** A view that is made when it is first shown. */
+/** A view that is created when it is first shown. */
 export class WhenOpened implements View {
   element: HTMLElement = h("div", { hidden: true });
   private view: View | null = null;
@@ -26,7 +26,7 @@ export class WhenOpened implements View {
     if (isOpen()) this.made();
   }
 
-  /** The view, made now if it was not. */
+  /** Returns the view; creates it on the first call. */
   made(): View {
     if (this.view !== null) return this.view;
     this.view = this.make();

@@ -1,4 +1,5 @@
-// The entry of a widget with one view: small, because a notebook stores it once for each; the code comes with the explorer.
+// The entry of a widget with one view: small, because a notebook stores it for each widget; the explorer brings the
+// code.
 
 import { hidePicture } from "./picture";
 import type { Model } from "./session";

@@ -1,4 +1,4 @@
-// One view as a widget of its own: the same classes as in the explorer, over a store that others share.
+// One view as a standalone widget: the classes of the explorer, on a shared store.
 
 import { WIDGETS } from "./panel_rows";
 import { makePanel } from "./panels";
@@ -10,14 +10,18 @@ import { StepperView } from "./views/stepper";
 
 export type Kind = "graph" | "code" | keyof typeof WIDGETS;
 
-/** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
+/**
+ * The appearance of a part. `pane`: the only visible pane of the code. `look`: "lazy" for a graph colored by role,
+ * without
+ * frames.
+ */
 export interface Look {
   height: string;
   pane?: string;
   look?: string;
 }
 
-/** Draws one view into `element`. Returns how to take it away. */
+/** Draws one view into `element`. Returns a function that removes it. */
 export function mountPart(
   element: HTMLElement,
   store: Store,

@@ -1,4 +1,4 @@
-// The trace as it travels: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
+// The packed trace: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
 
 import { TRACE_VERSION, type Trace } from "./model";
 import { unpacked } from "./columns";
@@ -6,7 +6,7 @@ import { PayloadError, validTrace } from "./valid";
 
 export { PayloadError };
 
-const MOST_BYTES = 256 * 2 ** 20; // of JSON, decompressed: as tinyexplore.explore.Limits has it
+const MOST_BYTES = 256 * 2 ** 20; // most bytes of decompressed JSON, as in tinyexplore.explore.Limits
 
 export function fromBase64(text: string): Uint8Array {
   const binary = atob(text.replace(/\s+/g, ""));
@@ -15,7 +15,7 @@ export function fromBase64(text: string): Uint8Array {
   return data;
 }
 
-/** The trace in gzipped JSON (or plain JSON: what a bare trace file holds). */
+/** Decodes a trace from JSON, gzipped or plain (a trace file). */
 export async function readTrace(data: Uint8Array): Promise<Trace> {
   if (data.length === 0) throw new PayloadError("The payload is empty: give the widget a trace in gzipped JSON.");
   const trace = (await readJson(data)) as { version?: unknown } | null;
@@ -31,17 +31,17 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
   return valid;
 }
 
-/** The text that was gzipped. */
+/** Returns the text of gzipped data. */
 export function unzipped(data: Uint8Array): Promise<string> {
   return textOf(new Blob([data as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip")));
 }
 
-/** Between two long pieces of work, for whatever else the page has to do. */
+/** Yields to other work of the page between two long tasks. */
 function breath(): Promise<void> {
   return new Promise((done) => setTimeout(done));
 }
 
-/** What stands in JSON, gzipped or plain. */
+/** Decodes JSON, gzipped or plain. */
 export async function readJson(data: Uint8Array): Promise<unknown> {
   const gzipped = data[0] === 0x1f && data[1] === 0x8b;
   const text = gzipped ? await unzipped(data) : await textOf(new Blob([data as BlobPart]).stream());

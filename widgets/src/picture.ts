@@ -1,6 +1,7 @@
-// The static picture beside a widget: it stands in the output for readers without widgets, and goes where one is alive.
+// The static picture beside a widget: it is in the output for readers without widgets, and hidden while a widget is
+// active.
 
-/** Hides the picture of that name while its widget is there; call what is returned to show it again. */
+/** Hides the picture of this name while its widget is active; returns a function that shows it again. */
 export function hidePicture(name: string): () => void {
   const outputs = [...document.getElementsByClassName(`tinyexplore-picture-${name}`)].map(
     (picture) => picture.closest<HTMLElement>(".jp-OutputArea-child, .output_area") ?? (picture as HTMLElement),

@@ -1,5 +1,6 @@
-// Where the vertices of a layered graph stand: x by sweeps of isotonic regression, y by rank, parts side by side.
-// The same as tinyexplore/explore/tracefile/pictures/placing.py.
+// Places the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
+// Mirrors
+// tinyexplore/explore/tracefile/pictures/placing.py.
 
 import { at, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
 
@@ -9,7 +10,7 @@ const PLACE_SWEEPS = 8;
 const PINNED_WEIGHT = 1024;
 const FREE_WEIGHT = 0.01;
 
-/** What one connected part covers, and how far its boxes have left their previous height (null: all new). */
+/** The extent of one connected component, and the change of its boxes' previous height (null: all are new). */
 export interface Frame {
   vertices: number[];
   left: number;
@@ -19,7 +20,7 @@ export interface Frame {
   shift: number | null;
 }
 
-/** x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbours. */
+/** Computes x by sweeps of isotonic regression that move every vertex towards the mean of its neighbors. */
 export function placeX(
   layers: Layers,
   rows: readonly number[][],
@@ -73,20 +74,20 @@ export function placeX(
   }
 }
 
-/** The links of a chain and of a long edge pull hardest, which keeps them straight. */
+/** Returns the weight of a neighbor. Chains and long edges have the largest weights, which keeps them straight. */
 function pullOf(isDummy: boolean, otherIsDummy: boolean, isChain: boolean): number {
   if (isChain || (isDummy && otherIsDummy)) return 8;
   return isDummy || otherIsDummy ? 2 : 1;
 }
 
-/** The least distance of the centres of two neighbours in a row. */
+/** Returns the smallest distance of the centers of two neighbors in a row. */
 function separation(layers: Layers, a: number, b: number): number {
   const count = layers.boxes.length;
   const gap = a < count && b < count ? NODE_GAP : layers.dummyGap;
   return (widthOf(layers, a) + widthOf(layers, b)) / 2 + gap;
 }
 
-/** Every row side by side, all rows centred on one axis: where the sweeps begin. */
+/** Places the vertices of each row side by side, with all rows centered on one axis: the start of the sweeps. */
 function packRows(layers: Layers, rows: readonly number[][], x: number[]): void {
   for (const row of rows) {
     let place = 0;
@@ -98,7 +99,7 @@ function packRows(layers: Layers, rows: readonly number[][], x: number[]): void 
   }
 }
 
-/** The x of one row that are nearest to `wanted` (weighted squares) with all separations kept. */
+/** Places one row as near to `wanted` as possible (weighted least squares), with all distances respected. */
 function placeRow(
   layers: Layers,
   row: readonly number[],
@@ -184,7 +185,7 @@ export function frameOf(
   return { vertices, left, right, top: 0, bottom: lowest, shift };
 }
 
-/** Parts that stood before stay, moved right only where they would overlap; new parts go on shelves below them. */
+/** Places components. Previous ones keep their position, except for overlaps; new ones go on shelves below. */
 export function arrange(frames: readonly Frame[], x: number[], y: number[], top: number[], bottom: number[]): void {
   const move = (frame: Frame, dx: number, dy: number): void => {
     for (const v of frame.vertices) {

@@ -1,11 +1,11 @@
-// The entry of a question as a widget of its own: guess, then see; the views may stay away until then.
+// The entry of a standalone question: the user guesses, then sees the answer; the views may be hidden until then.
 
 import { hidePicture } from "./picture";
 import { makeRoot } from "./root";
 import type { Model, Session } from "./session";
 import { type Stop, questionCard } from "./views/tour";
 
-/** Draws a question into `element`, and under it, once it is answered and if that is wanted, the whole explorer. */
+/** Draws a question into `element` and, after the answer and if requested, the whole explorer below it. */
 export function showQuestion(session: Session, element: HTMLElement, model: Model): () => void {
   const { root, release } = makeRoot("Question", "auto", "auto");
   root.classList.add("part", "asks");

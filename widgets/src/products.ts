@@ -1,5 +1,6 @@
-// Products in the graph of LazyBuffers: a multiply of two operands, one of them repeated along an axis, and the sum of its
-// results. A matrix product is one, a convolution too.
+// Products in the graph of LazyBuffers: a multiplication of two operands, one of them repeated along an axis, and the
+// sum of
+// the results. Matrix products and convolutions are products.
 
 import { truncate } from "./format";
 import { humanName } from "./kernels";
@@ -9,12 +10,12 @@ import type { ShownGraph } from "./replay";
 import { spanText } from "./spans";
 
 export interface ProductGroup {
-  /** Display ids: the sum, */
+  /** Display id of the sum. */
   sum: number;
   multiply: number;
-  /** the operands as the multiply reads them, views that only this product reads, */
+  /** Display ids of the operands that the multiplication reads: views that only this product reads. */
   operands: number[];
-  /** and all of it in the order of the graph: the sum is the last. */
+  /** Display ids of all nodes in graph order; the sum is the last. */
   members: number[];
   /** "x @ w: multiply, then sum over k" */
   title: string;
@@ -24,7 +25,7 @@ export interface ProductGroup {
 
 const LONGEST_NAME = 24;
 
-/** Every product, by the node of its sum. */
+/** Returns every product, by the node of its sum. */
 export function productsOf(index: TraceIndex, graph: ShownGraph): Map<number, ProductGroup> {
   const users = new Map<number, number[]>();
   for (const [id, { src }] of graph.nodes)
@@ -35,7 +36,7 @@ export function productsOf(index: TraceIndex, graph: ShownGraph): Map<number, Pr
   const isOwn = (id: number, user: number): boolean =>
     !roots.has(id) && (users.get(id) ?? []).every((other) => other === user);
   const found = new Map<number, ProductGroup>();
-  const frames: (number | null)[] = []; // the line of each product
+  const frames: (number | null)[] = []; // the Python line of each product
   for (const [sum, { src }] of graph.nodes) {
     const [multiply] = src;
     if (node(sum).op !== "REDUCE_AXIS" || !node(sum).detail.startsWith("ADD ")) continue;
@@ -73,7 +74,7 @@ function shapeOf({ shape }: Node): string {
   return (shape ?? []).filter((size) => size !== 1).join("×") || "1";
 }
 
-/** What the user's Python says where that made one product, else its operands, else what its kernel computes. */
+/** Returns the user's expression if it created one product, else the operands, else the name of the kernel. */
 function nameOf(index: TraceIndex, sum: Node, multiply: Node, isAlone: boolean): string {
   const frame = index.frameOf(sum.id, null);
   const part = frame === null ? "" : spanText(index, frame);
@@ -86,19 +87,19 @@ function nameOf(index: TraceIndex, sum: Node, multiply: Node, isAlone: boolean):
   return info === undefined || humanName(info) === info.name ? "product" : humanName(info);
 }
 
-/** What the user's Python calls the tensor under a node's views; "" where it has no name. */
+/** Returns the Python name of the tensor below a node's views; "" if it has none. */
 export function operandName(index: TraceIndex, id: number): string {
   let node = index.node(id);
   while (node.name === "" && node.group === "movement" && node.src.length === 1) node = index.node(node.src[0]);
   return node.name;
 }
 
-/** What a view says as an operand of a product: "EXPAND x", "64×48 → 64×32×48". */
+/** Returns the text of a view as an operand of a product: "EXPAND x", "64×48 → 64×32×48". */
 export function operandWords(index: TraceIndex, node: Node): { label: string; detail: string } {
   let [base, view] = [node, node];
   while (base.group === "movement" && base.src.length === 1) [base, view] = [index.node(base.src[0]), base];
   const name = operandName(index, node.id) || base.label;
-  const isRow = base.shape?.length === 1 && view.op === "RESHAPE"; // memory whose shape is said by a view
+  const isRow = base.shape?.length === 1 && view.op === "RESHAPE"; // memory whose shape is that of a view
   const [from, to] = [isRow ? view : base, node].map(shapeOf);
   return { label: `${node.label} ${name}`, detail: from === to ? to : `${from} → ${to}` };
 }

@@ -1,4 +1,4 @@
-// What follows from a trace: who uses a node, what it came from and became, which lines and Python lines it made.
+// Derived relations of a trace: users of a node, its ancestors and descendants, its lines of code and of Python.
 
 import { isTensor } from "./dialect";
 import type {
@@ -18,12 +18,12 @@ import type {
 
 export interface Firing {
   stage: Stage;
-  /** The number of steps done once this one is. */
+  /** The number of finished steps after this one. */
   step: number;
   firing: Step;
 }
 
-/** The kernels that compute nothing that was requested inside the capture, or only show it in another shape. */
+/** Returns the kernels that only compute or reshape values requested before the capture. */
 function earlierKernels({ kernels, nodes }: Trace): Set<number> {
   const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
   const isShown = (id: number): boolean => isEarlier(id) || nodes[id].group === "movement";
@@ -37,9 +37,9 @@ export class TraceIndex {
   private readonly forward: Link[][];
   readonly children: Map<number | null, Stage[]>;
   readonly kernelOf: Map<number, number>;
-  /** The kernel that computes a LazyBuffer first; one that several kernels compute is drawn with it. */
+  /** The first kernel that computes each LazyBuffer; a LazyBuffer of several kernels is drawn with it. */
   readonly firstKernelOf: Map<number, number>;
-  /** Kernels that only compute what was requested before the capture: lazy inputs. None where all do. */
+  /** Kernels that only compute lazy inputs, requested before the capture. Empty if all kernels do. */
   readonly earlier: Set<number>;
   readonly decisionOf: Map<number, Decision>;
   private readonly texts = new Map<number, StageText[]>();
@@ -74,12 +74,12 @@ export class TraceIndex {
     for (const text of trace.stage_texts) this.texts.set(text.stage, [...this.textsOf(text.stage), text]);
   }
 
-  /** The texts after a stage. */
+  /** Returns the texts after a stage. */
   textsOf(stage: number): readonly StageText[] {
     return this.texts.get(stage) ?? [];
   }
 
-  /** The texts after a stage, or after the last one before it that has any. */
+  /** Returns the texts after a stage, or after the last previous stage that has any. */
   shownTexts(stage: number | null): readonly StageText[] {
     for (let at = stage ?? -1; at >= 0; at -= 1) if (this.texts.has(at)) return this.textsOf(at);
     return [];
@@ -89,23 +89,23 @@ export class TraceIndex {
     return this.trace.nodes[id];
   }
 
-  /** What the scheduler made of the edge on which `dst` reads `src`; undefined where no kernel computes `dst`. */
+  /** Returns the scheduler's decision on the edge from `src` to `dst`; undefined if no kernel computes `dst`. */
   fusionEdge(src: number, dst: number): FusionEdge | undefined {
     this.edges ??= new Map(this.trace.fusion_edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     return this.edges.get(`${src} ${dst}`);
   }
 
-  /** Everything the nodes came from, at any distance, in the history of one kernel (null: of all). */
+  /** Returns all ancestors of the nodes, in the history of one kernel (null: of all kernels). */
   ancestors(ids: Iterable<number>, kernel: number | null = null): Set<number> {
     return this.closure(ids, this.back, "src", kernel);
   }
 
-  /** Everything the nodes became. */
+  /** Returns all descendants of the nodes. */
   descendants(ids: Iterable<number>, kernel: number | null = null): Set<number> {
     return this.closure(ids, this.forward, "dst", kernel);
   }
 
-  /** The nodes, all they came from and all they became: what lights up with a selection. */
+  /** Returns the nodes with all ancestors and descendants: the nodes that a selection highlights. */
   related(ids: Iterable<number>, kernel: number | null = null): Set<number> {
     const start = [...ids];
     const all = this.ancestors(start, kernel);
@@ -128,7 +128,11 @@ export class TraceIndex {
     return seen;
   }
 
-  /** Equal nodes of two kernels are one node: a walk for one kernel must not stray into the other's history. */
+  /**
+   * Whether a walk for a kernel may follow a link. Equal nodes of two kernels are one node, so it must not enter the
+   * other's
+   * history.
+   */
   private belongs(link: Link, kernel: number | null): boolean {
     if (kernel === null) return true;
     const owner = link.stage === null ? null : this.trace.stages[link.stage].kernel;
@@ -137,7 +141,7 @@ export class TraceIndex {
     return members.size === 0 || !isTensor(this.trace, this.trace.nodes[link.src]) || members.has(link.src);
   }
 
-  /** The LazyBuffers that a kernel computes, stores or reads. */
+  /** Returns the LazyBuffers that a kernel computes, stores or reads. */
   membersOf(kernel: number): Set<number> {
     let members = this.members.get(kernel);
     if (members === undefined) {
@@ -149,7 +153,7 @@ export class TraceIndex {
     return members;
   }
 
-  /** The nodes that a line of the user's Python built. */
+  /** Returns the nodes that a line of the user's Python created. */
   nodesOfLine(source: number, line: number): number[] {
     if (this.byLine === null) {
       this.byLine = new Map();
@@ -161,7 +165,7 @@ export class TraceIndex {
     return this.byLine.get(`${source}:${line}`) ?? [];
   }
 
-  /** The nodes that a place in the user's Python built. */
+  /** Returns the nodes that a frame of the user's Python created. */
   nodesOfFrame(frame: number): number[] {
     if (this.byFrame === null) {
       this.byFrame = new Map();
@@ -170,13 +174,13 @@ export class TraceIndex {
     return this.byFrame.get(frame) ?? [];
   }
 
-  /** The nearest Python line on the way back from a node. */
+  /** Returns the nearest Python line among a node's ancestors. */
   frameOf(id: number, kernel: number | null = null): Frame | null {
     const user = this.beganAt(id, kernel)?.user ?? null;
     return user === null ? null : this.trace.frames[user];
   }
 
-  /** The calls in Python that made the nearest node with such a line: the user's own first. */
+  /** Returns the Python calls that created the nearest node with such a line, the user's own first. */
   callsOf(id: number, kernel: number | null = null): readonly string[] {
     return this.beganAt(id, kernel)?.calls ?? [];
   }
@@ -202,7 +206,7 @@ export class TraceIndex {
     return found;
   }
 
-  /** The nodes that have this one among their sources. */
+  /** Returns the nodes that have this one among their sources. */
   usersOf(id: number): number[] {
     if (this.users === null) {
       this.users = new Map();
@@ -211,7 +215,10 @@ export class TraceIndex {
     return this.users.get(id) ?? [];
   }
 
-  /** The ordered firings and transforms that led to a node: those whose result it came from, or some node inside the result. */
+  /**
+   * Returns the firings and transforms that led to a node, in order: those whose result, or a node inside it, is an
+   * ancestor.
+   */
   rewriteHistory(id: number, kernel: number | null = null): Firing[] {
     const past = this.ancestors([id], kernel);
     past.add(id);
@@ -229,7 +236,7 @@ export class TraceIndex {
     return found;
   }
 
-  /** The listings of a kernel; a kernel that reuses an earlier program shows that one's. */
+  /** Returns the listings of a kernel; a kernel that reuses a program shows those of the first kernel. */
   programsOf(kernel: number | null): Program[] {
     if (kernel === null) return [];
     const own = this.trace.programs.filter((program) => program.kernel === kernel);
@@ -237,14 +244,14 @@ export class TraceIndex {
     return own.length > 0 || sharer === null || sharer === kernel ? own : this.programsOf(sharer);
   }
 
-  /** What lies in the buffer that a kernel knows as data0, data1, …, and which kernel wrote it. */
+  /** Returns the name of the buffer that a kernel calls data0, data1, …, and the kernel that wrote it. */
   argument(kernel: number | null, position: number): { name: string; maker: number | null } {
     const place = kernel === null ? undefined : this.trace.kernels[kernel]?.buffers[position];
     const buffer = place === undefined ? undefined : this.trace.buffers[place];
     return { name: buffer?.name ?? "", maker: buffer?.maker ?? null };
   }
 
-  /** The same as text: "x", "result of kernel 0", "" where nothing is known of it. */
+  /** Returns the same as text: "x", "result of kernel 0", "" if unknown. */
   argumentText(kernel: number | null, position: number): string {
     const { name, maker } = this.argument(kernel, position);
     if (name !== "") return name;
@@ -252,7 +259,7 @@ export class TraceIndex {
     return maker === kernel ? "result" : `result of kernel ${maker}`;
   }
 
-  /** A text of a kernel with the Python names of its buffers in place of data1. */
+  /** Returns a text of a kernel with the Python names of its buffers instead of data1. */
   withNames(text: string, kernel: number | null): string {
     return text.replace(/\bdata(\d+)\b/g, (own, position) => this.argument(kernel, Number(position)).name || own);
   }
@@ -261,14 +268,14 @@ export class TraceIndex {
     return this.trace.runs.findLast((run) => run.kernel === kernel) ?? null;
   }
 
-  /** Whether a stage turned its nodes into others. Null: it has no nodes (rendering, compiling). */
+  /** Whether a stage changed its nodes; null if it has none (rendering, compiling). */
   changed(stage: Stage): boolean | null {
     if (stage.steps.length > 0 || this.texts.has(stage.id)) return true;
     if (stage.before.length === 0 && stage.after.length === 0) return this.texts.size > 0 ? false : null;
     return stage.before.length !== stage.after.length || stage.before.some((id, i) => id !== stage.after[i]);
   }
 
-  /** The steps done once the last rule of a stage has fired: only rebuilding is left after them. */
+  /** Returns the number of steps up to the last firing of a stage; only rebuilds follow. */
   endOf(stage: Stage): number {
     const last = stage.steps.findLastIndex((step) => step.rule !== null);
     return last < 0 ? stage.steps.length : last + 1;
@@ -278,7 +285,7 @@ export class TraceIndex {
     return stage.steps.reduce((sum, step) => sum + (step.rule === null ? 0 : 1), 0);
   }
 
-  /** The nodes under the roots, sources first. */
+  /** Returns the nodes below the roots, sources first. */
   reachable(roots: Iterable<number>): number[] {
     const order: number[] = [];
     const state = new Map<number, number>();
@@ -302,7 +309,7 @@ export class TraceIndex {
   }
 }
 
-/** Giga-operations and gigabytes a second of a kernel, where it was timed. */
+/** Returns a kernel's giga-operations and gigabytes a second, if it was timed. */
 export function throughput(kernel: KernelInfo, run: Run | null): { gflops: number | null; gbps: number | null } {
   if (run === null || run.median_us <= 0) return { gflops: null, gbps: null };
   return { gflops: kernel.flops / run.median_us / 1e3, gbps: kernel.bytes_moved / run.median_us / 1e3 };

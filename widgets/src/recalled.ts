@@ -1,4 +1,4 @@
-// Small choices of the reader that a browser remembers; without storage they are made again the next time.
+// Small choices of the user that the browser remembers, if it has storage.
 
 const PREFIX = "tinyexplore.";
 
@@ -10,12 +10,12 @@ export function recall(name: string): string | null {
   }
 }
 
-/** `value` null: forgotten. */
+/** `value`: null removes the entry. */
 export function record(name: string, value: string | null): void {
   try {
     if (value === null) localStorage.removeItem(PREFIX + name);
     else localStorage.setItem(PREFIX + name, value);
   } catch {
-    // then it is chosen again the next time
+    // without storage, the choice is not remembered
   }
 }

@@ -1,14 +1,14 @@
-// The debugger without Python: the steps that a trace has recorded, walked forwards and backwards in the page. It gives
-// the same responses as Python.
+// The debugger without Python: it walks recorded steps forwards and backwards in the page, with the same responses as
+// Python.
 
 import { count } from "./format";
 import type { RecordedBuffer, RecordedStep, Recording } from "./model";
 import type { DebugRequest, DebuggerState, TensorData } from "./requests";
 
-/** What a request to the debugger says beside the kernel. */
+/** The fields of a request to the debugger, except for the kernel. */
 export type Action = Omit<DebugRequest, "ask" | "kernel">;
 
-const CELLS = 256; // of a tensor that are shown
+const CELLS = 256; // most visible elements of a tensor
 const RECENT = 64;
 const HELP = 'A page without Python knows "nan", "inf", "data1[37]" and "%12 > 100".';
 
@@ -60,14 +60,14 @@ export class RecordedRun {
           : `the recording ends here, after ${count(steps.length, "step")}`;
   }
 
-  /** Forwards to the first step for which `test` holds. */
+  /** Goes forwards to the first step for which `test` holds. */
   private until(test: (step: RecordedStep, at: number) => boolean, reason: string): void {
     const { steps } = this.recording;
     for (let at = this.position; at < steps.length; at += 1) if (test(steps[at], at)) return this.go(at + 1, reason);
     this.go(Infinity, reason);
   }
 
-  /** Of a line that does nothing alone, the next that does. */
+  /** Returns the test for a line; for a line that is no step, the next one that is. */
   private reaches(line: number): (step: RecordedStep) => boolean {
     const places = new Set(this.recording.steps.map(({ place }) => place));
     const target = [...places].filter((place) => place >= line).sort((a, b) => a - b)[0];
@@ -94,7 +94,7 @@ export class RecordedRun {
     return (step) => (slot === null || step.slot === slot) && step.value.some((lane) => holds(numberOf(lane)));
   }
 
-  /** The line of a name; null for "value", which is any. */
+  /** Returns the line of a name; null for "value", which is any. */
   private slotOf(name: string): number | null | undefined {
     if (name === "value") return null;
     const loop = this.recording.loops.find((one) => one.name === name);
@@ -104,7 +104,7 @@ export class RecordedRun {
     return found < 0 ? undefined : found;
   }
 
-  /** To where these loops have these counters for the first time. */
+  /** Goes to the first step at which these loops have these counters. */
   private iterate(counters: Record<string, number>): void {
     const { loops, steps } = this.recording;
     const wanted = Object.entries(counters).map(([name, value]) => {
@@ -126,7 +126,7 @@ export class RecordedRun {
     throw new Error(`${text.join(", ")} is not among the ${count(steps.length, "step")} that were recorded`);
   }
 
-  // *** looking ***
+  // *** state ***
 
   private state(lane: number | null): DebuggerState {
     const { name, note, listing, loops, steps, buffers, ended } = this.recording;
@@ -166,7 +166,7 @@ function counterOf(values: Map<number, string[]>, begin: number): number | null 
   return found === undefined ? null : Number(found[0]);
 }
 
-/** A buffer after these steps, in rows around what was accessed last. */
+/** Returns a buffer after these steps, in rows around the last access. */
 function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep[], lane: number | null): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];
@@ -202,7 +202,7 @@ function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep
   };
 }
 
-/** Three digits of a number that has a point. */
+/** Shortens a decimal number to three digits. */
 function short(text: string): string {
   return /^-?\d+\.\d|e/.test(text) ? String(Number(Number(text).toPrecision(3))) : text;
 }

@@ -1,21 +1,22 @@
-// Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one call of one Python
-// line gave one kernel, or all of a kernel; in a UOp graph, unrolled copies: the copies that unrolling made of one computation.
+// Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, a region is the part of one
+// Python
+// call in one kernel, or a whole kernel. In a UOp graph, it is the unrolled copies of one computation.
 
 import { isTensor } from "./dialect";
 import type { ProductGroup } from "./products";
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
 
-const SMALLEST = 4; // fewer nodes are clearer one by one
+const SMALLEST = 4; // smaller regions are clearer as single nodes
 const FEWEST_TWINS = 3;
 
 export interface Contracted {
   graph: ShownGraph;
-  /** For each region, by the display id of its box: the display ids inside. */
+  /** The display ids inside each region, by the display id of its box. */
   members: Map<number, number[]>;
 }
 
-/** The LazyBuffer graph with its regions contracted, except those that hold a node of `open`. */
+/** Returns the LazyBuffer graph with contracted regions, except those with a node of `open`. */
 export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
   return untangled(
     graph,
@@ -23,12 +24,12 @@ export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>
   );
 }
 
-/** The LazyBuffer graph with one box for each kernel of lazy inputs, except those that hold a node of `open`. */
+/** Returns the LazyBuffer graph with one box per kernel of lazy inputs, except those with a node of `open`. */
 export function contractEarlier(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
   return contractKernels(index, graph, open, index.earlier);
 }
 
-/** The LazyBuffer graph with a box for each kernel, except those that hold a node of `open`. */
+/** Returns the LazyBuffer graph with one box per kernel, except those with a node of `open`. */
 export function contractKernels(
   index: TraceIndex,
   graph: ShownGraph,
@@ -52,7 +53,7 @@ export function contractKernels(
   );
 }
 
-/** Puts what only one of the groups reads into that group: buffers and counters that an input is computed from. */
+/** Adds nodes that only one group reads to that group: buffers and counters from which an input is computed. */
 function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
   const owner = new Map([...groups].flatMap(([kernel, ids]) => ids.map((id) => [id, kernel] as const)));
   const readers = new Map<number, Set<number | undefined>>();
@@ -65,7 +66,7 @@ function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
   }
 }
 
-/** The LazyBuffer graph with one box for each of these products. */
+/** Returns the LazyBuffer graph with one box for each of these products. */
 export function contractProducts(graph: ShownGraph, products: readonly ProductGroup[]): Contracted {
   return untangled(
     graph,
@@ -77,7 +78,11 @@ function isOpen(region: number[], open: Set<number>): boolean {
   return region.some((id) => open.has(id));
 }
 
-/** A UOp graph with its unrolled copies contracted: nodes of equal operation over equal sources, constants and addresses aside. */
+/**
+ * Returns a UOp graph with contracted unrolled copies: nodes of equal operation over equal sources, ignoring constants
+ * and
+ * addresses.
+ */
 export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
   const names = new Map<string, number>();
   const shape = new Map<number, number>();
@@ -108,7 +113,7 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
   );
 }
 
-/** The quotient by the regions, without those that would make a cycle. */
+/** Returns the quotient by the regions, without regions that would create a cycle. */
 function untangled(graph: ShownGraph, all: number[][]): Contracted {
   let regions = all;
   for (;;) {
@@ -121,7 +126,7 @@ function untangled(graph: ShownGraph, all: number[][]): Contracted {
   }
 }
 
-/** The box of a region bears the id of its last node, which the others lead to. */
+/** Returns the id of a region's box: that of its last node, which the others lead to. */
 function boxOf(region: number[]): number {
   return region[region.length - 1];
 }
@@ -140,7 +145,7 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
   return keys;
 }
 
-/** Neighbours of equal key, together; each region in the order of the graph, sources first. */
+/** Groups neighbors of equal key; each region is in graph order, sources first. */
 function components(graph: ShownGraph, keys: Map<number, string>): number[][] {
   const parent = new Map<number, number>([...keys.keys()].map((id) => [id, id]));
   const find = (id: number): number => {
@@ -188,7 +193,7 @@ function quotient(graph: ShownGraph, regions: number[][]): Contracted {
   return { graph: { root: graph.root.map(boxed), nodes, changed: new Set([...graph.changed].map(boxed)) }, members };
 }
 
-/** The nodes that lie on a cycle or below one. */
+/** Returns the nodes that are on a cycle or below one. */
 function cyclic(graph: ShownGraph): Set<number> {
   const waiting = new Map<number, number>();
   const users = new Map<number, number[]>();

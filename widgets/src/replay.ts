@@ -1,9 +1,9 @@
-// The intermediate graphs of a rewrite stage, replayed from its steps. The same algorithm as
-// tinyexplore/explore/tracefile/replay.py; both are checked on the fixtures in tests/replay.
+// Replays the intermediate graphs of a rewrite stage from its steps. The same algorithm as
+// tinyexplore/explore/tracefile/replay.py; both are tested on the fixtures in tests/replay.
 
 import { count } from "./format";
 
-/** What replay reads of a Trace (see model.ts). */
+/** The tables of a Trace that a replay reads (see model.ts). */
 export interface ReplayTrace {
   readonly nodes: readonly { readonly src: readonly number[] }[];
   readonly stages: readonly {
@@ -12,28 +12,29 @@ export interface ReplayTrace {
   }[];
 }
 
-/** A box: the trace node whose label it bears, and the display ids of its sources, operand by operand. */
+/** A box: the trace node whose label it shows, and the display ids of its operands, in order. */
 export interface ShownNode {
   node: number;
   src: number[];
 }
 
-/** `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step accessed. */
+/** A graph. `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step changed. */
 export interface ShownGraph {
   root: number[];
   nodes: Map<number, ShownNode>;
   changed: Set<number>;
 }
 
-/** From step `index` on, a node is `target` (null: itself again, because a rule led back to it). */
+/** From step `index` on, `target` replaces a node (null: the node itself again, because a rule led back to it). */
 interface Replacement {
   readonly index: number;
   readonly target: number | null;
 }
 
 /**
- * graphAt(k) is the graph after the first k steps: every occurrence of a step's `before` is its `after` from that step
- * on. A node whose sources changed keeps its display id; the node that it is rebuilt as takes that id over.
+ * Replays one stage: graphAt(k) is the graph after its first k steps. A step replaces every occurrence of its `before`
+ * by its
+ * `after`. A node that is rebuilt because its sources changed keeps its display id.
  */
 export class Replay {
   readonly count: number;
@@ -79,7 +80,7 @@ export class Replay {
     return { root: now.root.slice(), nodes, changed };
   }
 
-  /** Where each node leads, step by step. A step that leads back to where it came from makes that node itself again. */
+  /** Records the replacements of each node by step. A step back to an earlier node removes that node's replacement. */
   private collectReplacements(): void {
     const current = new Map<number, number>();
     const put = (node: number, index: number, target: number | null): void => {
@@ -98,7 +99,7 @@ export class Replay {
     });
   }
 
-  /** A node that comes up as the rebuilt form of another takes over its display id. */
+  /** Assigns display ids: a node that another node is rebuilt as gets the display id of that node. */
   private collectDisplayIds(): void {
     const shown = new Shown(this.sources, this.before);
     this.steps.forEach((step, index) => {
@@ -133,7 +134,7 @@ export class Replay {
     return null;
   }
 
-  /** What `node` has become after k steps; `memo` shortens the chains. */
+  /** Returns the node that replaces `node` after k steps; `memo` shortens the chains. */
   private latest(node: number, k: number, memo: Map<number, number>): number {
     const path: number[] = [];
     let end = node;
@@ -162,15 +163,17 @@ export class Replay {
   }
 
   /**
-   * A depth-first walk over what the nodes have become. A node inside its own replacement (a rule that wraps what it
-   * matched) is taken as far as it was before it would contain itself; keys past `sources.length` are such nodes as
-   * they stood originally.
+   * Computes the graph after k steps by a depth-first walk that replaces each source by its latest version. A rule
+   * that wraps its
+   * match makes a node part of its own replacement. Inside the replacement, this node stays at the last version that
+   * does not
+   * contain the replacement; its key is beyond `sources.length`.
    */
   private resolve(k: number): Resolved {
     const memo = new Map<number, number>();
     const total = this.sources.length;
     const open = new Set<number>();
-    const made = new Map<number, number[]>(); // sources finished, in post-order
+    const made = new Map<number, number[]>(); // sources of finished nodes, in post-order
     const stack: { key: number; original: readonly number[]; src: number[] }[] = [];
     const enter = (key: number): void => {
       open.add(key);
@@ -232,9 +235,9 @@ interface Resolved {
   readonly idOf: Map<number, number>;
 }
 
-const ROOT = -1; // stands for the stage among the users of its roots
+const ROOT = -1; // stands for the stage itself, as the user of its root nodes
 
-/** Which nodes stand in the graph, kept up to date replacement by replacement. `users` has a key for each. */
+/** The nodes of the current graph (the keys of `users`), updated by each replacement. */
 class Shown {
   readonly users = new Map<number, Set<number>>();
   private readonly src = new Map<number, number[]>();
@@ -269,7 +272,7 @@ class Shown {
     }
   }
 
-  /** All readers of `before` read `after` from now on; nodes without readers are removed. */
+  /** Makes all users of `before` read `after`, and removes nodes without users. */
   replace(before: number, after: number, latest: (node: number) => number): void {
     const readers = this.users.get(before);
     if (readers === undefined || before === after) return;

@@ -2,7 +2,7 @@
 
 import type { Roof, RooflineCeiling } from "./model";
 
-/** The ceilings of `roofs`, each once with its highest rate. */
+/** Returns the ceilings of `roofs`, each once with its highest rate. */
 export function linesOf(roofs: readonly Roof[]): RooflineCeiling[] {
   const found = new Map<string, RooflineCeiling>();
   const add = (name: string, kind: RooflineCeiling["kind"], rate: number): void => {
@@ -14,7 +14,7 @@ export function linesOf(roofs: readonly Roof[]): RooflineCeiling[] {
   return [...found.values()];
 }
 
-/** A logarithmic scale with whole powers of two at its ends. */
+/** A logarithmic scale with powers of two at its ends. */
 export class Scale {
   readonly low: number;
   readonly high: number;
@@ -32,7 +32,7 @@ export class Scale {
     return this.start + (Math.log(value / this.low) / Math.log(this.high / this.low)) * (this.stop - this.start);
   }
 
-  /** Powers of two, at most `most` of them. */
+  /** Returns at most `most` ticks at powers of two. */
   ticks(most = 10): number[] {
     const [first, last] = [Math.round(Math.log2(this.low)), Math.round(Math.log2(this.high))];
     const step = 1 + Math.floor((last - first) / most);

@@ -1,4 +1,4 @@
-// The element around views: its theme, its width, and what keys do in it.
+// The element around views: its theme, its width, and its shortcut keys.
 
 import story from "./story.css";
 import css from "./style.css";
@@ -14,7 +14,7 @@ import type { StoryView } from "./views/story";
 
 export type Theme = "light" | "dark" | "auto";
 
-/** An element in which views look right, and how to let go of it. */
+/** Creates an element with the views' styles, and a function that releases it. */
 export function makeRoot(
   label: string,
   height: string | undefined,
@@ -25,7 +25,7 @@ export function makeRoot(
     tabindex: 0,
     role: "application",
     "aria-label": label,
-    "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
+    "data-lm-suppress-shortcuts": "true", // disables the notebook's own shortcuts inside
     style: height ? `--height:${height}` : null,
   });
   root.append(h("style", {}, css + story + verdicts));
@@ -45,28 +45,28 @@ export function makeRoot(
   return { root, release };
 }
 
-/** Gives the explorer the whole screen, or where that is not allowed the whole window; and takes it back. */
+/** Toggles full screen for the explorer, or the full window if that is not permitted. */
 export function fullScreen(root: HTMLElement): void {
   if (document.fullscreenElement !== null) void document.exitFullscreen();
   else if (root.classList.contains("is-full")) root.classList.remove("is-full");
   else root.requestFullscreen().catch(() => root.classList.add("is-full"));
 }
 
-/** What keys act on; a widget with one view has only some of it. */
+/** The targets of shortcut keys; a widget with one view has only some. */
 export interface KeyTargets {
   store: Store;
   graph: GraphView | null;
-  /** It is made when a key first asks for it. */
+  /** Created when a key first needs it. */
   stepper: (() => StepperView) | null;
   root: HTMLElement;
-  /** Whether there is a panel to change. */
+  /** Whether there are panels to switch between. */
   panels: boolean;
   story?: StoryView | null;
-  /** Gives the panel all the room, and takes it back. */
+  /** Toggles whether the panel fills the view. */
   fill?: (() => void) | null;
-  /** Changes between the story and the workbench. */
+  /** Switches between the story and the workbench. */
   toggle?: () => void;
-  /** Opens the box that goes to places by name. */
+  /** Opens the box that finds places by name. */
   goTo?: () => void;
 }
 
@@ -139,7 +139,11 @@ export function onKey(
   action();
 }
 
-/** Light or dark: as given, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
+/**
+ * Applies a light or dark theme: as given, as in JupyterLab or VS Code, else as in the system. Returns a function that
+ * stops
+ * following changes.
+ */
 function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
   const prefers = matchMedia("(prefers-color-scheme: dark)");
   const apply = (): void => {

@@ -1,21 +1,21 @@
-// A kernel as a script, put together from parts that the trace has, its listings, and the code of all scripts.
+// A kernel as a script, composed of the trace's texts, its listings, and the code shared by all scripts.
 
 import SHARED from "../../tinyexplore/explore/tracefile/script_body.py"; // gzipped, in base64
 import type { Trace } from "./model";
 import { fromBase64, unzipped } from "./payload";
 import type { TraceIndex } from "./provenance";
 
-/** Whether a kernel has a script: not a copy, nor one of which the trace has no source. */
+/** Whether a kernel has a script: it is no copy, and the trace has its source. */
 export function hasReproducer({ trace }: TraceIndex, id: number): boolean {
   return trace.scripts.some(({ kernel }) => kernel === id);
 }
 
-/** The script of a kernel that has one. */
+/** Returns the script of a kernel that has one. */
 export async function reproducer({ trace }: TraceIndex, id: number): Promise<string> {
   return scriptText(trace, id, await unzipped(fromBase64(SHARED)));
 }
 
-/** The same, with the text of `script_body.py`. */
+/** Returns the same, with the text of `script_body.py`. */
 export function scriptText(trace: Trace, id: number, shared: string): string {
   const { texts, inserts } = trace.scripts.find(({ kernel }) => kernel === id)!;
   const contents = new Map([["shared", shared.replace(/^"""[\s\S]*?"""\n+/, "").trimEnd()]]);

@@ -1,4 +1,4 @@
-// The search language of the graph: words, /regular expressions/ and field:value, all of which must hold.
+// The search language of the graph: words, /regular expressions/ and field:value, all of which must match.
 
 import type { Node } from "./model";
 import { withDigests } from "./digests";
@@ -23,7 +23,7 @@ function everything(node: Node): string {
   return `${node.name} ${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
 }
 
-/** The matcher of a query on `nodes`, or the reason why it is none. An empty query gives null. */
+/** Returns the matcher of a query on `nodes`, or the error of the query; null for an empty query. */
 export function parseQuery(query: string, nodes: readonly Node[] = []): Matcher | null | { error: string } {
   const terms = query.trim().match(/(?:\w+:)?\/(?:[^/\\]|\\.)+\/|\S+/g);
   if (terms === null) return null;

@@ -1,4 +1,5 @@
-// What the widgets of one explorer share: the trace, read once, and one store, bound to the traits of the explorer.
+// The state that the widgets of one explorer share: the trace, decoded once, and one store, bound to the explorer's
+// traits.
 
 import { type Ask, type Channel, askOver } from "./asking";
 import { Chunks } from "./chunks";
@@ -13,7 +14,7 @@ import { type Cursor, PinnedStore, type Store, type View } from "./store";
 import type { Stop } from "./views/tour";
 import { type Places, type Working, whatIfOf } from "./whatif";
 
-/** What is needed of anywidget's model. */
+/** The part of anywidget's model that this module uses. */
 export interface Model {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
@@ -77,18 +78,18 @@ export class Session {
     return store;
   }
 
-  /** The texts of all chunks, read when one is first needed. */
+  /** Returns the texts of all chunks, decoded on first use. */
   private readChunks(): Promise<Record<string, string>> {
     this.texts ??= readJson(bytesOf(this.model.get("chunks") as Payload)) as Promise<Record<string, string>>;
     return this.texts;
   }
 
-  /** The model's own rows of branches. They grow in place: what is set is sent back to Python. */
+  /** The model's own rows of branches. They grow in place, since an assigned value would be sent back to Python. */
   private get rows(): string[] {
     return this.model.get("branches") as string[];
   }
 
-  /** Requests what was sent before this side was ready, or did not arrive. */
+  /** Requests the rows that were sent before this side was ready, or that are missing. */
   private askForBranches(): void {
     if (this.model.get("is_live") === true) this.model.send?.({ since: this.rows.length });
   }
@@ -104,12 +105,12 @@ export class Session {
     void this.opened.then((store) => takeBranches(store.index, { rows: further, places: news.places }), quiet);
   }
 
-  /** The channel for questions; null while Python does not answer any. */
+  /** Returns the channel for requests; null while Python does not respond. */
   private asking(): Ask | null {
     return this.model.get("answers") === true ? askOver(this.model as unknown as Channel) : null;
   }
 
-  /** Draws every view again when Python begins, or ceases, to answer: a panel without a channel shows other text. */
+  /** Redraws every view when Python begins or stops to respond, because panels then show other text. */
   private hearAnswers(store: Store): void {
     if ((store.ask !== null) === (this.model.get("answers") === true)) return;
     store.ask = this.asking();
@@ -121,7 +122,7 @@ export class Session {
     for (const redraw of [...this.redraws]) redraw();
   }
 
-  /** Commands go to Python once it says that it answers. */
+  /** Sends commands to Python as soon as it responds. */
   private connect(store: Store): void {
     const { model } = this;
     const answered = model.get("is_live") === true && model.send !== undefined;
@@ -134,7 +135,7 @@ export class Session {
     hearWorking(store.index, this.model.get("working") as Partial<Working> & { complaint?: string });
   }
 
-  /** The whole explorer in `element`, until what is returned is called. */
+  /** Shows the whole explorer in `element`; returns a function that removes it. */
   showExplorer(element: HTMLElement): () => void {
     return this.show(element, this.model, (store) => {
       const { model } = this;
@@ -150,7 +151,7 @@ export class Session {
         const link = model.get("link") as string;
         if (link === "") return;
         handle.open(link);
-        save(model, { link: "" }); // the same link may be followed again
+        save(model, { link: "" }); // so that the same link can be followed again
       };
       const stops = [
         listen(model, "mode", () => handle.show((model.get("mode") as Mode | "") || handle.mode)),
@@ -166,7 +167,7 @@ export class Session {
     });
   }
 
-  /** Goes where a link points; a chapter of the story, in the explorers that are shown. */
+  /** Goes to the position of a link; for a chapter of the story, in the visible explorers. */
   follow(link: string): void {
     const target = readLink(link);
     void this.opened.then((store) => {
@@ -177,12 +178,15 @@ export class Session {
     }, quiet);
   }
 
-  /** A question in `element`. */
+  /** Shows a question in `element`. */
   showQuestion(element: HTMLElement, part: Model): () => void {
     return showQuestion(this, element, part);
   }
 
-  /** One view in `element`, its traits (`selected`, `stage`, `step`) bound to what all share or to its own place. */
+  /**
+   * Shows one view in `element`, with its traits (`selected`, `stage`, `step`) bound to the shared store or to its own
+   * position.
+   */
   showPart(element: HTMLElement, part: Model): () => void {
     return this.show(element, part, (shared) => {
       const { look, ...pinned } = part.get("pinned") as Partial<Cursor> & { look?: string };
@@ -211,7 +215,7 @@ export class Session {
       const mine = version;
       try {
         const store = await this.opened;
-        if (mine !== version) return; // a newer payload overtook this one, or the view is gone
+        if (mine !== version) return; // a newer payload replaced this one, or the view was removed
         remove();
         element.replaceChildren();
         remove = draw(store);
@@ -237,7 +241,7 @@ export class Session {
   }
 }
 
-/** Keeps the traits of a view's widget and its store equal, in both directions. */
+/** Synchronizes the traits of a view's widget and its store, in both directions. */
 function bindPart(part: Model, store: Store): () => void {
   const tell = (): void => {
     const { stage, step } = store.cursor;
@@ -290,7 +294,7 @@ function listen(model: Model, trait: string, handler: () => void): () => void {
   return () => model.off(`change:${trait}`, handler);
 }
 
-/** Sets what is different, and sends it. */
+/** Sets the values that differ, and sends them. */
 function save(model: Model, values: Record<string, unknown>): void {
   const changed = Object.entries(values).filter(
     ([name, value]) => JSON.stringify(model.get(name)) !== JSON.stringify(value),

@@ -1,4 +1,5 @@
-// Where the widgets of one page find the session of their explorer; no code but this, for it is in every widget.
+// The registry in which the widgets of one page find their explorer's session; minimal, since every widget contains
+// it.
 
 import type { Session } from "./session";
 
@@ -13,7 +14,7 @@ function sessions(): Map<string, Waiting> {
   return page.tinyexploreSessions;
 }
 
-/** The session of that name, now or as soon as its explorer's model is there. */
+/** Returns the session of this name, when its explorer's model is ready. */
 export function session(name: string): Waiting {
   let known = sessions().get(name);
   if (known === undefined) {

@@ -1,8 +1,10 @@
-// Where the elements of a shape lie: the same as tinyexplore/explore/analysis/shapes/cells.py, held equal by tests/fixtures/shapes.
+// The memory positions of a shape's elements. Mirrors tinyexplore/explore/analysis/shapes/cells.py;
+// tests/fixtures/shapes
+// compares both.
 
 import type { ShapeStepData } from "./requests";
 
-/** Shape, strides, offset, mask (start and stop of each axis; null: everything is valid). */
+/** Shape, strides, offset, mask (start and stop of each axis; null if every element is valid). */
 export type ViewData = ShapeStepData["views"][number];
 export type Box = [number, number][];
 
@@ -16,7 +18,7 @@ const MOST_CELLS = 256;
 const MOST_COLUMNS = 16;
 const MOST_ROWS = 16;
 
-/** The place in memory of an element, null in the padding. The first view accesses memory. */
+/** Returns the memory position of an element, null in the padding. The first view accesses memory. */
 export function place(views: ViewData[], index: number[]): number | null {
   let coords = index;
   let found = 0;
@@ -29,7 +31,7 @@ export function place(views: ViewData[], index: number[]): number | null {
   return found;
 }
 
-/** Of a row-major position in `shape`. */
+/** Returns the coordinates of a row-major position in `shape`. */
 function coordinates(position: number, shape: number[]): number[] {
   const coords = shape.map(() => 0);
   for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
@@ -39,7 +41,7 @@ function coordinates(position: number, shape: number[]): number[] {
   return coords;
 }
 
-/** From `first` on as much as can be drawn: columns, rows, and then as many planes as fit. */
+/** Returns the part to draw from `first` on: columns, rows, and as many planes as fit. */
 export function shownBox(shape: number[], first: number[] = []): Box {
   let left = MOST_CELLS;
   const box: Box = [];
@@ -54,7 +56,7 @@ export function shownBox(shape: number[], first: number[] = []): Box {
   return box;
 }
 
-/** The elements in a box, in row-major order. */
+/** Returns the elements in a box, in row-major order. */
 export function cellsOf(views: ViewData[], box: Box): Cell[] {
   let indices: number[][] = [[]];
   for (const [start, stop] of box) {
@@ -64,7 +66,9 @@ export function cellsOf(views: ViewData[], box: Box): Cell[] {
   return indices.map((index) => ({ index, offset: place(views, index) }));
 }
 
-/** How many places to draw in a row: the last axis of the first contiguous shape that has rows, where that fits. */
+/**
+ * Returns the number of positions in a drawn row: the last axis of the first contiguous shape with rows, if it fits.
+ */
 export function memoryWidth(steps: ShapeStepData[]): number {
   for (const { shape, views } of steps) {
     if (shape.filter((size) => size > 1).length < 2 || !isContiguous(views)) continue;
@@ -86,7 +90,7 @@ function isContiguous(views: ViewData[]): boolean {
   return true;
 }
 
-/** The places that are drawn: some hundred, from the row of `first` on. */
+/** Returns the drawn positions: some hundred, from the row of `first` on. */
 export function memoryWindow(size: number, width: number, first: number): [number, number] {
   const most = Math.floor(MOST_CELLS / width) * width;
   const rows = Math.ceil(size / width);
@@ -94,12 +98,12 @@ export function memoryWindow(size: number, width: number, first: number): [numbe
   return [start, Math.min(size, start + most)];
 }
 
-/** "3×4"; "scalar" for no axes. */
+/** Returns a shape as text: "3×4"; "scalar" for no axes. */
 export function sizesText(shape: number[]): string {
   return shape.join("×") || "scalar";
 }
 
-/** A view as text. */
+/** Returns a view as text. */
 export function viewText([shape, strides, offset, mask]: ViewData): string {
   const masked = mask === null ? "" : `, valid in ${mask.map(([start, stop]) => `${start}:${stop}`).join("×")}`;
   return `${sizesText(shape)}, strides (${strides.join(", ")})${offset === 0 ? "" : `, offset ${offset}`}${masked}`;

@@ -1,5 +1,6 @@
-// Which graph the cursor points at, and how it is drawn: constants and index maths folded into the boxes that use
-// them, views into the edges that run through them, and a budget of boxes; what is left out is counted.
+// The graph at the cursor, and how it is drawn: constants and index math folded into the boxes that use them, views
+// into edges,
+// and a limit for boxes; omitted nodes are counted.
 
 import { isTensor } from "./dialect";
 import type { Node, Stage, Trace } from "./model";
@@ -15,9 +16,9 @@ export interface DrawnBox {
   detail: string;
   width: number;
   height: number;
-  /** Trace nodes that this box stands for: its own, or all of a region. */
+  /** The trace nodes of this box: its own, or all of a region. */
   members: number[];
-  /** Neighbours that the budget leaves out. */
+  /** The neighbors beyond the limit of boxes. */
   hidden: number;
   changed: boolean;
 }
@@ -25,7 +26,7 @@ export interface DrawnBox {
 export interface DrawnEdge {
   src: number;
   dst: number;
-  /** Which sources of `dst` this is. */
+  /** The operand positions of `dst` that this edge stands for. */
   operands: number[];
   /** The nodes that are folded into this edge. */
   through: number[];
@@ -34,15 +35,15 @@ export interface DrawnEdge {
 export interface DrawnGraph {
   boxes: DrawnBox[];
   edges: DrawnEdge[];
-  /** Nodes of the graph before folding and hiding. */
+  /** The number of nodes of the graph before folding and hiding. */
   total: number;
   folded: { constants: number; index: number; views: number };
-  /** Nodes drawn as part of a region's box. */
+  /** The number of nodes inside boxes of regions. */
   inRegions: number;
   hidden: number;
 }
 
-/** Every node of a graph is in one of these; they add up to `total`. */
+/** The counts of drawn and omitted nodes; they add up to `total`. */
 export interface Counts {
   shown: number;
   folded: number;
@@ -56,7 +57,7 @@ export function countsOf({ boxes, folded, inRegions, hidden, total }: DrawnGraph
   return { shown, folded: folded.constants + folded.index + folded.views, inRegions, hidden, total };
 }
 
-/** Several nodes in one box: which, and what the box says. */
+/** Several nodes in one box, with the text of the box. */
 export interface Region {
   members: number[];
   label: string;
@@ -66,20 +67,20 @@ export interface Region {
 export interface FoldOptions {
   constants: boolean;
   index: boolean;
-  /** Views (RESHAPE, EXPAND …) of LazyBuffers that something reads become part of the edge. */
+  /** Whether views (RESHAPE, EXPAND …) of LazyBuffers that other nodes read become part of the edge. */
   views: boolean;
   budget: number;
-  /** Only these nodes and what lies above and below them, */
+  /** The centers of the dependency cone: only these nodes, their ancestors and descendants are drawn; */
   cone: Set<number> | null;
-  /** the most edges from the centre (null: no limit). */
+  /** the most edges from the centers (null: no limit). */
   hops: number | null;
-  /** Views that have a box of their own all the same. */
+  /** Views that keep a box of their own. */
   stay?: ReadonlySet<number>;
-  /** Boxes kept first when the budget is short. */
+  /** Boxes that are kept first if there are too many. */
   keep: Set<number>;
-  /** The words of a box: with the names that the user's Python has for things. */
+  /** Returns the text of a box, with the names of the user's Python. */
   words?: (node: Node) => { label: string; detail: string };
-  /** Boxes that stand for several nodes: who is inside, and what the box says. */
+  /** Boxes that represent several nodes: their members and their text. */
   regions?: Map<number, Region>;
 }
 
@@ -102,8 +103,11 @@ export class Graphs {
     return replay;
   }
 
-  /** The stage whose graph a stage shows: itself, or the last before it that has nodes (for render, compile, run): one of
-   * its kernel, else one of the whole program. */
+  /**
+   * Returns the stage whose graph is shown for a stage: itself, or the last previous stage with nodes (for render,
+   * compile, run),
+   * of its kernel if possible, else of the whole program.
+   */
   stageWithGraph(id: number | null): Stage | null {
     const stages = this.index.trace.stages;
     const start = id === null ? undefined : stages[id];
@@ -117,7 +121,7 @@ export class Graphs {
     return ofProgram;
   }
 
-  /** Without nodes where the stage is only a text, and no stage before it has a graph. */
+  /** Returns the graph at the cursor; without nodes if the stage has only a text and no previous stage has a graph. */
   at(cursor: Cursor): { graph: ShownGraph; family: string; stage: Stage | null } {
     const { trace } = this.index;
     const stage = this.stageWithGraph(cursor.stage);
@@ -192,7 +196,9 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     else if (hasSrc) cut.set(edge.src, (cut.get(edge.src) ?? 0) + 1);
     else if (hasDst) cut.set(edge.dst, (cut.get(edge.dst) ?? 0) + 1);
   }
-  /** The LazyBuffers that read one, where none of them has a box of its own: they are folded into an edge or are in a region. */
+  /**
+   * Returns the readers of a LazyBuffer, if none of them has a box of its own (folded into an edge, or in a region).
+   */
   const readers = (id: number): Node[] => {
     const found = users.get(id) ?? [];
     if (!found.every((user) => views.has(user) || options.regions?.has(user))) return [];
@@ -222,8 +228,11 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   };
 }
 
-/** Memory is a row of numbers; where the view that makes it a tensor has no box of its own (one that no call made: it was
- * there before), the memory's box has that view's shape. */
+/**
+ * Returns memory with the shape of its view. Memory is a row of numbers; if the view that gives it a shape has no box
+ * (no call
+ * created it), the box of the memory shows that shape.
+ */
 function inShape(
   readers: readonly Node[],
   node: Node,
@@ -240,7 +249,7 @@ function inShape(
   return { label: words.label, detail: words.detail.replace(` ${node.shape?.join("×")} `, ` ${shape.join("×")} `) };
 }
 
-/** What a box says of a node: "x" of memory, "h = ADD" of what is computed, "LOAD x[i]" in a kernel. */
+/** Returns the text of a node's box: "x" for memory, "h = ADD" for computed values, "LOAD x[i]" in a kernel. */
 export function wordsOf(index: TraceIndex, node: Node, kernel: number | null): { label: string; detail: string } {
   const { name, label, group } = node;
   if (isTensor(index.trace, node)) {
@@ -301,7 +310,7 @@ function usersIn(graph: ShownGraph): Map<number, number[]> {
   return users;
 }
 
-/** Constants, and what only reshapes or casts them, with the text that stands for them. */
+/** Returns constants, and reshapes or casts of constants, with their text. */
 function constantTexts(trace: Trace, graph: ShownGraph): Map<number, string> {
   const texts = new Map<number, string>();
   const waiting = [...graph.nodes.keys()];
@@ -327,7 +336,7 @@ function constantTexts(trace: Trace, graph: ShownGraph): Map<number, string> {
   return texts;
 }
 
-/** Arithmetic on integers that only addresses use. */
+/** Returns the integer arithmetic that only addresses use. */
 function indexMaths(
   trace: Trace,
   graph: ShownGraph,
@@ -350,7 +359,7 @@ function indexMaths(
   return found;
 }
 
-/** Views of LazyBuffers that only pass values on: not the results, not what is selected or a region's box. */
+/** Returns the views of LazyBuffers that only pass values on, except results, selected nodes and boxes of regions. */
 function innerViews(
   trace: Trace,
   graph: ShownGraph,
@@ -370,7 +379,7 @@ function innerViews(
   return found;
 }
 
-/** What lies above and below the centre, at most `hops` edges away; an edge through a view is as long as one without. */
+/** Returns the nodes above and below the centers, at most `hops` edges away; an edge through a view counts once. */
 function coneOf(
   graph: ShownGraph,
   users: Map<number, number[]>,
@@ -399,7 +408,7 @@ function coneOf(
   return cone;
 }
 
-/** The boxes nearest to what changed, what is selected and the roots, up to the budget. */
+/** Returns the boxes nearest to changed and selected nodes and the roots, up to the limit. */
 function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, options: FoldOptions): Set<number> {
   if (ids.length <= options.budget) return new Set(ids);
   const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));

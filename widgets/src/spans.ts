@@ -1,13 +1,13 @@
-// Which part of a line of Python a node comes from: the column ranges of frames, and lines cut where these begin and end.
+// Parts of a line of Python from which nodes come: the column ranges of frames, and lines split at their ends.
 
 import type { Frame } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Token } from "./tokens";
 
-/** A piece of a line that no span begins or ends in. */
+/** A piece of a line without the begin or end of a span inside. */
 export interface Piece {
   token: Token;
-  /** The frames whose spans hold it, the innermost first. */
+  /** The frames whose spans contain it, the innermost first. */
   frames: number[];
 }
 
@@ -19,7 +19,7 @@ interface Range {
   size: number;
 }
 
-/** Line (from 1) → what of it is in spans. */
+/** Returns line (from 1) → its ranges in spans. */
 export function rangesOf(frames: readonly Frame[], source: number, text: string): Map<number, Range[]> {
   const lines = text.split("\n").map((line) => [...line].length);
   const found = new Map<number, Range[]>();
@@ -40,7 +40,7 @@ export function rangesOf(frames: readonly Frame[], source: number, text: string)
   return found;
 }
 
-/** The tokens of a line, cut where ranges begin and end. Leading blanks are in none. */
+/** Splits the tokens of a line at the ends of ranges. Leading blanks belong to no range. */
 export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piece[] {
   const cuts = new Set(ranges.flatMap(({ from, to }) => [from, to]));
   const indent = [.../^\s*/.exec(tokens.map(([, text]) => text).join(""))![0]].length;
@@ -69,7 +69,7 @@ function holding(ranges: readonly Range[], column: number): number[] {
   return all.sort((a, b) => a.size - b.size).map(({ frame }) => frame);
 }
 
-/** The characters of a frame's span, "" without one. */
+/** Returns the text of a frame's span, "" without one. */
 export function spanText({ trace }: TraceIndex, frame: Frame): string {
   if (frame.span === null) return "";
   const [first, column, last, end] = frame.span;
@@ -84,7 +84,7 @@ export function spanText({ trace }: TraceIndex, frame: Frame): string {
     .join(" ");
 }
 
-/** The frames in which any of these nodes was made. */
+/** Returns the frames in which any of these nodes was created. */
 export function framesOf(index: TraceIndex, nodes: Iterable<number>): Set<number> {
   const found = new Set<number>();
   for (const id of nodes) {
@@ -94,20 +94,20 @@ export function framesOf(index: TraceIndex, nodes: Iterable<number>): Set<number
   return found;
 }
 
-/** The one kernel that computes what a frame made, views aside; null for none or several. */
+/** Returns the kernel that computes a frame's nodes, ignoring views; null for none or several. */
 export function kernelOfFrame(index: TraceIndex, frame: number): number | null {
   const made = index.nodesOfFrame(frame).filter((id) => index.node(id).group !== "movement");
   const kernels = new Set(made.flatMap((id) => index.firstKernelOf.get(id) ?? []));
   return kernels.size === 1 ? [...kernels][0] : null;
 }
 
-/** What the keyboard stops at in a listing: a line, or one part of it. */
+/** A keyboard stop in a listing: a line, or one part of it. */
 export interface Stop {
   line: number;
   nodes: readonly number[];
 }
 
-/** Each line that belongs to something, and after it its parts where it has several. */
+/** Returns each line that has nodes, followed by its parts if there are several. */
 export function stopsOf(
   index: TraceIndex,
   lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[],

@@ -1,4 +1,4 @@
-// The entry for a page of its own: `tinyexplore.mount`, and a page that holds a trace mounts itself.
+// The entry for a page of its own: `tinyexplore.mount`; a page that contains a trace mounts itself.
 
 import { chunksOfPage, share } from "./chunks";
 import { h } from "./dom";
@@ -35,7 +35,7 @@ async function mountPage(): Promise<void> {
         });
       };
     }
-    const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a page with engine
+    const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // in a page with engine
     api.handle = mount(place, await readTrace(data), {
       size: data.byteLength,
       height: "100vh",
@@ -53,7 +53,7 @@ async function mountPage(): Promise<void> {
   }
 }
 
-/** Keys work before anything was clicked. */
+/** Handles shortcut keys before the first click. */
 function listenToPage(root: HTMLElement): void {
   document.body.addEventListener("keydown", (event) => {
     if (event.target !== document.body) return;

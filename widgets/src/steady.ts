@@ -1,22 +1,23 @@
-// A layout for the next step of a walk: every box that was there stays where it was, new ones go where there is room.
-// Where that no longer makes a drawing to be read, there is none, and the graph is to be laid out again.
+// A layout for the next step of a pass: existing boxes keep their position, new ones go to free space. If the result
+// would be
+// unreadable, there is none, and the graph must be laid out again.
 
 import type { Box, Edge, Point } from "./layers";
 import type { Layout, RoutedEdge } from "./layout";
 
-const BETWEEN = 38; // from one row of boxes to the next, as in placing.ts
+const BETWEEN = 38; // distance between rows of boxes, as in placing.ts
 const GAP = 14;
-const COLUMN = 40; // by which a place is looked for to the left and right
+const COLUMN = 40; // step of the search for free space to the left and right
 const REACH = 16; // columns
-const MOST_NEW = 0.6; // of the boxes; with more, little is left to stay
-const MOST_UPWARDS = 0.12; // of the edges, and two in any case
+const MOST_NEW = 0.6; // share of the boxes; with more new boxes, few would keep their position
+const MOST_UPWARDS = 0.12; // share of the edges; two are always permitted
 
 interface Placed extends Point {
   readonly width: number;
   readonly height: number;
 }
 
-/** Null where too much is new, or too many edges would run upwards. */
+/** Returns null if too many boxes are new, or too many edges would run upwards. */
 export function steadyLayout(
   { nodes, edges }: { readonly nodes: readonly Box[]; readonly edges: readonly Edge[] },
   previous: ReadonlyMap<number, Point>,
@@ -48,12 +49,12 @@ export function steadyLayout(
   return drawing(placed, edges, row);
 }
 
-/** From the middle of one row to that of the next. */
+/** Returns the distance between the middles of two rows. */
 function rowOf(boxes: readonly Box[]): number {
   return Math.max(...boxes.map(({ height }) => height)) + BETWEEN;
 }
 
-/** Sources first, as far as there are no cycles. */
+/** Returns the boxes with sources first, as far as there are no cycles. */
 function inOrder(boxes: readonly Box[], sources: ReadonlyMap<number, number[]>): Box[] {
   const waiting = new Map(boxes.map((box) => [box.id, box]));
   const order: Box[] = [];
@@ -69,11 +70,11 @@ function inOrder(boxes: readonly Box[], sources: ReadonlyMap<number, number[]>):
   return order;
 }
 
-/** The free place that is nearest to where the neighbours of a box want it, below its sources and above its users. */
+/** Returns the free position nearest to a box's neighbors, below its sources and above its users. */
 function placeFor({ width, height }: Box, above: readonly Point[], below: readonly Point[], room: Room): Placed {
   const near = [...above, ...below];
   const middle = near.length > 0 ? near.reduce((sum, { x }) => sum + x, 0) / near.length : room.middle;
-  const lowest = Math.max(...above.map(({ y }) => y)); // -Infinity of none
+  const lowest = Math.max(...above.map(({ y }) => y)); // -Infinity for none
   const highest = Math.min(...below.map(({ y }) => y));
   const start = above.length > 0 ? lowest + room.row : below.length > 0 ? highest - room.row : room.bottom + room.row;
   let best: Placed | null = null;
@@ -93,7 +94,7 @@ function placeFor({ width, height }: Box, above: readonly Point[], below: readon
   return best ?? { x: room.right + width / 2 + GAP, y: start, width, height };
 }
 
-/** Which places are taken, by rows, so that few are compared. */
+/** The occupied space, by rows, so that few boxes are compared. */
 class Room {
   private readonly rows = new Map<number, Placed[]>();
   right = -Infinity;
@@ -126,7 +127,7 @@ class Room {
     return this.rowsOf(box, GAP).every((row) => !(this.rows.get(row) ?? []).some(meets));
   }
 
-  /** Whether a line meets a box other than those at its ends. */
+  /** Whether a line crosses a box other than those at its ends. */
   isCrossed([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number]): boolean {
     const first = Math.floor(Math.min(y0, y1) / this.row);
     const last = Math.floor(Math.max(y0, y1) / this.row);

@@ -1,4 +1,4 @@
-// What the views share: one selection, one cursor, one hover; a change reaches all views.
+// The state that the views share: one selection, one cursor, one hover; a change reaches all views.
 
 import { type Ask, StoredResponses } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
@@ -10,12 +10,12 @@ export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" |
 export { GROUPS, type Panel };
 export const PANELS: readonly Panel[] = Object.values(GROUPS).flatMap(({ panels }): readonly Panel[] => panels);
 
-/** Where the reader is. It travels to Python as a dict, so it is plain data. */
+/** The current position. It is sent to Python as a dict, so it is plain data. */
 export interface Cursor {
   place: Place;
   kernel: number | null;
   stage: number | null;
-  /** Steps of the stage that are done. */
+  /** The number of finished steps of the stage. */
   step: number;
   graph: "lazy" | "uops";
   panel: Panel;
@@ -27,7 +27,7 @@ export interface Change {
   cursor: boolean;
   selection: boolean;
   hover: boolean;
-  /** The graph shows only what is selected, and its neighbours. */
+  /** Whether the graph shows only the selection and its neighbors. */
   isolate?: boolean;
 }
 
@@ -41,29 +41,29 @@ export class Store {
   readonly index: TraceIndex;
   cursor: Cursor;
   selected: Set<number> = new Set();
-  /** The selection, all it came from and all it became. */
+  /** The selection with all its ancestors and descendants. */
   related: Set<number> = new Set();
   hovered: Set<number> = new Set();
   hoverRelated: Set<number> = new Set();
-  /** Called after the reader, not the program, changed something. */
+  /** Called after the user, not the program, changed something. */
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Sends a request to Python; null without Python. */
   ask: Ask | null = null;
-  /** Opens the workbench, where the story is open. */
+  /** Opens the workbench if the story is open. */
   work: (() => void) | null = null;
-  /** The words that the glossary shows; none: all that its field finds. */
+  /** The words that the glossary shows; empty for all that its field finds. */
   lookedUp: readonly string[] = [];
   /** Whether the engine's side can run the captured program again. */
   runsAgain = false;
-  /** What a page adds to the panel of times: kernels that it can run. */
+  /** Adds the kernels that a page can run to the panel of times. */
   runHere: ((panel: HTMLElement, store: Store) => void) | null = null;
-  /** The responses that a page stores, for where there is no Python. */
+  /** The responses that a page stores, for use without Python. */
   responses = new StoredResponses();
-  /** Where the code of views comes from that are loaded when they are first opened. */
+  /** The source of the code of views that are loaded on first use. */
   chunks: Chunks;
   private views: View[] = [];
-  /** The stores that share one selection and one hover: this one, and those that were pinned to a place of their own. */
+  /** The stores that share one selection and one hover: this one, and those pinned to other positions. */
   protected readonly family: Set<Store>;
 
   constructor(index: TraceIndex, cursor: Cursor, relative: Store | null = null) {
@@ -79,7 +79,7 @@ export class Store {
     this.relate();
   }
 
-  /** Whether the trace, or the page, has what a panel shows without Python. */
+  /** Whether the trace, or the page, has the data that a panel shows without Python. */
   holds(need: Need): boolean {
     const { recordings, branches } = this.index.trace;
     if (need === "recordings") return recordings.length > 0;
@@ -92,7 +92,7 @@ export class Store {
     this.views.push(view);
   }
 
-  /** Forgets views that are gone, and lets them clean up. */
+  /** Removes views, and lets them clean up. */
   drop(gone: readonly View[]): void {
     this.views = this.views.filter((view) => !gone.includes(view));
     for (const view of gone) view.destroy?.();
@@ -105,7 +105,7 @@ export class Store {
     if (!silent) for (const store of this.family) store.onSelect?.(known);
   }
 
-  /** Adds nodes to the selection, or takes them out where all of them are in it. */
+  /** Adds nodes to the selection, or removes them if all of them are in it. */
   toggle(nodes: readonly number[]): void {
     const next = new Set(this.selected);
     const had = nodes.every((node) => next.has(node));
@@ -115,7 +115,7 @@ export class Store {
     this.select(next);
   }
 
-  /** Selects nodes, and lets the graph show only them and their neighbours. */
+  /** Selects nodes, and restricts the graph to them and their neighbors. */
   isolate(nodes: readonly number[]): void {
     this.go({ graph: "lazy", place: "lazy" });
     this.select(nodes);
@@ -141,7 +141,7 @@ export class Store {
     if (!silent) this.onCursor?.(next);
   }
 
-  /** The cursor after a change, which may come from outside and name only a stage. */
+  /** Returns the cursor after a change, which may be external and name only a stage. */
   private valid(change: Partial<Cursor>): Cursor {
     const { trace } = this.index;
     const next = { ...this.cursor, ...change };
@@ -160,7 +160,7 @@ export class Store {
     return next;
   }
 
-  /** The stage of `kernel` that does what `stage` does for another one: the graph follows the kernel. */
+  /** Returns the stage of `kernel` that corresponds to `stage` of another kernel: the graph follows the kernel. */
   private counterpart(stage: number | null, kernel: number | null): number | null {
     const { stages, kernels } = this.index.trace;
     const owner = kernel === null ? null : (kernels[kernel].same_as ?? kernel);
@@ -173,7 +173,7 @@ export class Store {
   hover(nodes: Iterable<number>): void {
     const next = new Set(nodes);
     if (next.size === this.hovered.size && [...next].every((id) => this.hovered.has(id))) return;
-    // what is lit already needs no second light
+    // highlighted nodes need no second highlight
     if ([...next].every((id) => this.selected.has(id))) next.clear();
     for (const store of this.family) store.takeHover(next);
   }
@@ -184,7 +184,7 @@ export class Store {
     this.tell({ cursor: false, selection: false, hover: true });
   }
 
-  /** LazyBuffers that only other kernels compute bring their kernel into view. */
+  /** Switches to the kernel of selected LazyBuffers if only other kernels compute them. */
   private followKernel(nodes: number[]): void {
     const kernels = new Set<number>();
     for (const id of nodes) {
@@ -211,7 +211,7 @@ export class Store {
   }
 }
 
-/** A store with a place of its own (`pinned`: one graph, one stage) that follows another one in everything else. */
+/** A store with its own position (`pinned`: one graph, one stage) that follows another one in everything else. */
 export class PinnedStore extends Store {
   private readonly follower: View = {
     element: document.createElement("span"),
@@ -230,14 +230,14 @@ export class PinnedStore extends Store {
     root.add(this.follower);
   }
 
-  /** A reader's move: what is pinned stays, the rest moves all views. */
+  /** Handles a move of the user: pinned fields stay, the others change in all views. */
   override go(change: Partial<Cursor>, silent = false): void {
     if (change.tabs !== undefined && this.pinned.tabs !== undefined) this.pin({ tabs: change.tabs });
     const free = Object.entries(change).filter(([key]) => !(key in this.pinned));
     if (free.length > 0) this.root.go(Object.fromEntries(free), silent);
   }
 
-  /** Moves what is pinned. */
+  /** Changes pinned fields. */
   pin(change: Partial<Cursor>): void {
     super.go(change, true);
     for (const key of Object.keys(this.pinned)) Object.assign(this.pinned, { [key]: this.cursor[key as keyof Cursor] });

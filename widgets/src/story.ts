@@ -11,15 +11,15 @@ export type ChapterKey = "python" | "tensors" | "kernels" | "loops" | "rewrites"
 export interface Chapter {
   key: ChapterKey;
   title: string;
-  /** What the page is about. */
+  /** The subject of the page. */
   about: string;
-  /** Where the views are that show more of it. */
+  /** The position of the views with more details. */
   place: Partial<Cursor>;
-  /** The kernel that it is about. */
+  /** The kernel of the page. */
   kernel: number | null;
 }
 
-/** The pages that the trace has, in order. */
+/** Returns the pages that the trace has, in order. */
 export function chapters(index: TraceIndex): Chapter[] {
   const { trace } = index;
   const kernel = slowest(index);
@@ -82,7 +82,7 @@ export function chapters(index: TraceIndex): Chapter[] {
   return told.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null ? {} : { kernel: id }) } }));
 }
 
-/** The kernel that took longest; of kernels that did not run, the first. */
+/** Returns the slowest kernel; without times, the first one. */
 export function slowest(
   index: TraceIndex,
   kernels: readonly KernelInfo[] = index.trace.kernels.filter(({ id }) => !index.earlier.has(id)),
@@ -91,7 +91,7 @@ export function slowest(
   return kernels.reduce<KernelInfo | null>((best, one) => (best === null || us(one) > us(best) ? one : best), null);
 }
 
-/** The loops of a kernel and what stands in them; of a trace that has only its axes, these in each other. */
+/** Returns the loops and statements of a kernel; for a trace that has only axes, these as nested loops. */
 export function nestOf({ trace }: TraceIndex, kernel: KernelInfo): Pick<NestLine, "depth" | "text" | "kind">[] {
   const { nest } = kernel.nest.length > 0 || kernel.same_as === null ? kernel : trace.kernels[kernel.same_as];
   if (nest.length > 0) return nest;
@@ -104,7 +104,7 @@ export function nestOf({ trace }: TraceIndex, kernel: KernelInfo): Pick<NestLine
   return [...loops, { depth: loops.length, text: step, kind: "" }];
 }
 
-/** What an axis kind means, for those who do not know the words yet. */
+/** Explanations of axis kinds for beginners. */
 export const AXIS_WORDS: Record<string, string> = {
   global: "an ordinary loop over results",
   thread: "shared among the cores: each does a part",
@@ -121,7 +121,7 @@ export const AXIS_WORDS: Record<string, string> = {
   rare: "done once or not at all",
 };
 
-/** The stages that made a kernel; one that reuses a program has those of the kernel that it is the same as. */
+/** Returns the stages of a kernel; a kernel that reuses a program has those of the first kernel. */
 export function stagesOf(index: TraceIndex, kernel: KernelInfo): Stage[] {
   const own = index.trace.stages.filter((stage) => stage.kernel === kernel.id);
   if (own.length > 0 || kernel.same_as === null) return own;

@@ -1,15 +1,15 @@
-// Two texts side by side: equal lines in one row, a block that was replaced beside what replaced it.
+// Compares two texts side by side: equal lines in one row, a replaced block beside its replacement.
 
-/** A row: places in the two texts, null where one has no line. */
+/** A row: line positions in the two texts, null if one has no line. */
 export interface DiffRow {
   before: number | null;
   after: number | null;
   same: boolean;
 }
 
-const MOST_CELLS = 4_000_000; // of the table; a larger part counts as replaced
+const MOST_CELLS = 4_000_000; // cells of the table; a larger part counts as replaced
 
-/** The rows of two texts. Equal lines are matched by a longest common subsequence. */
+/** Returns the rows of two texts. Equal lines are matched by a longest common subsequence. */
 export function diffRows(before: readonly string[], after: readonly string[]): DiffRow[] {
   const least = Math.min(before.length, after.length);
   let start = 0;
@@ -24,7 +24,7 @@ export function diffRows(before: readonly string[], after: readonly string[]): D
   return rows;
 }
 
-/** The rows between what both texts begin with and what both end with. */
+/** Returns the rows between the common begin and the common end of both texts. */
 function inner(
   before: readonly string[],
   after: readonly string[],
@@ -56,7 +56,7 @@ function inner(
   return rows;
 }
 
-/** Of every pair of places, how many lines the texts have in common from there on. */
+/** Returns, for every pair of positions, the number of common lines from there on. */
 function longest(
   before: readonly string[],
   after: readonly string[],
@@ -75,7 +75,7 @@ function longest(
   return best;
 }
 
-/** Rows to draw: those near a change, and in place of the others how many are left out. */
+/** Returns the rows near a change, and the number of hidden rows in between. */
 export function folded(rows: readonly DiffRow[], context: number): (DiffRow | { hidden: DiffRow[] })[] {
   const near = new Uint8Array(rows.length);
   rows.forEach(({ same }, at) => {

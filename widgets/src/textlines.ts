@@ -1,15 +1,18 @@
-// Lines of the texts of stages: which hold a word, and which lines led to a line.
+// Searches lines of the texts of stages: those that match a query, and the history of a line.
 
 import type { StageText } from "./model";
 
-/** A line of a text: both count from 0. */
+/** A line of a text; both numbers count from 0. */
 export interface TextPlace {
   text: number;
   line: number;
 }
 
-/** Whether a line answers to a query: all its words, or its /regular expressions/, whatever their case. Null for an empty
- * query; the reason where it is none. */
+/**
+ * Returns a matcher of lines: all words, or /regular expressions/, must match, ignoring case. Null for an empty query;
+ * an
+ * error for an invalid one.
+ */
 export function lineMatcher(query: string): ((line: string) => boolean) | null | { error: string } {
   const terms = query.trim().match(/\/(?:[^/\\]|\\.)+\/|\S+/g);
   if (terms === null) return null;
@@ -25,7 +28,7 @@ export function lineMatcher(query: string): ((line: string) => boolean) | null |
   }
 }
 
-/** The lines of all texts that answer, in their order. */
+/** Returns the matching lines of all texts, in order. */
 export function placesIn(
   texts: readonly (readonly { text: string }[])[],
   matcher: (line: string) => boolean,
@@ -35,7 +38,7 @@ export function placesIn(
   );
 }
 
-/** The first place after (1) or before (-1) a place, around the ends; undefined where there is none. */
+/** Returns the first position after (1) or before (-1) a position, cyclically; undefined if there is none. */
 export function nextPlace(places: readonly TextPlace[], at: TextPlace, direction: 1 | -1): TextPlace | undefined {
   const isAfter = (one: TextPlace): boolean => one.text > at.text || (one.text === at.text && one.line > at.line);
   const isBefore = (one: TextPlace): boolean => one.text < at.text || (one.text === at.text && one.line < at.line);
@@ -44,7 +47,7 @@ export function nextPlace(places: readonly TextPlace[], at: TextPlace, direction
 
 type Text = Pick<StageText, "id" | "language" | "before" | "lines">;
 
-/** The lines that led to a line, the first one first and itself last; as `line_history` of stagetexts.py. */
+/** Returns the history of a line, oldest first, and the line itself last. Mirrors `line_history` of stagetexts.py. */
 export function lineHistory({ stage_texts: texts }: { stage_texts: readonly Text[] }, place: TextPlace): TextPlace[] {
   const found: TextPlace[] = [];
   for (let at: TextPlace | null = place; at !== null; at = originOf(texts, at)) {
@@ -53,7 +56,7 @@ export function lineHistory({ stage_texts: texts }: { stage_texts: readonly Text
       last !== undefined &&
       texts[last.text].language === texts[at.text].language &&
       lineAt(texts, last).text === lineAt(texts, at).text;
-    if (isSame) found.pop(); // it got its words earlier
+    if (isSame) found.pop(); // the text of the line is older
     found.push(at);
   }
   return found.reverse();

@@ -1,4 +1,4 @@
-// One small tokenizer for every language of the explorer: a list of (class, pattern) for each, tried in order.
+// A small tokenizer for every language of the explorer: a list of (class, pattern) for each, tried in order.
 
 export type Token = [kind: string, text: string];
 type Grammar = { kinds: string[]; pattern: RegExp };
@@ -122,7 +122,7 @@ const GRAMMARS: Record<string, Grammar> = {
   wat: WAT,
 };
 
-/** The tokens of one line; joined, their texts are the line. A kind of "" is plain text. */
+/** Returns the tokens of one line; joined, their texts are the line. The kind "" is plain text. */
 export function tokenize(language: string, line: string): Token[] {
   const { kinds, pattern } = GRAMMARS[language] ?? C_FAMILY;
   const tokens: Token[] = [];
@@ -143,7 +143,7 @@ export function tokenize(language: string, line: string): Token[] {
 
 const DOCSTRING = /"""|'''/g;
 
-/** Python text line by line: strings in triple quotes may span several lines. */
+/** Tokenizes Python line by line; strings in triple quotes may span several lines. */
 export function tokenizePython(text: string): Token[][] {
   let open: string | null = null;
   return text.split("\n").map((line) => {

@@ -1,4 +1,4 @@
-// A node as an indented text tree, and two trees side by side with what changed.
+// A node as an indented text tree, and two trees side by side with their differences.
 
 import type { Node, Trace } from "./model";
 
@@ -6,9 +6,9 @@ export interface TreeLine {
   node: number;
   prefix: string;
   text: string;
-  /** Nodes under this line that are not written out. */
+  /** The number of nodes below this line that are not printed. */
   folded: number;
-  /** What equal text may hide: type and argument. */
+  /** Type and argument, which equal texts may hide. */
   hidden: string;
 }
 
@@ -28,12 +28,12 @@ export function nodeText(node: Node): string {
   return parts.filter((part) => part !== "").join(" ");
 }
 
-/** The tree of `root`. A node in `leaves` is one line; a node written before is not written out again. */
+/** Returns the tree of `root`. A node in `leaves` is one line; a repeated node is printed once. */
 export function treeLines(trace: Trace, root: number, leaves: Set<number> = new Set()): TreeLine[] {
   const lines: TreeLine[] = [];
   const seen = new Set<number>();
   const sizes = new Map<number, number>();
-  const counted = new Int32Array(trace.nodes.length); // by which count a node was met last
+  const counted = new Int32Array(trace.nodes.length); // number of the count that visited each node last
   const size = (id: number): number => {
     if (!sizes.has(id)) sizes.set(id, underneath(trace, id, counted, sizes.size + 1));
     return sizes.get(id)!;
@@ -59,7 +59,7 @@ export function treeLines(trace: Trace, root: number, leaves: Set<number> = new 
   return lines;
 }
 
-/** Whether a source is a constant that the text of its user shows already. */
+/** Whether a source is a constant that the text of its user already contains. */
 function isSaid(trace: Trace, id: number, detail: string): boolean {
   const node = trace.nodes[id];
   return node.op === "CONST" && detail.includes(node.detail) && detail !== node.detail;
@@ -97,7 +97,7 @@ function reach(trace: Trace, root: number, limit = 20000): Set<number> {
   return seen;
 }
 
-/** Before and after as trees, aligned: what both have is folded to one line, what only one has is written out. */
+/** Returns both sides as aligned trees: common parts are folded to one line, differing parts are printed. */
 export function treeDiff(trace: Trace, before: number, after: number): DiffRow[] {
   const under = reach(trace, before);
   const shared = new Set([...reach(trace, after)].filter((id) => under.has(id)));
@@ -109,12 +109,12 @@ export function treeDiff(trace: Trace, before: number, after: number): DiffRow[]
   );
 }
 
-/** A line that differs from its neighbour only in what its text does not say, says it. */
+/** Returns the line with its hidden text, if only that differs from its neighbor. */
 function told(line: TreeLine): TreeLine {
   return line.hidden === "" ? line : { ...line, text: `${line.text} : ${line.hidden}` };
 }
 
-/** The longest common subsequence of two lists of lines, as rows; runs that differ stand side by side. */
+/** Aligns two lists of lines by a longest common subsequence; differing blocks are side by side. */
 export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
   const m = before.length;
   const n = after.length;

@@ -1,5 +1,6 @@
-// A trace is whole and valid, or it is refused with the place and what is wrong there: the check of
-// tinyexplore/explore/tracefile/valid.py, on the shapes that are generated from the same model.
+// Validates a trace, or rejects it with the position and the reason: the validation of
+// tinyexplore/explore/tracefile/valid.py,
+// on the shapes generated from the same model.
 
 import { SHAPES, type Trace } from "./model";
 
@@ -20,23 +21,27 @@ type Shape =
   | { each: Shape[] }
   | { either: Shape[] };
 
-/** Where a check stands: the tables' sizes, and the place of the row that it is in. */
+/** The context of a check: the sizes of the tables, and the index of the current row. */
 interface Around {
   readonly sizes: Readonly<Record<string, number>>;
   row: number;
 }
 
-/** Refuses a value that is not of its shape. Each shape has one, made when it is first met: a large trace has a million values. */
+/**
+ * Throws for a value that does not have its shape. Each shape has one check, created on first use: a large trace has a
+ * million
+ * values.
+ */
 type Check = (value: unknown, around: Around) => void;
 
-/** A value that was refused; its place is found on the way out, which valid values need not pay for. */
+/** A rejected value. Its path is computed while unwinding, so that valid values have no cost. */
 class Refused extends Error {
   path = "";
 }
 
 const LOOSE_SURROGATE = /\p{Surrogate}/u;
 
-/** `data` as a trace; fields that an older trace has not are put in. */
+/** Returns `data` as a trace; missing fields of an older trace get their defaults. */
 export function validTrace(data: unknown): Trace {
   checked(checkOf({ row: "Trace" }), data, "", { sizes: sizesOf(data), row: 0 });
   const trace = data as Trace;
@@ -45,9 +50,9 @@ export function validTrace(data: unknown): Trace {
   return trace;
 }
 
-const OWN_KINDS = ["lazybuffer", "uop"]; // of the nodes of a trace without a dialect
+const OWN_KINDS = ["lazybuffer", "uop"]; // the kinds of nodes of a trace without a dialect
 
-/** Every node belongs to a level of the dialect. */
+/** Checks that every node's kind is a level of the dialect. */
 function checkKinds({ dialect, nodes }: Trace): void {
   const kinds = new Set(dialect?.levels.map(({ kind }) => kind) ?? OWN_KINDS);
   nodes.forEach(({ kind }, at) => {
@@ -56,7 +61,7 @@ function checkKinds({ dialect, nodes }: Trace): void {
   });
 }
 
-/** The origin of a line is a line of the text before. */
+/** Checks that the origin of each line exists in the previous text. */
 function checkOrigins({ stage_texts: texts }: Trace): void {
   texts.forEach(({ before, lines }, number) => {
     const count = before === null ? 0 : texts[before].lines.length;
@@ -69,7 +74,9 @@ function checkOrigins({ stage_texts: texts }: Trace): void {
   });
 }
 
-/** The number of a row that came alone. It is in a table of `trace` that has `count` rows, or is the next one. */
+/**
+ * Validates a single row, and returns its id: that of one of the `count` rows of a table of `trace`, or the next one.
+ */
 export function validRow(kind: string, table: string, data: unknown, trace: Trace, count: number): number {
   const id = Number((data as { id?: unknown } | null)?.id);
   const row = Number.isInteger(id) && id >= 0 && id < count ? id : count;
@@ -96,7 +103,7 @@ function refuse(why: string): never {
   throw new Refused(why);
 }
 
-/** The error of what is inside, with the way to there. */
+/** Returns the error with the path extended by one step. */
 function inside(error: unknown, step: string): unknown {
   if (error instanceof Refused) error.path = step + error.path;
   return error;
@@ -148,7 +155,8 @@ const rows = new Map<string, Check>();
 function checkOfRow(name: string): Check {
   const known = rows.get(name);
   if (known !== undefined) return known;
-  let fields: { field: string; check: Check; otherwise: readonly unknown[] }[] | null = null; // made later: rows hold rows of their kind
+  // created later, because rows may contain rows of their kind
+  let fields: { field: string; check: Check; otherwise: readonly unknown[] }[] | null = null;
   const check: Check = (value, around) => {
     fields ??= Object.entries(SHAPES[name]).map(([field, [shape, ...otherwise]]) => ({
       field,
@@ -176,7 +184,7 @@ function checkOfRow(name: string): Check {
   return check;
 }
 
-/** Rows of one table have their place as `row`; what is in a row has the place of that. */
+/** Returns the check of an array. Rows of a table are checked with their index as `row`; other items inherit it. */
 function checkOfMany(item: Shape): Check {
   const isTable = typeof item !== "string" && "row" in item && SHAPES[item.row]?.id !== undefined;
   const check = checkOf(item);

@@ -8,15 +8,15 @@ import { type Cursor, PANELS, type Panel, type Store } from "./store";
 export type { VerdictRow } from "./requests";
 
 const QUESTION = { ask: "verdicts" } as const;
-const requested = new WeakMap<object, VerdictList | null>(); // by trace; null: not known, or not yet
+const requested = new WeakMap<object, VerdictList | null>(); // by trace; null: unknown, or not received yet
 const waiting = new WeakMap<object, Set<() => void>>();
 
-/** Those that are known; without Python and without stored ones there are none. */
+/** Returns the verdicts received so far; without Python and stored responses there are none. */
 export function knownVerdicts({ index, responses }: Store): VerdictList | null {
   return responses.get(QUESTION) ?? requested.get(index.trace) ?? null;
 }
 
-/** The same, which are requested where they are not known; `redraw` is called once they are there. */
+/** Returns the same, and requests missing verdicts; `redraw` is called when they arrive. */
 export function verdictsOf(store: Store, redraw: () => void): VerdictList | null {
   const { trace } = store.index;
   const known = knownVerdicts(store);
@@ -35,22 +35,22 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
       requested.set(trace, found);
       for (const one of redraws) one();
     })
-    .catch(() => undefined) // there is no verdict then: the times stand alone
+    .catch(() => undefined) // then there is no verdict, and only the times are shown
     .finally(() => waiting.delete(trace));
   return null;
 }
 
-/** Whether they are requested, and not there yet. */
+/** Whether the verdicts are requested and not received yet. */
 export function areComing({ index }: Store): boolean {
   return waiting.has(index.trace);
 }
 
-/** The verdict on one kernel. */
+/** Returns the verdict on one kernel. */
 export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow | undefined {
   return found?.rows.find((one) => one.kernel === kernel);
 }
 
-/** What the colours say, as text. */
+/** The meanings of the colors, as text. */
 export const TONE_WORDS: Record<string, string> = {
   fast: "fast: 65 % of its limit or more",
   middle: "between",
@@ -58,7 +58,7 @@ export const TONE_WORDS: Record<string, string> = {
   none: "launch overhead, or not known",
 };
 
-/** The kind as a coloured word; the sentence when one points at it. */
+/** Returns the kind as a colored word, with the sentence as tooltip. */
 export function kindTag(verdict: VerdictRow): HTMLElement {
   const level = verdict.level === "" ? "" : `${verdict.level} `;
   const share = verdict.share === null || verdict.tone === "none" ? "" : ` ${Math.round(100 * verdict.share)} %`;
@@ -67,7 +67,7 @@ export function kindTag(verdict: VerdictRow): HTMLElement {
   return h("span", { class: `verdict-kind tone-${verdict.tone}`, title: verdict.text }, word);
 }
 
-/** The sentence, its numbers, each a button that leads to its evidence if the explorer can show it here, and what to try. */
+/** Returns the sentence, its numbers (buttons that open their evidence, if available) and suggestions. */
 export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
   const end = verdict.text.indexOf(". ");
   const head = end < 0 ? verdict.text : verdict.text.slice(0, end + 1);
@@ -96,13 +96,13 @@ export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
   );
 }
 
-/** Goes to a place of the workbench, also from the story. */
+/** Goes to a position of the workbench, also from the story. */
 function lead(store: Store, place: Partial<Cursor>): void {
   store.go(place);
   store.work?.();
 }
 
-/** The verdict says why a kernel is slow; why it has these loops say the decisions on its opts. */
+/** Returns a link to the decisions on a kernel's opts, which explain its loops; the verdict explains its speed. */
 function decisionsLink(store: Store, kernel: number): HTMLElement | null {
   const { stages, kernels } = store.index.trace;
   const owner = kernels[kernel]?.same_as ?? kernel;
@@ -123,9 +123,10 @@ function decisionsLink(store: Store, kernel: number): HTMLElement | null {
   );
 }
 
-const PANEL_OF: Record<string, Panel> = { gpu: "warps", samples: "timing" }; // where the name is another
+// evidence with a name that differs from its panel's
+const PANEL_OF: Record<string, Panel> = { gpu: "warps", samples: "timing" };
 
-/** Where the explorer shows an evidence: a panel, or the listing of the assembly; null where it has neither here. */
+/** Returns the position that shows an evidence: a panel, or the assembly listing; null if it is unavailable here. */
 export function evidencePlace(store: Store, evidence: string, kernel: number | undefined): Partial<Cursor> | null {
   if (evidence === "code") {
     const programs = kernel === undefined ? [] : store.index.programsOf(kernel);

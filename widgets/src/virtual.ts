@@ -1,11 +1,13 @@
-// A long list of which only the rows in sight are elements; all rows are equally high.
+// A long list with elements only for visible rows; all rows have the same height.
 
 import { h, oncePerFrame } from "./dom";
 
-export const LONG = 200; // rows; a shorter list is all elements
-const MARGIN = 12; // rows above and below what is in sight
+export const LONG = 200; // rows; a shorter list has elements for all
+const MARGIN = 12; // rows above and below the visible ones
 
-/** The rows to make, of `count` of `height` pixels each, where `top` … `top + room` pixels are in sight. */
+/**
+ * Returns the range of rows to create, for `count` rows of `height` pixels with `top` … `top + room` pixels visible.
+ */
 export function rowsInSight(count: number, height: number, top: number, room: number): [first: number, end: number] {
   const first = Math.max(0, Math.min(count, Math.floor(top / height) - MARGIN));
   return [first, Math.min(count, Math.ceil((top + room) / height) + MARGIN)];
@@ -16,7 +18,7 @@ export class VirtualRows {
   private first = -1;
   private end = -1;
 
-  /** `box` scrolls; `drawn` is called when other rows are there. */
+  /** `box`: the scrolling element. `drawn`: called when the rows change. */
   constructor(
     private readonly box: HTMLElement,
     private readonly count: number,
@@ -28,7 +30,7 @@ export class VirtualRows {
     this.draw();
   }
 
-  /** To be called when `box` was scrolled. */
+  /** Call this after `box` has scrolled. */
   readonly follow = oncePerFrame(() => this.draw());
 
   private draw(): void {

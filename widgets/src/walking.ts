@@ -1,22 +1,27 @@
-// Walking through a trace firing by firing: from the first of the first pass to the last of the last one.
+// Walks a trace firing by firing, from the first of the first pass to the last of the last pass.
 
 import type { Stage } from "./model";
 
 export interface Place {
   stage: number;
-  /** Steps of the stage that are done. */
+  /** The number of finished steps of the stage. */
   step: number;
 }
 
-/** The numbers of steps at which a walk stops in a stage: 0, and every firing, or a transform (with `rebuilds`: every step). */
+/**
+ * Returns the numbers of steps at which a walk stops in a stage: 0, every firing and transform (with `rebuilds`: every
+ * step).
+ */
 export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
   const all = stage.steps.map((_, i) => i + 1);
   return [0, ...(rebuilds || stage.transform !== null ? all : all.filter((k) => stage.steps[k - 1].rule !== null))];
 }
 
 /**
- * The stop after (1) or before (-1) a place. At the end of a pass it is the first firing of the next pass that has any;
- * before the first firing of a pass, the last one of the pass before. Null at either end of the trace. A stage without
+ * Returns the stop after (1) or before (-1) a position. After the end of a pass comes the first firing of the next
+ * pass that
+ * has any; before the first firing, the last one of the previous pass. Null at either end of the trace. A stage
+ * without
  * firings that has a text (`isText`) is one stop.
  */
 export function nextStop(
@@ -38,14 +43,14 @@ export function nextStop(
   return direction < 0 && at.step > 0 ? { stage: at.stage, step: 0 } : null;
 }
 
-/** Where the story begins: the schedule with its reasons, else before the first firing. */
+/** Returns the first position of the story: the schedule with its reasons, else before the first firing. */
 export function beginning(stages: readonly Stage[]): Place | null {
   const first =
     stages.find((stage) => stage.decisions.length > 0) ?? stages.find((stage) => stage.steps.length > 0) ?? stages[0];
   return first === undefined ? null : { stage: first.id, step: 0 };
 }
 
-/** How many rules have fired once `step` steps are done. */
+/** Returns the number of rules that have fired after `step` steps. */
 export function firingsUpTo(stage: Stage, step: number): number {
   let done = 0;
   for (let i = 0; i < step; i += 1) if (stage.steps[i].rule !== null) done += 1;

@@ -1,5 +1,6 @@
-// The branches of a trace, and where each kernel's reader is. Commands go to Python where one answers; what was recorded
-// is walked without.
+// The branches of a trace, and the current branch of each kernel. Commands go to Python if it responds; otherwise
+// recorded
+// branches are shown.
 
 import type { Branch, KernelVariant, OptLaw, ScheduleVariant } from "./model";
 import type { TraceIndex } from "./provenance";
@@ -8,10 +9,10 @@ import type { BeginRequest, CancelRequest, DoRequest, GoRequest } from "./reques
 /** A command of tinyexplore.explore.whatif: its kind, and its arguments by name. */
 export type Command = { kind: string } & Record<string, string | number>;
 
-/** What is said to Python. */
+/** The requests that are sent to Python. */
 export type Sent = DoRequest | BeginRequest | GoRequest | CancelRequest;
 
-/** What Python is at: as text, and how far it is. */
+/** Python's current work: a text, and its progress. */
 export interface Working {
   text: string;
   done: number;
@@ -20,18 +21,18 @@ export interface Working {
   cancel: boolean;
 }
 
-/** Branches where readers are: their numbers, by "kernel 0", "schedule 4". */
+/** The numbers of the current branches, by "kernel 0", "schedule 4". */
 export type Places = Readonly<Record<string, number>>;
 
 export class WhatIf {
   branches: readonly Branch[];
   readonly laws: readonly OptLaw[];
-  /** Null in a page, and where no kernel is: then only what was recorded can be walked. */
+  /** Null in a page, and without a kernel process: then only recorded branches are available. */
   send: ((request: Sent) => void) | null = null;
-  /** Whether what answers is in the page: it counts UOps, and has no times of the machine that was captured. */
+  /** Whether the engine is in the page: it counts UOps, and has no times of the captured machine. */
   inPage = false;
   working: Working | null = null;
-  /** What went wrong with the last command, if something did. */
+  /** The error of the last command, "" for none. */
   complaint = "";
   private readonly places = new Map<number, number>();
   private readonly schedulePlaces = new Map<number, number>();
@@ -48,13 +49,13 @@ export class WhatIf {
         this.schedulePlaces.set(branch.schedule.stage, branch.id);
   }
 
-  // *** asking ***
+  // *** queries ***
 
   of(kernel: number): Branch[] {
     return this.branches.filter((branch) => branch.kernel === kernel);
   }
 
-  /** The branches about a schedule, given by the stage that made it. */
+  /** Returns the branches of a schedule, given by its stage. */
   ofSchedule(schedule: number): Branch[] {
     return this.branches.filter(({ command }) =>
       command.arguments.some(([name, value]) => name === "schedule" && value === schedule),
@@ -65,7 +66,7 @@ export class WhatIf {
     return this.branches[this.schedulePlaces.get(schedule) ?? -1] ?? null;
   }
 
-  /** The branch of a schedule with exactly these cuts and joins. */
+  /** Returns the branch of a schedule with exactly these cuts and joins. */
   withOverrides(schedule: number, cut: readonly number[], join: readonly number[]): Branch | null {
     const text = (variant: Pick<ScheduleVariant, "cut" | "join">): string =>
       JSON.stringify([variant.cut, variant.join]);
@@ -78,13 +79,13 @@ export class WhatIf {
     );
   }
 
-  /** Where the reader of `kernel` is; null where nothing was asked of it yet. */
+  /** Returns the current branch of `kernel`; null before its first command. */
   at(kernel: number): Branch | null {
     const place = this.places.get(kernel);
     return place === undefined ? null : (this.branches[place] ?? null);
   }
 
-  /** What the open branch is compared with: what the reader chose, else the one that it came from. */
+  /** Returns the branch that the open one is compared with: the user's choice, else its parent. */
   base(kernel: number): Branch | null {
     const chosen = this.bases.get(kernel);
     const at = this.at(kernel);
@@ -96,7 +97,7 @@ export class WhatIf {
     return this.bases.has(kernel);
   }
 
-  /** The branch of `kernel` with exactly these opts, whole. */
+  /** Returns the complete branch of `kernel` with exactly these opts. */
   withOpts(kernel: number, opts: readonly string[]): Branch | null {
     const wanted = opts.join(";");
     return (
@@ -110,9 +111,9 @@ export class WhatIf {
     return this.laws.filter(({ name }) => name === op);
   }
 
-  // *** doing ***
+  // *** commands ***
 
-  /** One more opt: what is known is shown at once. */
+  /** Adds one opt; an existing branch is shown immediately. */
   apply(kernel: number, opt: string): void {
     const at = this.at(kernel);
     if (at === null) return;
@@ -152,15 +153,18 @@ export class WhatIf {
     this.tell();
   }
 
-  /** Compares the open branch with `branch` from now on; null: with the branch that it came from. */
+  /** Compares the open branch with `branch` from now on; null selects its parent. */
   compareWith(kernel: number, branch: Branch | null): void {
     if (branch === null) this.bases.delete(kernel);
     else this.bases.set(kernel, branch.id);
     this.tell();
   }
 
-  /** Hands a command to Python; `text` says what is being done until it answers. `from`: the branch to go on from, else
-   *  the one at which the reader of its kernel is. */
+  /**
+   * Sends a command to Python. `text`: the progress until the response. `from`: the branch to continue, by default the
+   * current
+   * one.
+   */
   ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
     const kernel = typeof command.kernel === "number" ? command.kernel : null;
@@ -176,7 +180,7 @@ export class WhatIf {
     this.tell();
   }
 
-  /** Has a kernel compiled and timed as captured, without opts, and by the heuristics. */
+  /** Compiles and times a kernel as captured, without opts, and with the heuristics. */
   begin(kernel: number, text: string): void {
     if (this.send === null) return;
     this.working = { text, done: 0, of: 0, cancel: true };
@@ -188,14 +192,14 @@ export class WhatIf {
     this.send?.({ ask: "cancel" });
   }
 
-  // *** hearing ***
+  // *** messages from Python ***
 
   connect(send: WhatIf["send"]): void {
     this.send = send;
     this.tell();
   }
 
-  /** Appends branches; one of a known number says more of that branch. Then readers are at `places`. */
+  /** Appends branches, or replaces those with a known number; then updates the current branches to `places`. */
   take(rows: readonly Branch[], places: Places): void {
     const branches = [...this.branches];
     for (const branch of rows) branches[branch.id] = branch;
@@ -207,14 +211,14 @@ export class WhatIf {
     this.tell();
   }
 
-  /** What Python says that it is doing; null when it is done. */
+  /** Updates Python's progress; null when it is done. */
   hear(working: Working | null, complaint: string): void {
     this.working = working;
     this.complaint = complaint;
     this.tell();
   }
 
-  /** Calls `listener` after every change, until what is returned is called. */
+  /** Calls `listener` after every change; returns a function that stops this. */
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -225,12 +229,12 @@ export class WhatIf {
   }
 }
 
-/** Whether a branch has all that the tuner draws; of what a search timed there is only the time. */
+/** Whether a branch has all data of the tuner; a candidate of a search has only its time. */
 export function isWhole(branch: Branch): boolean {
   return branch.status === "done" && branch.kernels.length > 0 && branch.kernels[0].listings.length > 0;
 }
 
-/** Whether only a search has tried a branch: its time is the search's own, and compares with no other branch's. */
+/** Whether only a search has tried a branch: its time compares only with others of that search. */
 export function isSearched({ kernels }: Branch): boolean {
   return kernels.length > 0 && kernels[0].name === "" && kernels[0].listings.length === 0;
 }
@@ -239,14 +243,14 @@ export function variantOf(branch: Branch | null): KernelVariant | null {
   return branch?.kernels[0] ?? null;
 }
 
-/** "UPCAST(0, 4)"; the amount 0 is not written. */
+/** Returns an opt as text: "UPCAST(0, 4)"; the amount 0 is omitted. */
 export function optText(op: string, axis: number, amount: number): string {
   return amount === 0 ? `${op}(${axis})` : `${op}(${axis}, ${amount})`;
 }
 
 const known = new WeakMap<TraceIndex, WhatIf>();
 
-/** The branches of a trace, the same for all views of it. */
+/** Returns the branches of a trace, one object for all views. */
 export function whatIfOf(index: TraceIndex): WhatIf {
   let found = known.get(index);
   if (found === undefined) {

@@ -1,4 +1,4 @@
-// What Python is doing for a view: how far it is, as text, and a button that ends it.
+// Python's work for a view: its progress as text, and a button that cancels it.
 
 import { button, h } from "./dom";
 import type { WhatIf, Working } from "./whatif";

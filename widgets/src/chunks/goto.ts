@@ -1,4 +1,4 @@
-// Going to a place by its name.
+// The box "Go to": finds places by name.
 
 export { default as css } from "../goto/goto.css";
 export { openBox } from "../goto/box";

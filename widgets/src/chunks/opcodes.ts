@@ -1,4 +1,4 @@
-// What the operations of listings do.
+// Descriptions of the operations in listings.
 
 export { explain } from "../opcodes";
 export const views = {};

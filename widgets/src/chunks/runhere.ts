@@ -1,4 +1,4 @@
-// Kernels of a page, run by the reader's browser.
+// Runs the kernels of a page in the reader's browser.
 
 import type { Runnable } from "../runhere/protocol";
 import { RunHere } from "../runhere/view";
@@ -9,7 +9,7 @@ export const views = {};
 
 const made = new WeakMap<Store, RunHere>();
 
-/** Puts "run here" at the end of the panel of times. */
+/** Appends "run here" to the panel of times. */
 export function attach(panel: HTMLElement, store: Store, runnable: readonly Runnable[]): void {
   const found = made.get(store) ?? new RunHere(store, runnable);
   made.set(store, found);

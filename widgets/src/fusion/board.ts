@@ -1,5 +1,6 @@
-// A schedule as it is in a branch, as an index of its own: the same nodes under other kernels, so that the graph draws it
-// as it draws what was captured.
+// The schedule of a branch as an index of its own: the same nodes in other kernels, so that the graph view draws it
+// like a
+// captured one.
 
 import { type Fate, fateOf } from "../fusions";
 import type { FusedKernel, KernelInfo, Run, ScheduleVariant, Trace } from "../model";
@@ -7,16 +8,16 @@ import { TraceIndex } from "../provenance";
 import { Store, type Cursor } from "../store";
 
 export interface Edge extends Fate {
-  /** What the reader decided on its source. */
+  /** The user's decision on its source. */
   override: "cut" | "join" | null;
 }
 
-/** What a reader could do with an edge. */
+/** Returns the change that the user can make at an edge. */
 export function changeOf({ mark }: Edge): "cut" | "join" {
   return mark === "cut" ? "join" : "cut";
 }
 
-/** The edges between LazyBuffers of one schedule, in the order of the graph. */
+/** Returns the edges between LazyBuffers of one schedule, in graph order. */
 export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, schedule: number): Edge[] {
   const decided = new Set(index.trace.stages[schedule].decisions.map(({ node }) => node));
   const edges: Edge[] = [];
@@ -30,7 +31,7 @@ export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, sche
   return edges;
 }
 
-/** Kernels of two schedules: those of both, those of `before` alone, those of `after` alone. */
+/** Compares the kernels of two schedules: those in both, only in `before`, and only in `after`. */
 export function changes(
   before: readonly FusedKernel[],
   after: readonly FusedKernel[],
@@ -43,7 +44,10 @@ export function changes(
   return { kept, vanished: [...left.values()].flat(), appeared };
 }
 
-/** A number for each kernel of `variant`: that of the captured one that it is, else of one that is gone, else a new one. */
+/**
+ * Returns a number for each kernel of `variant`: that of the equal captured kernel, else of a removed one, else a new
+ * one.
+ */
 export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count: number): number[] {
   const own = root.kernels.flatMap(({ kernel }) => kernel ?? []);
   const kept = new Set(variant.kernels.flatMap(({ kernel }) => kernel ?? []));
@@ -54,7 +58,7 @@ export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count
 
 const made = new WeakMap<ScheduleVariant, TraceIndex>();
 
-/** `index` with the kernels and decisions of `variant` in place of those of its schedule. */
+/** Returns `index` with the kernels and decisions of `variant` instead of those of its schedule. */
 export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: ScheduleVariant): TraceIndex {
   const known = made.get(variant);
   if (known !== undefined) return known;
@@ -116,7 +120,7 @@ function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: F
   return { id, name, device, nodes, roots, flops, bytes_moved, ...nothing };
 }
 
-/** The store of the board's graph: it stays at the LazyBuffers, and shares the selection of `main`. */
+/** The store of the board's graph: it always shows the LazyBuffers, and shares the selection of `main`. */
 export class BoardStore extends Store {
   constructor(index: TraceIndex, main: Store) {
     super(index, { ...main.cursor, graph: "lazy", kernel: null, stage: null });

@@ -1,4 +1,4 @@
-// The edges of a schedule as a list: what is cut, what is joined, and what may be otherwise; usable by keyboard.
+// The edges of a schedule as a list with keyboard access: cuts, joins, and possible changes.
 
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
@@ -17,7 +17,7 @@ export class EdgeList {
     private readonly reachable: (edge: Edge) => boolean,
   ) {}
 
-  /** What the reader decided first, then what is cut, then operations; what lies in memory has nothing to decide. */
+  /** Draws the user's decisions first, then cuts, then operations; values in memory need no decision. */
   draw(index: TraceIndex, edges: readonly Edge[], chosen: [number, number] | null): void {
     const rank = (edge: Edge): number =>
       edge.override !== null ? 0 : edge.mark === "cut" ? 1 : index.node(edge.src).group === "movement" ? 3 : 2;
@@ -86,7 +86,7 @@ export class EdgeList {
   }
 }
 
-/** What a LazyBuffer is called: by the user, else by its operation; with its number. */
+/** Returns the name of a LazyBuffer: the user's, else its operation; with its number. */
 export function nodeName(index: TraceIndex, id: number): string {
   const { name, label } = index.node(id);
   return `${name !== "" ? name : label} #${id}`;

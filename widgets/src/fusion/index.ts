@@ -1,4 +1,4 @@
-// The fusion board: where the scheduler cut and joined, what may be otherwise, and what comes of it.
+// The fusion board: the scheduler's cuts and joins, possible changes, and their results.
 
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
@@ -84,7 +84,7 @@ export class FusionView implements View {
 
   // *** drawing ***
 
-  /** Draws what is in sight: a hidden graph has no size to fit. */
+  /** Draws the visible parts: a hidden graph has no size to fit. */
   private draw(changed: boolean): void {
     if (this.element.getClientRects().length === 0 || (!changed && this.drawn !== undefined)) return;
     const { trace } = this.store.index;
@@ -422,7 +422,10 @@ export class FusionView implements View {
   }
 }
 
-/** In which sense the outputs are those of the captured schedule: exactly, or within a tolerance of their dtype. */
+/**
+ * Returns in which sense the outputs equal those of the captured schedule: exactly, or within a tolerance of their
+ * dtype.
+ */
 function equalText(outputs: ScheduleVariant["outputs"]): string {
   const apart = (one: OutputCheck): number => (one.magnitude > 0 ? one.difference / one.magnitude : 0);
   const worst = outputs.reduce((most, one) => (apart(one) > apart(most) ? one : most));
@@ -432,12 +435,12 @@ function equalText(outputs: ScheduleVariant["outputs"]): string {
   return `${all}equal within the tolerance. The largest difference is ${worst.difference.toExponential(1)}, ${apart(worst).toExponential(1)} of the largest value${allowed}.`;
 }
 
-/** A time and its quartiles, which a narrow column puts under it. */
+/** Returns a time and its quartiles, which wrap in a narrow column. */
 function inPieces(text: string): Element[] {
   return text.split(/(?= \()/).map((part) => h("span", {}, part));
 }
 
-/** What the times say; nothing of the schedule as captured, which is compared with itself. */
+/** Returns the comparison of the times; nothing for the captured schedule itself. */
 function verdict(variant: ScheduleVariant): HTMLElement {
   if (variant.cut.length + variant.join.length === 0) return h("span", {});
   return h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant));

@@ -1,4 +1,4 @@
-// The tree of what was tried on a schedule: a command a row, its time as colour, failures with their reasons.
+// The tree of commands on a schedule: one row per command, the time as color, failures with their reasons.
 
 import { h } from "../dom";
 import { duration } from "../format";
@@ -73,7 +73,10 @@ function isBase(variant: ScheduleVariant | null): boolean {
   return variant !== null && variant.cut.length + variant.join.length === 0;
 }
 
-/** A time over that of the captured schedule, measured interleaved with it: times of two branches are of two sittings. */
+/**
+ * Returns a time divided by that of the captured schedule, measured alternately. Times of different branches do not
+ * compare.
+ */
 function relative(variant: ScheduleVariant | null): number | null {
   if (variant === null || variant.median_us === null) return null;
   return isBase(variant) || !variant.base_median_us ? 1 : variant.median_us / variant.base_median_us;
@@ -94,7 +97,7 @@ function onKey(event: KeyboardEvent, choose: () => void): void {
   next?.focus();
 }
 
-/** "as captured", "cut EXP #7", "join SUM #3". */
+/** Returns the name of a command: "as captured", "cut EXP #7", "join SUM #3". */
 export function commandName(index: TraceIndex, { command, labels }: Branch): string {
   if (labels.length > 0) return labels[0];
   const given = Object.fromEntries(command.arguments);

@@ -1,4 +1,4 @@
-// The box in which places are found by name: what answers is listed, the best first; Enter goes there.
+// The box "Go to", which finds places by name: matches are listed, the best first; Enter opens one.
 
 import { h, replaceChildren } from "../dom";
 import { count } from "../format";
@@ -7,7 +7,7 @@ import { Graphs } from "../shown";
 import { type Entry, type Explain, KINDS, type Reach, entriesOf } from "./entries";
 import { matchOf } from "./ranking";
 
-const MOST = 50; // rows; the others are counted
+const MOST = 50; // rows; further matches are counted
 let boxes = 0;
 
 interface Row {
@@ -19,7 +19,7 @@ interface Row {
   go: () => void;
 }
 
-/** The best answers to a query, at most `most` of them, and how many there are. */
+/** Returns the best matches of a query, at most `most`, and the number of all matches. */
 export function answersTo(query: string, entries: readonly Entry[], most = MOST): { rows: Row[]; total: number } {
   const isEmpty = query.trim() === "";
   const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
@@ -38,7 +38,7 @@ export function answersTo(query: string, entries: readonly Entry[], most = MOST)
   return { rows: found.slice(0, most).map(({ entry, marked }) => ({ ...entry, marked })), total: found.length };
 }
 
-/** Opens the box over the explorer; `closed` is called when it is gone. Returns how to close it. */
+/** Opens the box over the explorer; `closed` is called when it closes. Returns a function that closes it. */
 export function openBox(reach: Reach, explain: Explain, closed: () => void): () => void {
   return new Box(reach, entriesOf(reach, explain), closed).close;
 }
@@ -99,9 +99,9 @@ class Box {
     this.field.focus({ preventScroll: true });
   }
 
-  /** Takes the box away; the focus goes back to where it was, if nothing else has taken it. */
+  /** Removes the box; the focus returns to the previous element, if no other element has it. */
   readonly close = (): void => {
-    if (this.isClosed) return; // to lose the focus closes it, too
+    if (this.isClosed) return; // losing the focus closes it, too
     this.isClosed = true;
     const hadFocus = this.element.contains(document.activeElement);
     this.closed();
@@ -125,17 +125,17 @@ class Box {
     this.mark();
   }
 
-  /** What was typed as a search of the texts of all stages, where there are any. */
+  /** Offers the typed text as a search of all stages' texts, if there are any. */
   private inTexts(query: string): Row[] {
     const { store } = this.reach;
     const texts = store.index.trace.stage_texts.length;
     if (texts === 0) return [];
-    const says = `lines of ${count(texts, "text")}`; // they are counted where they are shown
+    const says = `lines of ${count(texts, "text")}`; // their lines are counted when they are shown
     const go = (): void => void store.chunks.load("texts").then(({ findInTexts }) => findInTexts!(store, query));
     return [{ kind: "search", name: `Find “${query}” in the texts of stages`, says, marked: [], go }];
   }
 
-  /** What was typed as a search of the graph in view. */
+  /** Offers the typed text as a search of the visible graph. */
   private inGraph(query: string): Row {
     const { store, find } = this.reach;
     const matcher = parseQuery(query, store.index.trace.nodes);

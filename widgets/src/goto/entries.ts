@@ -1,4 +1,5 @@
-// What one can go to by name: panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and tensors.
+// The entries of "Go to": panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and
+// tensors.
 
 import { counted, isTensor, levelFor, levelOf } from "../dialect";
 import { canShow } from "../available";
@@ -17,7 +18,7 @@ import { verdictsOf } from "../verdicts";
 import { tabsWith } from "../views/code";
 import { PANEL_SAYS } from "./panel_says";
 
-/** In the order in which equally good ones are listed. */
+/** The kinds in the order in which equally good matches are listed. */
 export const KINDS = [
   "question",
   "panel",
@@ -36,23 +37,23 @@ export const KINDS = [
 export interface Entry {
   kind: (typeof KINDS)[number];
   name: string;
-  /** What it is, as text; these are searched, too. */
+  /** The description, which is searched, too. */
   says: string;
-  /** The key that does the same. */
+  /** The shortcut key for the same action. */
   key?: string;
-  /** Where it leads to; the workbench is open by then. */
+  /** Goes there; the workbench is open before. */
   go: () => void;
 }
 
-/** What going somewhere takes beside the store. */
+/** The functions that entries use in addition to the store. */
 export interface Reach {
   store: Store;
   root: HTMLElement;
   /** Opens the workbench if the story is open. */
   work: () => Promise<void>;
-  /** Goes to the place of a link. */
+  /** Goes to the position of a link. */
   open: (link: string) => Promise<void>;
-  /** Searches the graph in view. */
+  /** Searches the visible graph. */
   find: (query: string) => void;
 }
 
@@ -79,7 +80,7 @@ const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
 ];
 const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 
-/** Everything that there is in the trace, what belongs to the kernel in view first. */
+/** Returns all entries of the trace, those of the current kernel first. */
 export function entriesOf(reach: Reach, explain: Explain): Entry[] {
   return [
     ...questions(reach),
@@ -95,7 +96,7 @@ export function entriesOf(reach: Reach, explain: Explain): Entry[] {
   ];
 }
 
-/** Questions that the verdict answers: they lead to the kernel that decides, at the top of Timing. */
+/** Returns questions that the verdict answers: they open Timing at the decisive kernel. */
 function questions({ store }: Reach): Entry[] {
   const { trace } = store.index;
   const slowest = trace.runs.reduce<Run | null>((a, b) => (a === null || b.median_us > a.median_us ? b : a), null);
@@ -151,7 +152,7 @@ function kernels({ store }: Reach): Entry[] {
   });
 }
 
-/** Stages of the kernel in view stand before those of others. */
+/** Returns the stages, those of the current kernel first. */
 function stagesHere({ index, cursor }: Store): Stage[] {
   const { stages, kernels: all } = index.trace;
   const owner = cursor.kernel === null ? null : (all[cursor.kernel].same_as ?? cursor.kernel);
@@ -181,7 +182,7 @@ function passes({ store }: Reach): Entry[] {
   });
 }
 
-/** A rule leads to its next firing after the place where the reader is, at first in the kernel in view. */
+/** Returns an entry per rule, which goes to its next firing after the current position, first in the current kernel. */
 function rules({ store }: Reach): Entry[] {
   const { index } = store;
   const firings = new Map<number, { stage: number; step: number }[]>();
@@ -210,7 +211,7 @@ function rules({ store }: Reach): Entry[] {
   });
 }
 
-/** The kinds of LazyBuffers and of UOps, and the tensors that have names. */
+/** Returns entries for the kinds of LazyBuffers and UOps, and for named tensors. */
 function operations({ store }: Reach, explain: Explain): Entry[] {
   const tensors = new Map<string, number[]>();
   const named = new Map<string, number[]>();
@@ -255,7 +256,10 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
   ];
 }
 
-/** Selects the UOps of a kind: in the graph in view, else in the last graph that has one, of the kernel in view if it can be. */
+/**
+ * Selects the UOps of a kind in the visible graph, else in the last graph that has one, if possible of the current
+ * kernel.
+ */
 function showUops(store: Store, op: string): void {
   const { index } = store;
   const isWanted = (node: number): boolean => index.node(node).op === op && !isTensor(index.trace, index.node(node));
@@ -273,11 +277,12 @@ function showUops(store: Store, op: string): void {
 
 function reached({ index }: Store, roots: readonly number[]): number[] {
   const seen = new Set(roots);
-  for (const node of seen) for (const src of index.node(node).src) seen.add(src); // a set is walked on while it grows
+  // the iteration of a set includes items that are added meanwhile
+  for (const node of seen) for (const src of index.node(node).src) seen.add(src);
   return [...seen];
 }
 
-/** The words at the heads of machine code and of LLVM IR, each with the lines that it begins. */
+/** Returns an entry for each opcode of machine code and LLVM IR, with its lines. */
 function opcodes(reach: Reach, explain: Explain): Entry[] {
   const { store } = reach;
   return store.index.programsOf(store.cursor.kernel).flatMap(({ language, lines }) => {
@@ -298,7 +303,7 @@ function opcodes(reach: Reach, explain: Explain): Entry[] {
   });
 }
 
-/** Opens a listing and chooses the next of these lines after the one that is chosen there. */
+/** Opens a listing and selects the next of these lines after the selected one. */
 function showLine({ store, root }: Reach, language: string, lines: readonly number[]): void {
   openListing(store, language);
   const pane = [...root.querySelectorAll<HTMLElement>(".code")].find(

@@ -1,6 +1,8 @@
-// How well a name answers what was typed: whole, at its beginning, at the beginning of a word in it, anywhere, or its letters in order.
+// Ranks how well a name matches the typed text: whole, at the beginning, at the beginning of a word, anywhere, or its
+// letters
+// in order.
 
-/** `score`: higher is better. `marked`: the characters of the name that answer. */
+/** `score`: higher is better. `marked`: the positions of the matching characters. */
 export interface Match {
   score: number;
   marked: number[];
@@ -13,7 +15,7 @@ const INSIDE = 40;
 const IN_ORDER = 20;
 const BESIDE = 10;
 
-/** The match of a query, each word of which stands in the name or in what is said beside it; null where one does not. */
+/** Returns the match of a query if each word occurs in the name or in its description; else null. */
 export function matchOf(query: string, name: string, beside = ""): Match | null {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const [low, others] = [name.toLowerCase(), beside.toLowerCase()];
@@ -39,14 +41,17 @@ function inName(word: string, low: string, name: string): Match | null {
   return word.length < 2 ? null : inOrder(word, low, name);
 }
 
-/** "sld" in "store_load": the letters in order, the first one at the beginning of a word; those close together are better. */
+/**
+ * Matches letters in order, such as "sld" in "store_load": the first at the beginning of a word; close letters score
+ * higher.
+ */
 function inOrder(word: string, low: string, name: string): Match | null {
   let best: Match | null = null;
   for (let start = low.indexOf(word[0]); start >= 0; start = low.indexOf(word[0], start + 1)) {
     if (!beginsWord(name, start)) continue;
     const marked = [start];
     for (const letter of word.slice(1)) marked.push(low.indexOf(letter, marked[marked.length - 1] + 1));
-    if (marked.some((at, i) => i > 0 && at <= marked[i - 1])) return best; // what starts later has fewer letters left
+    if (marked.some((at, i) => i > 0 && at <= marked[i - 1])) return best; // a later start has fewer letters left
     const gaps = marked[marked.length - 1] - start + 1 - word.length;
     const score = IN_ORDER - Math.min(9, gaps);
     if (best === null || score > best.score) best = { score, marked };

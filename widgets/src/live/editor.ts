@@ -1,5 +1,6 @@
-// A text field with colours and line numbers: a plain textarea over a copy of its text, so that everything a browser does
-// in text fields works. Tab indents; Escape, then Tab, leaves.
+// A text field with colors and line numbers: a plain textarea over a copy of its text, so that all browser functions
+// for text
+// fields work. Tab indents; Escape, then Tab, leaves the field.
 
 import { h, replaceChildren } from "../dom";
 import { tokenizePython } from "../tokens";
@@ -54,7 +55,7 @@ export class Editor {
     this.field.focus();
   }
 
-  /** Marks the line where a program went wrong; null marks none. */
+  /** Marks the line of a program's error; null marks none. */
   mark(line: number | null): void {
     this.marked = line;
     this.draw();
@@ -99,7 +100,7 @@ export class Editor {
     }
   }
 
-  /** As if it was typed: undo takes it back. */
+  /** Inserts text like typed text, so that undo works. */
   private insert(text: string): void {
     if (!document.execCommand("insertText", false, text)) {
       this.field.setRangeText(text, this.field.selectionStart, this.field.selectionEnd, "end");

@@ -1,4 +1,4 @@
-// The page's side of its engine: a worker with Python in it, started at the first request.
+// The page's side of its engine: a worker with Python, started at the first request.
 
 import type { Ask, Question, Response } from "../asking";
 import { button, h, replaceChildren } from "../dom";
@@ -31,15 +31,15 @@ export class PageEngine implements Engine {
   private told: Told | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
-  /** The branches that were sent: a worker that is restarted goes on from them. */
+  /** The branches that were sent; a restarted worker continues from them. */
   private rows: string[] = [];
 
-  /** `trace`: the capture that the page shows, as it travels; null for a page that makes its own. */
+  /** `trace`: the packed capture of the page; null for a page that creates its own. */
   constructor(private trace: Uint8Array | null) {
     this.draw();
   }
 
-  // *** asking ***
+  // *** requests ***
 
   readonly ask: Ask = async <Q extends Question>(question: Q) => {
     const { answer } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
@@ -48,7 +48,7 @@ export class PageEngine implements Engine {
     return found as Response<Q>;
   };
 
-  /** Runs a program; what it led to, and the trace of what it computed. */
+  /** Runs a program; returns its result, and the trace of its computation. */
   async play(text: string, machine: string): Promise<{ played: PlayResult; trace?: Uint8Array }> {
     this.rows = [];
     const question: Question = { ask: "play", text, machine };
@@ -63,7 +63,8 @@ export class PageEngine implements Engine {
       this.cancel();
       return;
     }
-    if (request.ask === "go" && this.worker === null) return; // the next command says where to go on from
+    // the next command names the branch from which it continues
+    if (request.ask === "go" && this.worker === null) return;
     this.start();
     this.ask(request).catch((error: Error) => this.told?.working({ complaint: error.message }));
   }
@@ -87,7 +88,7 @@ export class PageEngine implements Engine {
     this.worker?.postMessage(message);
   }
 
-  // *** starting and ending ***
+  // *** start and end ***
 
   private start(): void {
     if (this.worker !== null) return;
@@ -95,7 +96,7 @@ export class PageEngine implements Engine {
     const worker = new Worker(url);
     this.worker = worker;
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-      URL.revokeObjectURL(url); // it has been read
+      URL.revokeObjectURL(url); // the worker has read it
       this.take(data);
     };
     worker.onerror = (event) => this.fail(event.message || "this browser starts no worker");
@@ -103,7 +104,7 @@ export class PageEngine implements Engine {
     this.post({ do: "start", files: carried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
-  /** Ends whatever Python is at; the next question restarts it. */
+  /** Ends Python's work; the next request restarts it. */
   cancel(text = "cancelled: ask again, and Python restarts"): void {
     this.worker?.terminate();
     this.worker = null;
@@ -162,7 +163,7 @@ export class PageEngine implements Engine {
     this.draw();
   }
 
-  /** A question that takes long can be ended. */
+  /** Shows how to cancel a request that takes long. */
   private watch(): void {
     clearTimeout(this.ticker);
     this.busySince = this.waiting.size === 0 ? 0 : this.busySince || performance.now();

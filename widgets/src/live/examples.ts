@@ -1,4 +1,4 @@
-// Programs to begin with; what stands above "# %%" is run, and not shown.
+// Example programs; code above "# %%" runs but is not recorded.
 
 export const EXAMPLES: [name: string, text: string][] = [
   [

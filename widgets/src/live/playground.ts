@@ -1,5 +1,6 @@
-// The playground: a program is typed, run by the Python in the page, and explored below. A link holds the program, and
-// runs nothing: its reader does.
+// The playground: the user types a program, the page's Python runs it, and the explorer below shows it. A link
+// contains the
+// program but does not run it; the reader does.
 
 import { copyText } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
@@ -11,7 +12,7 @@ import type { PageEngine } from "./engine";
 import { EXAMPLES } from "./examples";
 import { type Shared, fromFragment, toFragment } from "./sharing";
 
-/** What the explorer's own bundle offers (standalone.ts). */
+/** The exports of the explorer's own bundle (standalone.ts). */
 interface Explorer {
   mount(element: HTMLElement, trace: Trace, options: MountOptions): Handle;
   readTrace(data: Uint8Array): Promise<Trace>;
@@ -38,7 +39,7 @@ export class Playground {
   private readonly machine: HTMLSelectElement;
   private handle: Handle | null = null;
   private wanted = "";
-  private count = 0; // of programs that were run
+  private count = 0; // number of programs that were run
 
   constructor(
     root: HTMLElement,
@@ -109,7 +110,7 @@ export class Playground {
     addEventListener("hashchange", () => void this.begin());
   }
 
-  /** The program of the page's address, else the first example. */
+  /** Loads the program of the page's address, else the first example. */
   private async begin(): Promise<void> {
     try {
       const shared = await fromFragment(location.hash);
@@ -169,7 +170,7 @@ export class Playground {
   private async explore(data: Uint8Array): Promise<void> {
     const explorer = (globalThis as unknown as { tinyexplore: Explorer }).tinyexplore;
     const trace = await explorer.readTrace(data);
-    const mode = this.handle?.mode; // as the reader looks at it now
+    const mode = this.handle?.mode; // the current mode
     this.handle?.destroy();
     this.place.replaceChildren();
     this.handle = explorer.handle = explorer.mount(this.place, trace, {

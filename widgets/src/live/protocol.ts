@@ -1,6 +1,6 @@
-// What a page with engine and its worker say to each other; both ends are ours, and all of it is plain data.
+// The messages between a page with engine and its worker; all are plain data.
 
-/** A file that the page carries, compressed, in base85. */
+/** A file in the page, compressed, in base85. */
 export interface Carried {
   name: string;
   text: string;

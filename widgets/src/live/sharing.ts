@@ -1,4 +1,4 @@
-// A program, its machine and a place in what became of it as the fragment of an address: "#code=…&machine=…&stage=4".
+// A program, its machine and a position in its trace as the fragment of an address: "#code=…&machine=…&stage=4".
 
 export interface Shared {
   text: string;
@@ -7,7 +7,7 @@ export interface Shared {
   place: string;
 }
 
-const MOST = 200_000; // characters of a program in a link
+const MOST = 200_000; // most characters of a program in a link
 
 export async function toFragment({ text, machine, place }: Shared): Promise<string> {
   const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
@@ -24,7 +24,7 @@ export async function toFragment({ text, machine, place }: Shared): Promise<stri
   return `#${parts.filter(Boolean).join("&")}`;
 }
 
-/** What a fragment says; null where it has no program, an Error where that cannot be read. */
+/** Parses a fragment; null if it has no program. Throws an Error if the program cannot be decoded. */
 export async function fromFragment(fragment: string): Promise<Shared | null> {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const code = given.get("code");

@@ -1,9 +1,10 @@
-// The worker of a page with engine: it unpacks Python and the engine, starts them, and hands questions and answers through. Its
-// text is a script of its own (a page from a file starts no module worker); nothing here asks a network for anything.
+// The worker of a page with engine: it unpacks Python and the engine, starts them, and forwards requests and
+// responses. Its
+// text is a classic script, because a page from a file starts no module worker. It never uses the network.
 
 import { BESIDE, type Carried, ENGINE, LOCK, type FromWorker, type ToWorker } from "./protocol";
 
-const NOWHERE = "https://page.invalid/"; // where Pyodide thinks that its files are: they are in the page
+const NOWHERE = "https://page.invalid/"; // the address at which Pyodide looks for its files, which are in the page
 const HOME = "/page";
 const PLAYED = `${HOME}/played.json.gz`; // the trace of a program that a request ran
 
@@ -32,7 +33,7 @@ function say(what: FromWorker): void {
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
 
-/** Base85, as Python's b85encode writes it, with a comma in the place of "<": `block` in packing.py. */
+/** Decodes base85 from Python's b85encode, with a comma instead of "<": `block` in packing.py. */
 function bytesOf(text: string): Uint8Array {
   const digit = new Uint8Array(128);
   for (let i = 0; i < DIGITS.length; i += 1) digit[DIGITS.charCodeAt(i)] = i;
@@ -59,10 +60,10 @@ async function unpack(files: Carried[]): Promise<void> {
   await Promise.all(files.map(one));
 }
 
-/** The files of an archive in which nothing is compressed, by their names. */
+/** Returns the files of an uncompressed archive, by name. */
 function filesOf(archive: Uint8Array): [name: string, data: Uint8Array][] {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
-  const end = archive.length - 22; // the archive's last record, which has no comment
+  const end = archive.length - 22; // the last record of the archive, without a comment
   let at = view.getUint32(end + 16, true);
   return Array.from({ length: view.getUint16(end + 10, true) }, () => {
     const [size, name, extra, comment] = [
@@ -93,7 +94,7 @@ function writeAll(fs: Python["FS"], folder: string, archive: Uint8Array): void {
   }
 }
 
-/** A request for a file gets it out of the page, or the answer that there is none. */
+/** Serves requests for files from the page, or reports that a file is missing. */
 function serveFromPage(): void {
   globalThis.fetch = (input: RequestInfo | URL): Promise<Response> => {
     const url = input instanceof Request ? input.url : String(input);
@@ -118,13 +119,14 @@ async function moduleOf(name: string): Promise<Record<string, unknown>> {
   }
 }
 
-// *** starting ***
+// *** start ***
 
 async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start" }>): Promise<void> {
   const began = performance.now();
   await unpack(files);
   serveFromPage();
-  delete (globalThis as { importScripts?: unknown }).importScripts; // by which Pyodide knows, and refuses, classic workers
+  // Pyodide detects classic workers by this function, and rejects them
+  delete (globalThis as { importScripts?: unknown }).importScripts;
   (globalThis as { importScripts?: unknown }).importScripts = undefined;
   say({ told: "progress", text: "starting Python", done: 0, of: 0 });
   const { loadPyodide } = (await moduleOf("pyodide.mjs")) as {
@@ -163,7 +165,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   });
 }
 
-/** Responds to a request; with the trace of the program that it ran, if it ran one. */
+/** Responds to a request, including the trace of a program that it ran. */
 function respond(id: number, question: string): void {
   const answer = serving!.answer(question);
   const { FS } = python!;
@@ -173,7 +175,7 @@ function respond(id: number, question: string): void {
   say({ told: "answer", id, answer, trace });
 }
 
-// One thing after another: what comes while Python starts waits until it has.
+// Serializes requests: those that arrive while Python starts wait.
 let turn: Promise<void> = Promise.resolve();
 
 self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
@@ -189,10 +191,10 @@ self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
   });
 };
 
-/** Of a Python traceback what went wrong: the line that names the exception. What follows it is advice. */
+/** Returns the line of a Python traceback that names the exception. The lines after it are advice. */
 function whatWentWrong(text: string): string {
   const lines = text.trim().split("\n");
   return lines.findLast((line) => /^[\w.]+(Error|Exception|Interrupt)\b/.test(line)) ?? lines.at(-1)!;
 }
 
-export default ""; // an import gives its own text (build.mjs)
+export default ""; // build.mjs replaces this export by the module's own text

@@ -1,15 +1,15 @@
-// The lines of several texts in rows, none of them moved.
+// Aligns the lines of several texts in rows, without reordering.
 
 import type { TranslationData } from "../requests";
 
-/** A line of a text: what it is aligned by, and all that it descends from, as places in the list of origins. */
+/** A line of a text: its alignment origin and all origins, as positions in the list of origins. */
 export type RosettaLine = TranslationData["lines"][number];
 export type Span = [first: number, end: number];
 
 export interface Row {
   origin: number | null;
   spans: Span[];
-  /** Of a text without lines here: whether others of its lines descend from the origin. */
+  /** For a text without lines here: whether other lines of it derive from the origin. */
   elsewhere: boolean[];
 }
 
@@ -37,7 +37,7 @@ export function aligned(texts: readonly (readonly RosettaLine[])[]): Row[] {
   }));
 }
 
-/** Neighbouring lines of one row together. */
+/** Groups adjacent lines of one row. */
 function runs(lines: readonly RosettaLine[]): Run[] {
   const found: Run[] = [];
   lines.forEach(([, row], i) => {
@@ -48,8 +48,11 @@ function runs(lines: readonly RosettaLine[]): Run[] {
   return found;
 }
 
-/** Places of `a` and `b` in pairs, null where one has no partner: a common subsequence that has as many nodes of the ast as
- *  can be, and then as much of the text that no UOp requested. */
+/**
+ * Aligns `a` and `b` by a common subsequence; null for a line without a partner. It has the most nodes of the AST, and
+ * among
+ * these the most lines without a UOp.
+ */
 function matched(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
   const width = b.length + 1;
   const best = new Uint32Array((a.length + 1) * width);

@@ -1,5 +1,6 @@
-// Language comparison: a kernel in two or three languages side by side, its lines aligned by the nodes of its ast. Asked of Python; a page
-// shows what was asked before.
+// Language comparison: a kernel in two or three languages side by side, with lines aligned by the nodes of its AST.
+// Python
+// computes it; a page shows stored responses.
 
 import { Answering, note, programKernel } from "../answering";
 import { button, h, replaceChildren } from "../dom";
@@ -10,8 +11,8 @@ import { type RosettaLine, type Row, aligned } from "./align";
 import type { RosettaData, TranslationData } from "../requests";
 
 const FIRST = ["c", "cuda", "wasm"];
-const WIDE = 1000; // pixels: from here on there is room for three
-const FOLDED = 3; // lines before the function, from which on they are folded
+const WIDE = 1000; // pixels; from this width on there are three columns
+const FOLDED = 3; // lines before the function; more are folded
 
 export class RosettaView implements View {
   readonly element = h("div", {
@@ -57,7 +58,7 @@ export class RosettaView implements View {
       ],
       show: (found) => this.show(found),
       say: (text, code) => this.say(text, code),
-      refused: () => (this.kernel = null), // it is asked again when the panel is opened again
+      refused: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
@@ -93,7 +94,7 @@ export class RosettaView implements View {
     this.mark();
   }
 
-  /** The texts that are side by side: those that the reader chose, as far as they are there. */
+  /** Returns the texts of the columns: those that the user chose, as far as they exist. */
   private columns({ translations }: RosettaData): TranslationData[] {
     const most = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
@@ -154,7 +155,7 @@ export class RosettaView implements View {
     this.element.querySelectorAll("select")[Math.min(place, chosen.length - 1)]?.focus();
   }
 
-  /** What stands before the function is helpers and types: folded where it is long. */
+  /** Folds the lines before the function (helpers and types) if there are many. */
   private folded(rows: Row[], columns: TranslationData[]): (Row | HTMLElement)[] {
     const start = rows.findIndex(({ origin }) => origin !== null);
     const longest = Math.max(
@@ -217,7 +218,7 @@ export class RosettaView implements View {
     return element;
   }
 
-  // *** hovering and selecting ***
+  // *** hover and selection ***
 
   private originAt(event: Event): number | null {
     const row = (event.target as Element | null)?.closest?.<HTMLElement>("tr[data-origin]");
@@ -251,7 +252,7 @@ export class RosettaView implements View {
     if (gap != null) this.reveal(gap.cellIndex, origin!);
   }
 
-  /** Brings the first counterpart in a column into sight. */
+  /** Scrolls to the first corresponding line of a column. */
   private reveal(column: number, origin: number): void {
     const found = this.lines.find(
       ({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column,

@@ -1,4 +1,4 @@
-// What came of a command about a rule: its firings, each with its verdict, and the kernels that changed.
+// The result of a command about a rule: its firings with their verdicts, and the kernels that changed.
 
 import { button, h, tab, tabList } from "../dom";
 import { withDigests } from "../digests";
@@ -19,7 +19,7 @@ export function isAboutRules({ command }: Branch): boolean {
   return KINDS.has(command.kind);
 }
 
-/** The firings, wrong ones first. */
+/** Returns the firings, wrong ones first. */
 export function firingsOf({ firings }: Branch): RuleFiring[] {
   return [...firings].sort((a, b) => Number(b.verdict === "differs") - Number(a.verdict === "differs"));
 }
@@ -62,7 +62,7 @@ export function branchView(store: Store, branch: Branch, step: (firing: RuleFiri
   );
 }
 
-/** The way into the branch, step by step: Python makes its steps. */
+/** Creates the button that opens the branch step by step; Python computes its steps. */
 function stepping(
   { ask }: Store,
   { id, kernels, firings, status }: Branch,
@@ -137,7 +137,7 @@ function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => 
 function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   const { kernel, name, verdict, note } = variant;
   const [was, now, ratio] = [baseText(variant), timeText(variant), ratioText(variant)];
-  const isUntimed = note.startsWith("not timed"); // nothing speaks against the kernel
+  const isUntimed = note.startsWith("not timed"); // the kernel is valid
   const times = now === "" || was === "" ? (isUntimed ? note : "not timed") : `${was} → ${now}`;
   const head = h(
     "summary",
@@ -154,7 +154,7 @@ function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   return one;
 }
 
-/** The source beside that of the capture. */
+/** Returns the source compared with that of the capture. */
 function difference(trace: Trace, variant: KernelVariant): HTMLElement {
   const captured = trace.programs.filter(({ kernel }) => kernel === variant.kernel);
   const languages = WANTED.filter(

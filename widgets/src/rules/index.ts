@@ -1,5 +1,6 @@
-// The rule playground: the rules of the pipeline and one's own, where one would match before it fires, and what came of
-// firing it, of having it in the pipeline, of having another one no more. Without Python the recorded branches are walked.
+// The rule playground: the rules of the pipeline and the user's rules, where each would match, and the results of
+// firing,
+// inserting or disabling one. Without Python it shows recorded branches.
 
 import { button, h, replaceChildren } from "../dom";
 import { count, paragraphs } from "../format";
@@ -61,7 +62,7 @@ export class RulesView implements View {
   private known = 0;
   private loading = false;
   private trouble = "";
-  private proves = ""; // whether Python proves anything
+  private proves = ""; // whether Python can prove firings, as text
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
@@ -86,9 +87,9 @@ export class RulesView implements View {
     if (change.cursor) this.wake();
   }
 
-  /** Asks Python as soon as the panel is visible. */
+  /** Sends the first request when the panel becomes visible. */
   private wake(): void {
-    if (this.element.offsetParent === null) return; // the panel is another one
+    if (this.element.offsetParent === null) return; // another panel is open
     if (!this.asked) void this.askRules();
     void this.askHere();
   }
@@ -101,7 +102,7 @@ export class RulesView implements View {
     return this.whatIf.branches.filter(isAboutRules);
   }
 
-  /** Something came of a command, or it is on its way. */
+  /** Called when a command makes progress or ends. */
   private heard(): void {
     const isNew = this.branches.length > this.known;
     if (isNew) this.branch = this.branches.at(-1)!.id;
@@ -111,21 +112,21 @@ export class RulesView implements View {
     if (isNew) this.reveal();
   }
 
-  /** Brings what came of the chosen command into view: its row to the top, what it says below it. */
+  /** Scrolls to the result of the selected command. */
   private reveal(): HTMLElement | null {
     const row = this.body.querySelector<HTMLElement>(":scope > [aria-current]");
     if (row !== null) this.body.scrollTop += row.getBoundingClientRect().top - this.body.getBoundingClientRect().top;
     return row;
   }
 
-  // *** asking Python ***
+  // *** requests to Python ***
 
   private onKey(event: KeyboardEvent): void {
-    event.stopPropagation(); // letters are letters here, not commands of the explorer
+    event.stopPropagation(); // typed letters are not shortcuts of the explorer
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.write();
   }
 
-  /** What is typed becomes a rule of the page's Python. */
+  /** Defines the typed rule in the page's Python. */
   private async write(): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
@@ -165,7 +166,7 @@ export class RulesView implements View {
     if (this.row?.own) void this.askPlaces(byReader);
   }
 
-  /** Where the rule would fire; these nodes are lit, and `show` brings the first of them into view. */
+  /** Requests the matches of the rule and highlights their nodes; with `show`, scrolls to the first. */
   private async askPlaces(show: boolean): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
@@ -185,7 +186,7 @@ export class RulesView implements View {
     this.draw();
   }
 
-  /** The verdict of the firing at which the reader is. */
+  /** Requests the verdict on the firing at the current position. */
   private async askHere(): Promise<void> {
     const { ask, cursor, index } = this.store;
     const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
@@ -198,7 +199,7 @@ export class RulesView implements View {
     const where = `${stage.name}, step ${cursor.step}: ${index.trace.rules[fired.rule].name} fired`;
     replaceChildren(this.here, where);
     if (ask === null) return;
-    await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // who walks on wants another one
+    await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // fast stepping skips intermediate requests
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
     const found = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
     if (found !== null && cursor === this.store.cursor)

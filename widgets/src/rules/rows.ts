@@ -1,9 +1,9 @@
-// What a trace says of rules, without Python.
+// The rules of a trace, without Python.
 
 import type { Trace } from "../model";
 import type { RuleRow } from "../requests";
 
-/** The rules that fired in a trace, those that fired most first. */
+/** Returns the rules that fired in a trace, the most frequent first. */
 export function recordedRules(trace: Trace): RuleRow[] {
   const passes = new Map<number, Set<string>>();
   const firings = new Map<number, number>();

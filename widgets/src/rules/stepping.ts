@@ -1,5 +1,6 @@
-// A branch about a rule, stepped through: its kernel as a trace of its own, in the place of the explorer until the reader
-// goes back. What the check says of each firing stands at its step.
+// Steps through a branch about a rule: its kernel as a trace of its own replaces the explorer until the user goes
+// back. Each
+// firing shows its check.
 
 import { h } from "../dom";
 import { mountOn, openStore } from "../explorer";
@@ -7,7 +8,10 @@ import type { Branch, FiringCheck, RuleFiring, Trace } from "../model";
 import { fromBase64, readTrace } from "../payload";
 import type { Store } from "../store";
 
-/** Opens the kernel of a branch at `firing`, by default at the first that is wrong. Throws an Error that says why not. */
+/**
+ * Opens the kernel of a branch at `firing`, by default at the first wrong one. Throws an Error with the reason if it
+ * cannot.
+ */
 export async function stepThrough(
   store: Store,
   root: HTMLElement,

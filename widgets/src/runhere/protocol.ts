@@ -1,6 +1,10 @@
-// What a page knows of a kernel that it can run, and the messages of its worker.
+// The data of a kernel that a page can run, and the messages of its worker.
 
-/** Of the page: `buffers` are (dtype, bytes) each; `inputs`, base64, what the kernel read when it was captured; `results` samples of what it writes. */
+/**
+ * A kernel in the page. `buffers`: (dtype, bytes) each. `inputs`: the captured inputs in base64. `results`: samples of
+ * the
+ * expected outputs.
+ */
 export interface Runnable {
   kernel: number;
   name: string;
@@ -11,7 +15,7 @@ export interface Runnable {
   results?: { buffer: number; step: number; sample: string }[];
 }
 
-/** For the worker: the same in bytes. */
+/** The same for the worker, as bytes. */
 export interface Task {
   name: string;
   wasm: Uint8Array<ArrayBuffer>;
@@ -21,7 +25,10 @@ export interface Task {
   results: { buffer: number; step: number; sample: Uint8Array }[];
 }
 
-/** `compared` elements, of which `differing` are further off than rounding explains; `largest` is the largest error, relative to the largest value. */
+/**
+ * The comparison: `differing` of `compared` elements differ by more than rounding; `largest` is the largest relative
+ * error.
+ */
 export interface Outcome {
   times_us: number[];
   calls: number;

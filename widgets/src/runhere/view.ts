@@ -1,4 +1,4 @@
-// "Run here": the chosen kernel, run and timed by the reader's browser, below the times that were captured.
+// "Run here": the reader's browser runs and times the selected kernel, below the captured times.
 
 import { button, h, replaceChildren } from "../dom";
 import { count, duration } from "../format";

@@ -1,4 +1,4 @@
-// Runs a kernel in a worker: its text is that of this one function, so it may use nothing from outside of it.
+// Runs a kernel in a worker. The worker's text is this one function, so it must be self-contained.
 
 import type { Outcome, Task } from "./protocol";
 
@@ -104,7 +104,7 @@ export async function work(task: Task, now: () => number, warmUpMs: number): Pro
     else view.setBigUint64(at, BigInt(value), true);
   };
 
-  // what it read when it was captured; else 0, 1, 2 … 96, begun again
+  // the captured inputs, else 0, 1, 2 … 96 repeatedly
   task.buffers.forEach(([dtype, bytes], i) => {
     const all = new Uint8Array(memory.buffer, places[i], bytes);
     const given = task.inputs?.[i];
@@ -141,7 +141,7 @@ export async function work(task: Task, now: () => number, warmUpMs: number): Pro
     });
   }
 
-  // engines compile quickly at first, and well while it runs
+  // engines first compile fast code quickly, then optimize it while it runs
   const began = now();
   let runs = 0;
   do {

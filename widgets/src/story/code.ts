@@ -1,4 +1,4 @@
-// Sixth page: one inner loop, C beside assembly, each line by what it does, with its line of Python.
+// Sixth page: one inner loop in C and assembly, lines colored by kind, each with its line of Python.
 
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, languageName, truncate } from "../format";
@@ -18,7 +18,7 @@ const TONE: Record<Role["kind"], string> = {
 };
 const LINE = 19; // pixels of a line
 const LEAST = 6;
-const MEMORY_READ = /,[^,]*\bptr \[/; // an instruction of x86 whose source lies in memory
+const MEMORY_READ = /,[^,]*\bptr \[/; // an x86 instruction with a source operand in memory
 
 const SAYS: Record<string, string> = {
   fma: "a × b + c in one instruction, for every lane of the vector.",
@@ -148,7 +148,7 @@ export class CodePage implements Page {
     return this.loop!.right.lines.filter((line) => line.role?.key === role.key);
   }
 
-  /** The line of Python that it comes from. */
+  /** Draws the line of Python from which the line comes. */
   private drawPython(role: Role | undefined): void {
     const { index } = this.store;
     const lines = role === undefined ? this.loop?.right.lines : this.linesOf(role);
@@ -168,7 +168,7 @@ export class CodePage implements Page {
     replaceChildren(this.python, ...(text === "" ? [] : [h("small", {}, `line ${frame!.line} `), ...parts]));
   }
 
-  /** Bands from lines of C to the instructions that the same UOps made. */
+  /** Draws bands from lines of C to the instructions of the same UOps. */
   private drawRibbons(): void {
     replaceChildren(this.ribbons);
     const box = this.ribbons.getBoundingClientRect();

@@ -1,22 +1,23 @@
-// Which firings of rules change a program most: how much of the final program goes through what a rule made, and how many
-// operations it saved or wrote, one of each kind.
+// Ranks the firings of rules that change a program most: the share of the final program that derives from the result,
+// and the
+// operations that it saved or added; one firing per rule.
 
 import type { KernelInfo, RuleInfo, Stage, Step } from "../model";
 import type { TraceIndex } from "../provenance";
 
 export interface Firing {
   stage: Stage;
-  /** The number of steps done once this one is. */
+  /** The number of finished steps after this one. */
   at: number;
   step: Step;
   rule: RuleInfo;
-  /** How often the rule fired on this kernel. */
+  /** The number of firings of the rule on this kernel. */
   times: number;
   kernel: KernelInfo;
-  /** Operations and loads of the two graphs that the other one lacks. */
+  /** Operations and loads that only the graph before has. */
   gone: number;
   made: number;
-  /** The share of the final program's UOps that came from what the rule made, 0 to 1. */
+  /** The share of the final program's UOps that derive from the rule's result, 0 to 1. */
   reach: number;
   score: number;
 }
@@ -24,17 +25,17 @@ export interface Firing {
 interface Difference {
   gone: number;
   made: number;
-  /** Kinds of operations that only one of the sides has. */
+  /** The number of kinds of operations that only one side has. */
   kinds: number;
-  /** What only the side after has. */
+  /** The nodes that only the side after has. */
   fresh: number[];
 }
 
 const SAMPLES = 3; // firings of one rule on one kernel that are examined
 const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", "SINK", "NOOP", "GROUP"]);
-const LOAD = 4; // operations that cost as much as a load or store
+const LOAD = 4; // number of operations with the cost of a load or store
 
-/** The most consequential ones, the best first, at most one of each rule and (while there are others) of each pass. */
+/** Returns the most consequential firings, the best first, at most one per rule and (if possible) per pass. */
 export function consequential(index: TraceIndex, most = 3): Firing[] {
   const best = new Map<number, Firing>();
   for (const kernel of index.trace.kernels) {
@@ -80,7 +81,7 @@ function ofKernel(index: TraceIndex, kernel: KernelInfo): Firing[] {
   });
 }
 
-/** What the two sides do not share, loads and stores counted for more; loops, constants and addresses for nothing. */
+/** Returns the difference of two sides: loads and stores count more; loops, constants and addresses do not count. */
 function difference(index: TraceIndex, { before, after }: Step): Difference {
   const { trace } = index;
   const [a, b] = [new Set(index.reachable([before])), new Set(index.reachable([after]))];
@@ -100,7 +101,7 @@ function difference(index: TraceIndex, { before, after }: Step): Difference {
   return { gone: sum(left), made: sum(right), kinds, fresh: right };
 }
 
-/** The UOps of the program that runs. */
+/** Returns the UOps of the executed program. */
 function finalNodes(index: TraceIndex, kernel: KernelInfo): Set<number> {
   const program = index.programsOf(kernel.id).find(({ language }) => language === "uops");
   return new Set(program?.lines.flatMap(({ nodes }) => nodes) ?? []);
@@ -113,14 +114,14 @@ function reachOf(index: TraceIndex, made: readonly number[], kernel: number, fin
   return Math.min(1, reached / final.size);
 }
 
-/** A kernel's share of the program's time; an equal one where nothing was timed. */
+/** Returns a kernel's share of the program's time; equal shares without times. */
 function shareOf(index: TraceIndex, kernel: KernelInfo): number {
   const us = (id: number): number => index.runOf(id)?.median_us ?? 0;
   const total = index.trace.kernels.reduce((sum, { id }) => sum + us(id), 0);
   return 0.2 + (total > 0 ? us(kernel.id) / total : 1 / index.trace.kernels.length);
 }
 
-/** Whether the law says more than the first sentence of the docstring, which stands over it. */
+/** Whether the law adds to the first sentence of the docstring, which is shown above it. */
 export function tells({ law, doc }: Pick<RuleInfo, "law" | "doc">): boolean {
   const first = doc
     .trim()
@@ -129,7 +130,7 @@ export function tells({ law, doc }: Pick<RuleInfo, "law" | "doc">): boolean {
   return law !== "" && (first === "" || !law.endsWith(first));
 }
 
-/** What a rule does, in its own words: the first paragraph of its docstring, else what its law is. */
+/** Returns the description of a rule: the first paragraph of its docstring, else its law. */
 export function ruleWords({ doc, law, name }: RuleInfo): string {
   const first = doc
     .split(/\n\s*\n/)[0]

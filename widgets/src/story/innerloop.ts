@@ -1,9 +1,9 @@
-// The busiest inner loop of a kernel in two listings, each line by what it does, linked by the UOps that made it.
+// The busiest inner loop of a kernel in two listings, lines colored by kind, linked by their UOps.
 
 import type { Node, Program } from "../model";
 import type { TraceIndex } from "../provenance";
 
-/** What a line does: the kind gives its colour. */
+/** The kind of a line, which gives its color. */
 export interface Role {
   key: string;
   label: string;
@@ -18,7 +18,7 @@ export interface LoopLine {
   nodes: readonly number[];
 }
 
-/** Lines that stand for others like them: `fold` says how many. */
+/** A line, or the number of similar lines that are folded. */
 export type Shown = LoopLine | { fold: number };
 
 export interface InnerLoop {
@@ -37,7 +37,7 @@ export interface Listing {
 const RIGHT = ["asm", "ptx", "amdgcn", "wat", "llvm-opt", "llvm"];
 const LEFT = ["c", "cuda", "opencl", "hip", "metal", "wgsl", "python", "llvm", "uops"];
 
-/** The loop of a kernel in which most of its work is done; null for a kernel without listings. */
+/** Returns the loop of a kernel with most of its work; null for a kernel without listings. */
 export function innerLoop(index: TraceIndex, kernel: number): InnerLoop | null {
   const programs = index.programsOf(kernel);
   const pick = (languages: readonly string[], not?: Program): Program | undefined =>
@@ -71,7 +71,7 @@ function linesOf(program: Program, [from, to]: readonly [number, number], roleOf
   return lines.filter(({ text }) => text.trim() !== "");
 }
 
-/** The loops of a listing by their first and last line. */
+/** Returns the loops of a listing by their first and last line. */
 export function loopsIn(program: Program): [number, number][] {
   const texts = program.lines.map(({ text }) => text);
   if (program.language === "python") return blocks(texts, /^\s*for .*:$/);
@@ -79,7 +79,7 @@ export function loopsIn(program: Program): [number, number][] {
   return braces(texts);
 }
 
-/** From a label to a later jump to it. */
+/** Returns the ranges from a label to a later jump to it. */
 function jumps(texts: readonly string[]): [number, number][] {
   const label = new Map<string, number>();
   const found: [number, number][] = [];
@@ -127,7 +127,7 @@ function innermost(loops: readonly [number, number][]): [number, number][] {
   return loops.filter(([a, b]) => !loops.some(([c, d]) => c >= a && d <= b && (c !== a || d !== b)));
 }
 
-/** The innermost loop with the most arithmetic and loads; without loops all lines that nodes made. */
+/** Returns the innermost loop with the most arithmetic and loads; without loops, all lines with nodes. */
 function rangeIn(index: TraceIndex, program: Program): [number, number] {
   const work = ([from, to]: [number, number]): number =>
     program.lines.slice(from, to + 1).reduce((sum, { nodes }) => {
@@ -144,7 +144,7 @@ function isWork({ group, op, dtype }: Node): boolean {
   return (group === "alu" && !/^(u?int64|index)/.test(dtype)) || op === "LOAD" || op === "STORE";
 }
 
-/** The loop of another listing that the same nodes made. */
+/** Returns the loop of another listing with the same nodes. */
 function nearest(program: Program, nodes: ReadonlySet<number>): [number, number] {
   const shared = ([from, to]: [number, number]): number => {
     const own = new Set(program.lines.slice(from, to + 1).flatMap((line) => line.nodes));
@@ -160,7 +160,7 @@ function nearest(program: Program, nodes: ReadonlySet<number>): [number, number]
 
 type Roles = (nodes: readonly number[], text: string) => Role | null;
 
-/** What a line does, by the most specific of its UOps. */
+/** Returns the kind of each line, by the most specific of its UOps. */
 function roles(index: TraceIndex, kernel: number): Roles {
   const buffers: string[] = [];
   const bufferOf = (id: number): string => {
@@ -206,7 +206,7 @@ function roles(index: TraceIndex, kernel: number): Roles {
   };
 }
 
-/** Lines that fit: in the middle, those like the ones before and after are folded. */
+/** Returns at most `most` lines: in the middle, lines like their neighbors are folded. */
 export function foldedTo(lines: readonly LoopLine[], most: number): Shown[] {
   if (lines.length <= most) return [...lines];
   const head = Math.ceil((most - 1) * 0.6);

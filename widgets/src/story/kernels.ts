@@ -1,4 +1,4 @@
-// Third page: where the graph is cut into kernels, and the one reason for each cut.
+// Third page: the cuts of the graph into kernels, with one reason for each cut.
 
 import { type Child, h, replaceChildren } from "../dom";
 import { bytes, count, figures, truncate } from "../format";
@@ -12,7 +12,7 @@ import { type Room, type Size, columnsOf, fitted } from "./placing";
 import { Scene, type SceneEdge, type SceneFrame, type SceneNode, type SceneState } from "./scene";
 import { SIZES, drawable, squeezed, stateOf } from "./tensors";
 
-const HEAD = 46; // of a frame
+const HEAD = 46; // height of a frame's heading
 const PAD = 14;
 const MOST_CARDS = 3;
 const BOXES: readonly Size[] = [
@@ -21,7 +21,7 @@ const BOXES: readonly Size[] = [
   { w: 168, h: 54, gapX: 18, gapY: 9 },
 ];
 
-/** A decision of the scheduler as a card: what, a number, and why. */
+/** A decision of the scheduler as a card: title, number, and reason. */
 export interface Cut {
   node: number;
   kind: "cut" | "kept" | "fused";
@@ -30,7 +30,7 @@ export interface Cut {
   text: string;
 }
 
-/** The cuts with the largest memory first, then what was not cut although several loops read it. */
+/** Returns the cuts with the largest memory first, then fused values that several loops read. */
 export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
   const { trace } = index;
   const decisions = trace.stages.flatMap((stage) => stage.decisions);
@@ -69,7 +69,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
         node: one.node,
         kind: "kept",
         title: `Not cut: ${name(one.node)}`,
-        number: "", // the sentence has the size of the row
+        number: "", // the sentence contains the size of the row
         text: capital(`${one.reason}. It needs no kernel of its own.`),
       }),
     ),
@@ -228,12 +228,12 @@ export class KernelsPage implements Page {
   }
 }
 
-/** The kernels of what was requested inside the capture. */
+/** Returns the kernels of values requested inside the capture. */
 function ownKernels(index: TraceIndex): KernelInfo[] {
   return index.trace.kernels.filter(({ id }) => !index.earlier.has(id));
 }
 
-/** Every operation in the frame of its kernel, the frames in the order in which they run; null where they have no room. */
+/** Places every operation in the frame of its kernel, the frames in execution order; null if there is no room. */
 function framed(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
   for (const bands of [1, 9]) {
     for (const size of SIZES) {
@@ -365,7 +365,7 @@ function cls(view: string, from: number, to: number, frames: readonly Block[]): 
   return a !== undefined && b !== undefined && a !== b ? "cut" : view === "" ? "" : "view";
 }
 
-/** Inputs stand left of the frames, at the height of what reads them first. */
+/** Places inputs left of the frames, at the height of their first reader. */
 function placeInputs(
   inputs: readonly { op: OpGraph["ops"][number]; i: number }[],
   graph: OpGraph,
@@ -399,7 +399,7 @@ function placeInputs(
   });
 }
 
-/** One box for each kernel, where their operations have no room. */
+/** Returns one box per kernel, if there is no room for their operations. */
 function boxed(index: TraceIndex, graph: OpGraph, room: Room): Laid {
   const { trace } = index;
   const kernels = ownKernels(index);

@@ -1,4 +1,4 @@
-// Fourth page: the loop nest of the kernel that takes longest, opt by opt, with the time of each.
+// Fourth page: the loop nest of the slowest kernel, opt by opt, with the time of each.
 
 import { type Child, h, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { optMeaning } from "../explaining";
@@ -12,7 +12,7 @@ import { type Page, bold, code } from "./page";
 
 type Step = OptSteps["steps"][number];
 
-/** Opts that are shown together: all but the last one change the time by less than SMALL. */
+/** Opts that are shown together: all but the last change the time by less than SMALL. */
 export interface OptGroup {
   opts: string[];
   step: Step;
@@ -20,7 +20,10 @@ export interface OptGroup {
 
 const SMALL = 0.1;
 
-/** The kernel without opts, then its opts; one that changes the time by less than a tenth is shown with the next. */
+/**
+ * Returns the kernel without opts, then its opts; one that changes the time by less than a tenth is merged with the
+ * next.
+ */
 export function optGroups(steps: readonly Step[]): OptGroup[] {
   if (steps.length === 0) return [];
   const groups: OptGroup[] = [{ opts: [], step: steps[0] }];
@@ -40,15 +43,15 @@ export function optGroups(steps: readonly Step[]): OptGroup[] {
   return groups;
 }
 
-/** The part of the output that one step of the reduction computes, after some opts. */
+/** The part of the output that one iteration of the reduction computes, after some opts. */
 export interface Tile {
   rows: number;
   columns: number;
-  /** Of the output, and of the tile. */
+  /** The rows of the output and of the tile. */
   tileRows: number;
   tileColumns: number;
   lanes: number;
-  /** Outputs of this size there are besides. */
+  /** The number of further outputs of this size. */
   others: number;
   threads: boolean;
 }
@@ -80,7 +83,7 @@ export function tileOf(axes: Step["axes"], opts: readonly string[]): Tile | null
   return { rows, columns, tileRows, tileColumns, lanes: Math.min(lanes, tileColumns), others, threads };
 }
 
-/** An opt as a sentence for people who see the word for the first time. */
+/** Returns an opt as a sentence for first-time readers. */
 export function optWords(opt: string): string {
   const [, name, , amount = ""] = /^(\w+)\((\d+)(?:, (\d+))?\)/.exec(opt) ?? [];
   switch (name) {
@@ -108,7 +111,7 @@ interface Row {
   kind: string;
 }
 
-/** Lines of a nest under keys that stay from step to step. */
+/** Returns the lines of a nest with keys that stay equal from step to step. */
 export function keyed(nest: readonly Pick<NestLine, "depth" | "text" | "kind">[]): Row[] {
   const seen = new Map<string, number>();
   return nest.map(({ depth, text, kind }) => {
@@ -138,7 +141,7 @@ export class LoopsPage implements Page {
   private isWaiting = false;
   private readonly sizes = new ResizeObserver(() => this.draw(0));
 
-  /** `changed`: the number of steps is another one now. */
+  /** `changed`: called with a new number of steps. */
   constructor(
     private readonly store: Store,
     private readonly kernel: KernelInfo,
@@ -160,7 +163,7 @@ export class LoopsPage implements Page {
     return responses.get({ ask: "opt steps", kernel, timed: true }) ?? responses.get({ ask: "opt steps", kernel });
   }
 
-  /** The kernel as it is: all that a trace alone knows. */
+  /** Returns the final kernel alone, which a trace has without Python. */
   private plain(): OptSteps {
     const { index } = this.store;
     const run = index.runOf(this.kernel.id);
@@ -185,7 +188,7 @@ export class LoopsPage implements Page {
     return { kernel: this.kernel.id, steps: [step] } as unknown as OptSteps;
   }
 
-  /** The nests at once, then the times, where Python can be asked. */
+  /** Requests the nests, then the times, from Python if available. */
   private async ask(): Promise<void> {
     const { ask, responses } = this.store;
     const kernel = this.owner;
@@ -195,7 +198,7 @@ export class LoopsPage implements Page {
       this.take(await ask({ ask: "opt steps", kernel }));
       this.take(await ask({ ask: "opt steps", kernel, timed: true }));
     } catch {
-      // the kernel stands as it is then, without its way there
+      // then the final kernel is shown without the steps
     } finally {
       this.isWaiting = false;
     }
@@ -294,7 +297,7 @@ export class LoopsPage implements Page {
         row.style.opacity = "0";
         this.nest.append(row);
         this.rows.set(key, row);
-        void row.offsetWidth; // it starts from there
+        void row.offsetWidth; // the animation starts from there
       }
       const shown = index.withNames(text, this.owner);
       replaceChildren(
@@ -336,7 +339,7 @@ export class LoopsPage implements Page {
     const words = `${grouped(tile.tileRows * tile.tileColumns)} element${tile.tileRows * tile.tileColumns === 1 ? "" : "s"} at a time`;
     this.picture.setAttribute("aria-label", `Output of ${rows} by ${columns}: ${words}`);
     const [stepW, stepH] = [(w * tile.tileColumns) / columns, (tall * tile.tileRows) / rows];
-    const [tileW, tileH] = [Math.max(2, stepW), Math.max(2, stepH)]; // a smaller box could not be seen
+    const [tileW, tileH] = [Math.max(2, stepW), Math.max(2, stepH)]; // a smaller box would be invisible
     const [across, down] = [Math.ceil(columns / tile.tileColumns), Math.ceil(rows / tile.tileRows)];
     const done = s("path", { class: "done" });
     const box = s("rect", { class: "now", width: tileW, height: tileH });

@@ -1,4 +1,4 @@
-// Makes the pages of the story.
+// Creates the pages of the story.
 
 import { CodePage } from "./code";
 import { KernelsPage } from "./kernels";

@@ -1,27 +1,28 @@
-// The tensor graph as a reader thinks of it: what computes, under plain names, with views on the edges; and the parts of
-// the user's Python that it comes from.
+// The tensor graph for readers: operations under plain names, with views on the edges, and the user's expressions that
+// created
+// them.
 
 import { isTensor } from "../dialect";
 import { callName, truncate } from "../format";
 import type { Frame, Node, Trace } from "../model";
 import type { TraceIndex } from "../provenance";
 
-/** A part of the user's Python that built operations: one call or operator. */
+/** A part of the user's Python that created operations: one call or operator. */
 export interface Expression {
   id: number;
   frame: Frame | null;
   call: string;
-  /** As it stands in the source: "x @ w + b". */
+  /** The text in the source: "x @ w + b". */
   text: string;
-  /** Without what another expression before it computes: "+ b". */
+  /** The text without the part of an earlier expression: "+ b". */
   short: string;
-  /** LazyBuffers, in order. */
+  /** The LazyBuffers, in order. */
   nodes: number[];
 }
 
-/** One operation, of one LazyBuffer or of several that are one step for a reader. */
+/** One operation: one LazyBuffer, or several that are one step for a reader. */
 export interface Op {
-  /** The LazyBuffer that has its result. */
+  /** The LazyBuffer with its result. */
   id: number;
   label: string;
   /** The names in the engine: "NEG, ADD". */
@@ -34,17 +35,17 @@ export interface Op {
   sources: Source[];
 }
 
-/** What an operation reads, and through which views. */
+/** An input of an operation, with the views that it is read through. */
 export interface Source {
   op: number;
-  /** "repeat 32×", "transpose", "" for none. */
+  /** The views as text: "repeat 32×", "transpose", "" for none. */
   view: string;
 }
 
 export interface OpGraph {
   ops: Op[];
   expressions: Expression[];
-  /** The op that a LazyBuffer is in. */
+  /** The operation that contains each LazyBuffer. */
   opOf: Map<number, number>;
 }
 
@@ -86,7 +87,7 @@ export function shapeWords(shape: Node["shape"]): string {
   return (shape.length > 2 ? long : shape).join("×");
 }
 
-/** The text of a frame's part of the source, on one line. */
+/** Returns the text of a frame's part of the source, on one line. */
 export function textOf(trace: Trace, frame: Frame): string {
   const lines = trace.sources[frame.source]?.text.split("\n") ?? [];
   if (frame.span === null) return (lines[frame.line - 1] ?? "").trim();
@@ -98,7 +99,7 @@ export function textOf(trace: Trace, frame: Frame): string {
   return rows.map((row) => row.trim()).join(" ");
 }
 
-/** The expressions that built LazyBuffers, in the order in which they did. Gradients are named by module. */
+/** Returns the expressions that created LazyBuffers, in order. Gradients are named by module. */
 export function expressionsOf({ trace }: TraceIndex): Expression[] {
   const found = new Map<string, Expression>();
   const hasCalls = trace.nodes.some(({ calls }) => calls.length > 0);
@@ -143,7 +144,7 @@ function inside(inner: Frame | null, outer: Frame | null): boolean {
   return after && before;
 }
 
-/** The graph of operations: views are on its edges, constants in the labels. */
+/** Returns the graph of operations, with views on its edges and constants in the labels. */
 export function opGraph(index: TraceIndex): OpGraph {
   const { trace } = index;
   const expressions = expressionsOf(index);
@@ -158,7 +159,7 @@ export function opGraph(index: TraceIndex): OpGraph {
   const opOf = new Map<number, number>();
   for (const node of lazy) {
     const all = users.get(node.id) ?? [];
-    if (all.length > 0 && all.every(({ id }) => before.has(id))) continue; // another node stands for it
+    if (all.length > 0 && all.every(({ id }) => before.has(id))) continue; // another node represents it
     if (inputs.has(node.id)) {
       opOf.set(node.id, ops.length);
       ops.push(inputFrom(trace, node));
@@ -188,7 +189,7 @@ export function opGraph(index: TraceIndex): OpGraph {
   return { ops, expressions, opOf };
 }
 
-/** Nodes that belong to the operation of a later one: −a in b + (−a), 1 ÷ a in b × (1 ÷ a). */
+/** Returns nodes that belong to the operation of a later node: −a in b + (−a), 1 ÷ a in b × (1 ÷ a). */
 function joinedOf(trace: Trace, lazy: readonly Node[], users: ReadonlyMap<number, Node[]>): Map<number, number> {
   const found = new Map<number, number>();
   const only = (id: number): Node | null => {
@@ -206,14 +207,14 @@ function joinedOf(trace: Trace, lazy: readonly Node[], users: ReadonlyMap<number
   return found;
 }
 
-/** What was requested before the capture and had no values yet; nothing where all of it was. */
+/** Returns the lazy inputs: nodes requested before the capture and not computed then; empty if all nodes are. */
 function beforeOf(lazy: readonly Node[]): Set<number> {
   if (lazy.every(({ calls }) => calls.length === 0)) return new Set();
   const isPlain = ({ group }: Node): boolean => group === "buffer" || group === "const";
   return new Set(lazy.filter((node) => node.calls.length === 0 && !isPlain(node)).map(({ id }) => id));
 }
 
-/** An input that is computed first, as if it had its values already. */
+/** Returns a lazy input as an ordinary input. */
 function inputFrom(trace: Trace, node: Node): Op {
   let named = node;
   while (named.name === "" && named.group === "movement") named = trace.nodes[named.src[0]];
@@ -246,7 +247,7 @@ function opFrom({ trace }: TraceIndex, node: Node, parts: readonly number[], exp
   };
 }
 
-/** The shape that the user's Python gave a buffer: it may lie in memory as a row. */
+/** Returns the shape of a buffer in the user's Python; in memory it may be a row. */
 function viewedShape(trace: Trace, buffer: Node): Node["shape"] {
   const named = trace.nodes.find(
     ({ op, src, name }) => op === "RESHAPE" && src[0] === buffer.id && name === buffer.name,
@@ -286,16 +287,16 @@ function reduceLabel(trace: Trace, node: Node): string {
   return mark === word ? `${line}${word}` : `${mark} ${line}${word}`;
 }
 
-/** The operations that compute something: every page of the story counts these. */
+/** Returns the operations that compute a value; every page of the story counts these. */
 export function computing({ ops }: OpGraph): Op[] {
   return ops.filter(({ kind }) => kind !== "input");
 }
 
-/** What is counted, for the tooltips of numbers. */
+/** The definition of the counts, for tooltips. */
 export const COUNTED =
   "An operation computes values. A view is another way to index the same memory. A constant stands in the code.";
 
-/** Down through views, to the node that has the values; the views as text. */
+/** Follows views down to the node with the values; also returns the views as text. */
 function through(
   trace: Trace,
   id: number,
@@ -338,19 +339,19 @@ function viewWord(node: Node, inner: Node): string {
   }
 }
 
-/** Several operations under one name: what the canvas has no room for one by one. */
+/** Several operations under one name, if the canvas has no room for each. */
 export interface Group {
   label: string;
   sub: string;
   kind: Op["kind"];
   ops: number[];
-  /** Groups that it reads. */
+  /** The groups that it reads. */
   sources: { group: number; view: string }[];
   size: readonly (number | string)[];
   code: string;
 }
 
-/** The ops one by one. */
+/** Returns one group per operation. */
 export function singles({ ops }: OpGraph): Group[] {
   return ops.map(({ label, shape, kind, sources, size, code }, i) => ({
     label,
@@ -363,7 +364,7 @@ export function singles({ ops }: OpGraph): Group[] {
   }));
 }
 
-/** The ops by the part of the Python that built them; inputs that only one part reads are named in it. */
+/** Returns the operations grouped by the user's expression; an input with one reader is named in its group. */
 export function byExpression({ ops, expressions }: OpGraph, most: number): Group[] {
   const keyOf = (op: Op): string => {
     if (op.expression === null) return "input";
@@ -379,7 +380,7 @@ function lineOf({ frame }: Expression): string {
   return frame === null ? "" : `${frame.source}:${frame.line}`;
 }
 
-/** Groups that stay without cycles: ops of one key are together only where no other group lies between. */
+/** Returns groups without cycles: operations of one key are in one group only if no other group is between them. */
 function gathered(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) => string): Group[] {
   const groups: Group[] = [];
   const groupOf = new Map<number, number>();
@@ -420,11 +421,11 @@ function gathered(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) 
   return groups;
 }
 
-/** A multiply of two repeated operands whose products are summed: a matrix product, a convolution. */
+/** A multiplication of two repeated operands and the sum of the products: a matrix product, a convolution. */
 export interface Product {
   multiply: number;
   sum: number;
-  /** The two operands: the label, its shape, the view. */
+  /** The two operands: label, shape, view. */
   operands: { label: string; shape: string; view: string }[];
   products: string;
   result: string;
@@ -432,7 +433,7 @@ export interface Product {
   isWindowed: boolean;
 }
 
-/** The largest one. */
+/** Returns the largest product. */
 export function productOf({ ops }: OpGraph): Product | null {
   const size = (op: Op): number => op.size.reduce<number>((all, one) => all * Number(one), 1);
   let best: Product | null = null;

@@ -1,21 +1,21 @@
-// What a page of the story is, and what several pages share.
+// The interface of a page of the story, and helpers that several pages share.
 
 import { type Child, h } from "../dom";
 import type { Change, Store } from "../store";
 import type { Chapter } from "../story";
 
-/** One idea, in steps. The shell draws the sentence over it and the controls under it. */
+/** One idea, in steps. The shell draws the sentence above it and the controls below it. */
 export interface Page {
   readonly element: HTMLElement;
-  /** How many steps it has; it may grow when a response arrives, and the page then calls `changed`. */
+  /** The number of steps. It may grow when a response arrives; the page then calls `changed`. */
   readonly count: number;
-  /** How long a step stands when the page plays, in milliseconds at normal speed. */
+  /** The time of a step during playback, in milliseconds at normal speed. */
   readonly beat: number;
-  /** Draws a step; `ms`: how long the change takes, 0 for at once. */
+  /** Draws a step. `ms`: the duration of the transition, 0 for none. */
   show(step: number, ms: number): void;
-  /** The sentence over the picture. */
+  /** Returns the sentence above the picture. */
   head(step: number): Child[];
-  /** What the step shows, in a few words. */
+  /** Returns a short description of the step. */
   caption(step: number): string;
   update?(change: Change): void;
   destroy?(): void;
@@ -29,12 +29,12 @@ export function code(text: string): HTMLElement {
   return h("code", {}, text);
 }
 
-/** "a, b and c". */
+/** Returns a list as text: "a, b and c". */
 export function listed(parts: readonly string[]): string {
   return parts.length < 2 ? (parts[0] ?? "") : `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}`;
 }
 
-/** The room inside an element, without its padding. */
+/** Returns the space inside an element, without its padding. */
 export function roomOf(element: HTMLElement): { width: number; height: number } {
   const style = getComputedStyle(element);
   const across = Number.parseFloat(style.paddingLeft) + Number.parseFloat(style.paddingRight);
@@ -42,12 +42,15 @@ export function roomOf(element: HTMLElement): { width: number; height: number } 
   return { width: element.clientWidth - across, height: element.clientHeight - down };
 }
 
-/** Hues for expressions, kernels and kinds of lines, in order. */
+/** The hues of expressions, kernels and kinds of lines, in order. */
 export const TONES = ["memory", "loop", "movement", "reduce", "alu"] as const;
 
 export function tone(i: number): string {
   return `tone-${TONES[i % TONES.length]}`;
 }
 
-/** Makes the page of a chapter. `open`: shows a step of it; `changed`: what it says, or how many steps it has, is other now. */
+/**
+ * Creates the page of a chapter. `open`: shows a step of it. `changed`: called when its text or number of steps
+ * changes.
+ */
 export type MakePage = (chapter: Chapter, store: Store, open: (step: number) => void, changed: () => void) => Page;

@@ -1,4 +1,4 @@
-// Places boxes from left to right by what they read, in as many rows of columns as the canvas needs.
+// Places boxes from left to right by their inputs, in as many rows of columns as the canvas needs.
 
 export interface Room {
   width: number;
@@ -8,18 +8,18 @@ export interface Room {
 export interface Size {
   w: number;
   h: number;
-  /** Between columns and between boxes of a column. */
+  /** The gap between columns and between boxes of a column. */
   gapX: number;
   gapY: number;
 }
 
 export interface Placed {
   size: Size;
-  /** Centres, by position in the list. */
+  /** The centers, by position in the list. */
   at: readonly (readonly [x: number, y: number])[];
 }
 
-/** The column of each node: after all that it reads; what reads nothing stands right before its first reader. */
+/** Returns the column of each node: after all its inputs; a node without inputs directly before its first reader. */
 export function columnsOf(sources: readonly (readonly number[])[]): number[] {
   const column = sources.map(() => 0);
   sources.forEach((src, i) => {
@@ -32,7 +32,7 @@ export function columnsOf(sources: readonly (readonly number[])[]): number[] {
   return column.map((own, i) => (sources[i].length === 0 && Number.isFinite(first[i]) ? first[i] - 1 : own));
 }
 
-/** The order in each column: by the middle of what a node reads and of what reads it. */
+/** Returns the order in each column: by the mean position of a node's inputs and readers. */
 function ordered(sources: readonly (readonly number[])[], columns: readonly number[]): number[][] {
   const last = Math.max(-1, ...columns);
   const lists: number[][] = Array.from({ length: last + 1 }, () => []);
@@ -60,14 +60,15 @@ function ordered(sources: readonly (readonly number[])[], columns: readonly numb
   return lists;
 }
 
-/** The part of a canvas that the boxes need from its top. */
+/** Returns the height that the boxes need from the top of the canvas. */
 export function heightOf({ size, at }: Placed): number {
   return Math.max(0, ...at.map(([, y]) => y + size.h / 2)) + size.gapY;
 }
 
 /**
- * Centres of the boxes, or null where the room is too small for boxes of this size. In a room of infinite height they
- * stand at its top.
+ * Returns the centers of the boxes, or null if the room is too small for this size. With infinite height the boxes are
+ * at the
+ * top.
  */
 export function placed(
   sources: readonly (readonly number[])[],
@@ -104,7 +105,10 @@ export function placed(
   return { size, at };
 }
 
-/** In one row of columns if there is any size for that, with the largest boxes that fit; null where even the smallest do not. */
+/**
+ * Returns the placement with the largest boxes that fit, in one row of columns if possible; null if the smallest do
+ * not fit.
+ */
 export function fitted(sources: readonly (readonly number[])[], room: Room, sizes: readonly Size[]): Placed | null {
   for (const rows of [1, Number.POSITIVE_INFINITY]) {
     for (const size of sizes) {

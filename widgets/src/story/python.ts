@@ -1,4 +1,4 @@
-// First page: the user's lines, each part that builds operations coloured, and what it builds.
+// First page: the user's lines, with each expression that creates operations in color, and its operations.
 
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, truncate } from "../format";
@@ -11,7 +11,7 @@ const MOST_LINES = 9;
 
 interface Piece {
   text: string;
-  /** The expression that the text is the own part of. */
+  /** The expression whose own part this text is. */
   expression: number | null;
 }
 
@@ -20,7 +20,10 @@ interface Line {
   pieces: Piece[];
 }
 
-/** The lines of the program with the own part of each expression; of a single line, only what builds operations. */
+/**
+ * Returns the lines of the program with the own part of each expression; for a single line, only parts that create
+ * operations.
+ */
 export function programLines(graph: OpGraph, sources: readonly { text: string }[]): Line[] {
   const spans = graph.expressions.filter(({ frame }) => frame !== null);
   const keys = new Map<string, Expression[]>();
@@ -35,7 +38,7 @@ export function programLines(graph: OpGraph, sources: readonly { text: string }[
     const { source, line } = own[0].frame!;
     const text = sources[source]?.text.split("\n")[line - 1] ?? "";
     const owner: (number | null)[] = Array.from(text, () => null);
-    // the widest first, so that what is inside another one keeps its own letters
+    // the widest first, so that an inner expression keeps its own characters
     const wide = [...own].sort((a, b) => widthOf(b, line, text) - widthOf(a, line, text));
     for (const one of wide) {
       const [from, to] = columnsIn(one, line, text);
@@ -59,7 +62,7 @@ function widthOf(one: Expression, line: number, text: string): number {
   return to - from;
 }
 
-/** From the first letter that builds something to the last, with the brackets that belong to it. */
+/** Returns the range from the first to the last character that creates operations, with matching brackets. */
 function trimmed(text: string, owner: readonly (number | null)[]): [number, number] {
   let from = owner.findIndex((id) => id !== null);
   const to = owner.findLastIndex((id) => id !== null) + 1;
@@ -200,7 +203,7 @@ export class PythonPage implements Page {
     this.drawArrows(ms > 0);
   }
 
-  /** From each part of the program to its card; a newly shown one is drawn like a pen would. */
+  /** Draws arrows from each part of the program to its card; a new arrow is animated like a pen stroke. */
   private drawArrows(moves: boolean): void {
     replaceChildren(this.arrows);
     const box = this.element.getBoundingClientRect();

@@ -1,4 +1,4 @@
-// Fifth page: the three firings that change this program most, each before and after, on the graph.
+// Fifth page: the three firings that change this program most, each before and after, as graphs.
 
 import { type Child, button, h, replaceChildren } from "../dom";
 import { count, grouped, truncate } from "../format";
@@ -63,7 +63,7 @@ export class RewritesPage implements Page {
   private shown = -1;
   private readonly sizes = new ResizeObserver(() => this.draw(0));
 
-  /** `open`: shows a step of this page; `leave`: shows a firing in the workbench. */
+  /** `open`: shows a step of this page. `leave`: shows a firing in the workbench. */
   constructor(
     private readonly store: Store,
     private readonly open: (step: number) => void,
@@ -119,7 +119,7 @@ export class RewritesPage implements Page {
     this.scene.set(state, ms);
   }
 
-  /** One side of a firing, and the height that it needs: what the other side lacks is marked. */
+  /** Returns one side of a firing and the height that it needs; nodes that the other side lacks are marked. */
   private state({ step }: Firing, isAfter: boolean, room: Room): SceneState & { height: number } {
     const { index } = this.store;
     const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
@@ -213,7 +213,7 @@ function times(number: number): string {
   return number === 1 ? "once" : `${grouped(number)} times`;
 }
 
-/** The node, what only this side has, and what that reads: as far as there is room. Sources first. */
+/** Returns the node, the nodes that only this side has, and their sources, as far as there is room; sources first. */
 export function partOf(nodes: readonly Node[], root: number, elsewhere: ReadonlySet<number>): number[] {
   const chosen = new Set([root]);
   const queue = [root];

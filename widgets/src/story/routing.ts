@@ -1,4 +1,4 @@
-// The ways of a drawing's edges: straight from box to box where nothing lies between, else around the boxes.
+// Routes the edges of a drawing: straight between boxes if nothing is between them, else around the boxes.
 
 export interface Area {
   x: number;
@@ -14,7 +14,7 @@ interface Size {
 
 type Point = readonly [x: number, y: number];
 
-/** A way: its SVG path, the place of its label, and points along it, so that it can move. */
+/** A route: its SVG path, the position of its label, and points along it for animation. */
 export interface Way {
   d: string;
   x: number;
@@ -22,26 +22,26 @@ export interface Way {
   points: readonly Point[];
 }
 
-export const SAMPLES = 40; // points of a way
-const CLEAR = 3; // pixels between a way and a box
-const LANES = [5, 10, 16]; // from the sides of boxes: where a way may run
-const BEND = 26; // what a corner costs, in pixels of length
-const CORNER = 12; // the radius of one
-const SIDEWAYS = 40; // what it costs to leave or enter a box above or below
-const CROWDED = 60; // what it costs to run where another way runs that comes from and leads elsewhere
+export const SAMPLES = 40; // points of a route
+const CLEAR = 3; // pixels between a route and a box
+const LANES = [5, 10, 16]; // distances of lanes from the sides of boxes
+const BEND = 26; // cost of a corner, in pixels of length
+const CORNER = 12; // radius of a corner
+const SIDEWAYS = 40; // cost of leaving or entering a box above or below
+const CROWDED = 60; // cost of sharing a lane with an unrelated route
 
-/** The ways between boxes; `others`: areas that no way should cross either. */
+/** The routes between boxes. `others`: further areas that routes should avoid. */
 export class Ways {
   private grid: Grid | null = null;
 
   constructor(
     private readonly boxes: ReadonlyMap<string, Area>,
     private readonly others: readonly Area[] = [],
-    /** Ways stay within. */
+    /** The area of all routes. */
     private readonly room: Size = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY },
   ) {}
 
-  /** Null where a box is not there. */
+  /** Returns null if a box is missing. */
   between(from: string, to: string): Way | null {
     const [a, b] = [this.boxes.get(from), this.boxes.get(to)];
     if (a === undefined || b === undefined) return null;
@@ -59,7 +59,7 @@ function inside([x, y]: Point, box: Area, clear: number): boolean {
   return Math.abs(x - box.x) < box.w / 2 + clear && Math.abs(y - box.y) < box.h / 2 + clear;
 }
 
-/** From the side of one box that faces the other one. */
+/** Returns a curve between the facing sides of two boxes. */
 function curve(from: Area, to: Area): Way {
   const { x: ax, y: ay, w: aw, h: ah } = from;
   const { x: bx, y: by, w: bw, h: bh } = to;
@@ -92,7 +92,7 @@ function text([x, y]: Point): string {
   return `${x.toFixed(1)} ${y.toFixed(1)}`;
 }
 
-/** A crossing beside a box, at which a way begins or ends. */
+/** A crossing beside a box, at which a route begins or ends. */
 interface Door {
   side: Point;
   at: number;
@@ -100,13 +100,13 @@ interface Door {
   cost: number;
 }
 
-/** Lanes beside the boxes, and which pieces of them are free. */
+/** The lanes beside the boxes, and their free segments. */
 class Grid {
   private readonly xs: readonly number[];
   private readonly ys: readonly number[];
-  /** By crossing: whether the piece to the next crossing, right (0) and down (1), is free. */
+  /** For each crossing, whether the segment to the next crossing, right (0) and down (1), is free. */
   private readonly free: readonly [Uint8Array, Uint8Array];
-  /** By piece: the ends of the ways that run there. */
+  /** For each segment, the ends of the routes on it. */
   private readonly used: readonly [Map<number, [string, string][]>, Map<number, [string, string][]>] = [
     new Map(),
     new Map(),
@@ -137,7 +137,11 @@ class Grid {
     }
   }
 
-  /** Corners of the cheapest way, best out of the right side of a box and into the left side of the other; null for none. */
+  /**
+   * Returns the corners of the cheapest route, preferably from the right side of a box to the left side of the other;
+   * null for
+   * none.
+   */
   way(from: Area, to: Area, source: string, target: string): Point[] | null {
     const starts = this.doors(from, 1);
     const ends = this.doors(to, -1);
@@ -149,7 +153,9 @@ class Grid {
     return straightened([side(starts, first), ...found, side(ends, last)]);
   }
 
-  /** Where a way may leave a box (1) or enter it (-1): on the side that looks along the graph, below, above. */
+  /**
+   * Returns the points where a route may leave a box (1) or enter it (-1): on the side along the graph, below, above.
+   */
   private doors({ x, y, w, h }: Area, along: 1 | -1): Door[] {
     const near = (lines: readonly number[], value: number): number =>
       lines.reduce((best, one, i) => (Math.abs(one - value) < Math.abs(lines[best] - value) ? i : best), 0);
@@ -167,7 +173,7 @@ class Grid {
     });
   }
 
-  /** Dijkstra over the crossings of lanes; a state is a crossing and the direction in which it was reached. */
+  /** Runs Dijkstra over the crossings of lanes; a state is a crossing and the direction of arrival. */
   private cheapest(starts: readonly Door[], ends: readonly Door[], source: string, target: string): Point[] | null {
     const wide = this.xs.length;
     const cost = new Map<number, number>();
@@ -215,7 +221,7 @@ class Grid {
     return [this.xs[at % this.xs.length], this.ys[Math.floor(at / this.xs.length)]];
   }
 
-  /** Whether a way with neither end in common runs there. */
+  /** Whether a route without a common end uses this segment. */
   private isForeign(turn: 0 | 1, piece: number, source: string, target: string): boolean {
     return (this.used[turn].get(piece) ?? []).some(([a, b]) => a !== source && b !== target);
   }
@@ -262,7 +268,7 @@ function pop(queue: [number, number][]): [number, number] {
   }
 }
 
-/** Without the points in the middle of straight pieces. */
+/** Removes the points in the middle of straight segments. */
 function straightened(points: readonly Point[]): Point[] {
   return points.filter((point, i) => {
     const [a, b] = [points[i - 1], points[i + 1]];
@@ -274,7 +280,7 @@ function straightened(points: readonly Point[]): Point[] {
   });
 }
 
-/** Through corners, each rounded; the label stands on the longest level piece. */
+/** Returns a route through corners, each rounded; the label is on the longest horizontal segment. */
 function rounded(points: readonly Point[]): Way {
   let d = `M${text(points[0])}`;
   const apart = (a: Point, b: Point): number => Math.hypot(b[0] - a[0], b[1] - a[1]);
@@ -299,7 +305,7 @@ function rounded(points: readonly Point[]): Way {
   return { d, x: (best[0][0] + best[1][0]) / 2, y: best[0][1] - 6, points: sampled(points) };
 }
 
-/** Points along a line with corners, equally far from each other. */
+/** Returns equidistant points along a line with corners. */
 function sampled(points: readonly Point[]): Point[] {
   const lengths = points.slice(1).map((point, i) => Math.hypot(point[0] - points[i][0], point[1] - points[i][1]));
   const total = lengths.reduce((sum, one) => sum + one, 0) || 1;

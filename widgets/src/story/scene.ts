@@ -3,9 +3,9 @@
 import { h, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { type Area, type Way, Ways } from "./routing";
 
-const LETTER = 5.9; // pixels of a letter of an edge's label, on the average
+const LETTER = 5.9; // average width of a letter of an edge's label, in pixels
 
-/** A box by its centre. */
+/** A box, given by its center. */
 export interface SceneNode {
   id: string;
   x: number;
@@ -13,13 +13,13 @@ export interface SceneNode {
   w: number;
   h: number;
   label: string;
-  /** Smaller lines under the label. */
+  /** Smaller lines below the label. */
   sub?: readonly string[];
   /** Classes: the role, and "match", "new", "off". */
   cls?: string;
-  /** The shape, drawn as a grid: rows and columns. */
+  /** The shape, drawn as a grid of rows and columns. */
   grid?: readonly [number, number] | null;
-  /** The whole text, where the label is shortened. */
+  /** The whole text, if the label is shortened. */
   title?: string;
 }
 
@@ -59,9 +59,9 @@ interface DrawnEdge {
   path: SVGPathElement;
   label: SVGTextElement;
   edge: SceneEdge;
-  /** Where it leads once nothing moves. */
+  /** The final route, after the transition. */
   way: Way | null;
-  /** Points along it: before the change, and now. */
+  /** Points along the route: before the transition, and now. */
   before: Way["points"];
   now: Way["points"];
   seen: [from: number, to: number, now: number];
@@ -70,7 +70,7 @@ interface DrawnEdge {
 const ease = (t: number): number => (t < 0.5 ? 4 * t ** 3 : 1 - (-2 * t + 2) ** 3 / 2);
 const mix = (a: number, b: number, t: number): number => a + (b - a) * t;
 
-let count = 0; // several explorers of a notebook share one document, and with it the names of markers
+let count = 0; // several explorers of a notebook share one document, and therefore the names of markers
 
 function nextMarker(): string {
   count += 1;
@@ -88,7 +88,7 @@ export class Scene {
   private readonly marker = nextMarker();
   private frame = 0;
   private room = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY };
-  private places = ""; // of the boxes that the ways were found for
+  private places = ""; // the positions of the boxes for which the routes were computed
 
   constructor(label: string) {
     const head = s("path", { d: "M0 .6 8 4 0 7.4z", class: "arrow-head" });
@@ -111,7 +111,7 @@ export class Scene {
     this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
   }
 
-  /** Draws a state; `ms`: how long the change takes, 0 for at once. */
+  /** Draws a state. `ms`: the duration of the transition, 0 for none. */
   set(state: SceneState, ms: number): void {
     const boxes = new Set<string>();
     for (const frame of state.frames ?? []) {
@@ -166,7 +166,7 @@ export class Scene {
     for (const [id, entry] of this.joined) entry.seen = [entry.seen[2], present.has(id) ? 1 : 0, entry.seen[2]];
   }
 
-  /** Around the boxes as they will stand, and around the titles of frames. */
+  /** Routes the edges around the final positions of boxes and around the titles of frames. */
   private findWays({ nodes, edges, frames = [] }: SceneState): void {
     for (const entry of this.joined.values()) entry.before = entry.now;
     const boxes = new Map<string, Area>(nodes.map(({ id, x, y, w, h: tall }) => [id, { x, y, w, h: tall }]));
@@ -242,7 +242,7 @@ function show(element: SVGElement, seen: number): void {
   element.style.visibility = seen < 0.01 ? "hidden" : "";
 }
 
-/** Where the title of a frame stands. */
+/** Returns the area of a frame's title. */
 function titleArea({ x, y, w, title, sub }: SceneFrame): Area {
   const wide = Math.min(w, 16 + 7.2 * Math.max(title.length, sub.length));
   return { x: x + wide / 2, y: y + 21, w: wide, h: 34 };
@@ -275,7 +275,7 @@ function fillNode(group: SVGGElement, node: SceneNode): void {
   );
 }
 
-/** A matrix as a small grid, its sides by the logarithm of its sizes. */
+/** Returns a matrix as a small grid; its sides are proportional to the logarithms of its sizes. */
 function gridOf([rows, columns]: readonly [number, number], top: number): SVGElement {
   const side = (size: number): number => Math.max(4, Math.min(29, 3.6 * Math.log2(size + 1)));
   const [w, tall] = [side(columns), side(rows)];
@@ -292,7 +292,7 @@ function gridOf([rows, columns]: readonly [number, number], top: number): SVGEle
   );
 }
 
-/** What the shapes and lines of a drawing mean: pairs of a class and words. */
+/** Returns the legend of a drawing: pairs of a class and a text. */
 export function legend(rows: readonly (readonly [cls: string, text: string])[]): HTMLElement {
   const items = rows.map(([cls, text]) =>
     h("li", {}, h("i", { class: `key ${cls}`, "aria-hidden": "true" }), h("span", {}, text)),

@@ -1,4 +1,5 @@
-// Second page: the graph of operations, laid out in the direction that fills the canvas, and how a product is computed.
+// Second page: the graph of operations, laid out in the direction that fills the canvas, and how a product is
+// computed.
 
 import { type Child, h, s } from "../dom";
 import { count, grouped, truncate } from "../format";
@@ -19,10 +20,10 @@ const GROUP_SIZES: readonly Size[] = [
   { w: 140, h: 60, gapX: 26, gapY: 14 },
   { w: 118, h: 50, gapX: 20, gapY: 9 },
 ];
-const HAS_GRID = 80; // boxes of this height show the shape as a grid too
-const LETTER = 6.9; // the width of a letter of a box, on the average
+const HAS_GRID = 80; // boxes from this height on also show the shape as a grid
+const LETTER = 6.9; // average width of a letter of a box
 
-/** What the canvas shows: every operation, or whole expressions where these have no room. */
+/** The content of the canvas: every operation, or whole expressions if there is no room. */
 export interface Drawable {
   groups: Group[];
   placed: Placed;
@@ -48,7 +49,7 @@ function sourcesOf(groups: readonly Group[]): number[][] {
   return groups.map(({ sources }) => sources.map(({ group }) => group));
 }
 
-/** The boxes and lines of a drawable graph; `marked`: groups to mark. */
+/** Returns the boxes and lines of a drawable graph. `marked`: groups to highlight. */
 export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number> = new Set()): SceneState {
   const { size, at } = placed;
   const letters = Math.floor((size.w - 10) / LETTER);
@@ -82,7 +83,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
   return { nodes, edges };
 }
 
-/** The sizes that are numbers, without axes of one element where there are many. */
+/** Returns the numeric sizes, without axes of one element if there are many axes. */
 export function squeezed(size: readonly (number | string)[]): number[] {
   const numbers = size.map(Number).filter((one) => Number.isFinite(one));
   return numbers.length > 2 ? numbers.filter((one) => one !== 1) : numbers;
@@ -133,7 +134,7 @@ export class TensorsPage implements Page {
     this.draw(0);
   }
 
-  /** What the steps say: the product's parts, else the operations in order. */
+  /** Returns the texts of the steps: the product's parts, else the operations in order. */
   private lines(): { text: [string, string]; ops: number[] }[] {
     const { product, graph } = this;
     if (product !== null) {
@@ -213,7 +214,7 @@ export class TensorsPage implements Page {
   }
 }
 
-/** A product as a block: its two operands are faces of it, repeated through it; the sum closes its depth. */
+/** Draws a product as a block: its two operands are faces, repeated through the block; the sum reduces its depth. */
 function cube({ operands: [a, b], products }: Product): SVGElement {
   const [x, y, w, d] = [78, 40, 66, 44];
   const front = `M${x} ${y + 18}h${w}v64h${-w}z`;

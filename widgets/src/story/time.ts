@@ -1,4 +1,4 @@
-// Last page: the verdict. Fast or slow, against what the machine can do, and why.
+// Last page: the verdict. Whether the program is fast relative to the machine's limits, and why.
 
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, duration, figures, samples, sumText, truncate } from "../format";
@@ -12,9 +12,9 @@ import { type Page, bold } from "./page";
 
 const COMING = "The verdict is being computed.";
 const MOST_CARDS = 3;
-const MOST_NUMBERS = 5; // of a card; the workbench has all
+const MOST_NUMBERS = 5; // numbers on a card; the workbench has all
 
-/** The least time in which a kernel could do its work on this machine, in microseconds; null where nothing is known. */
+/** Returns the least time of a kernel's work on this machine, in microseconds; null if unknown. */
 export function leastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
   const roof = trace.roofs.find((one) => one.kernel === id);
   if (roof === undefined) return null;
@@ -23,7 +23,7 @@ export function leastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved
   return Math.max(arithmetic, memory) || null;
 }
 
-/** What the launch of the smallest kernel takes, in microseconds. */
+/** Returns the time of launching the smallest kernel, in microseconds. */
 export function launchTime({ trace }: TraceIndex): number | null {
   return trace.ceilings.find(({ kind }) => kind === "launch")?.rate ?? null;
 }
@@ -44,7 +44,7 @@ export class TimePage implements Page {
   private step = 0;
   private readonly sizes = new ResizeObserver(() => this.drawPicture());
 
-  /** `changed`: the verdicts have arrived. */
+  /** `changed`: called when the verdicts arrive. */
   constructor(
     private readonly store: Store,
     private readonly changed: () => void,
@@ -60,7 +60,7 @@ export class TimePage implements Page {
     this.sizes.observe(this.picture);
   }
 
-  /** The slowest kernels, in the order in which they run. */
+  /** The slowest kernels, in execution order. */
   private get shown(): Timed[] {
     const slow = [...this.timed].sort((a, b) => b.us - a.us).slice(0, MOST_CARDS);
     return this.timed.filter((one) => slow.includes(one));
@@ -70,7 +70,7 @@ export class TimePage implements Page {
     return 1 + (this.timed.length > 1 ? this.shown.length : 0);
   }
 
-  /** What the times are: "medians". */
+  /** The statistic of the times: "medians". */
   private get statistic(): string {
     const runs = this.timed.map(({ kernel }) => this.store.index.runOf(kernel.id)!);
     return this.timed.length === 1 && runs[0].warm ? "the median" : sumText(runs);
@@ -90,7 +90,7 @@ export class TimePage implements Page {
     });
   }
 
-  /** "Median time", of samples. */
+  /** The statistic as a heading: "Median time" for samples. */
   private get timeWord(): string {
     return this.timed.every(({ kernel }) => this.store.index.runOf(kernel.id)!.warm) ? "Median time" : "Time";
   }
@@ -180,13 +180,13 @@ export class TimePage implements Page {
     this.mark();
   }
 
-  /** Time of each kernel against the least that the machine could take. */
+  /** Returns bars with the time of each kernel and the least time on the machine. */
   private bars(width: number, height: number): Element[] {
     const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
     const shown = [...this.timed].sort((a, b) => b.us - a.us).slice(0, Math.max(1, Math.floor((height - 60) / 58)));
     const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
       const share = this.verdict(kernel.id)?.share ?? null;
-      const least = share === null ? roof : share * us; // the verdict's limit, where there is one
+      const least = share === null ? roof : share * us; // the verdict's limit, if there is one
       const y = 40 + i * 58;
       const room = width - 96;
       const bar = (value: number): number => Math.max(2, (value / longest) * room);
@@ -367,7 +367,7 @@ export class TimePage implements Page {
   }
 }
 
-/** "x @ w: 12.3", beside its dot. */
+/** Returns the label of a dot: "x @ w: 12.3". */
 function dotWords({ trace }: TraceIndex, { kernel, gflops }: RooflinePoint): string {
   return `${truncate(humanName(trace.kernels[kernel]), 18)}: ${figures(gflops)}`;
 }

@@ -1,5 +1,6 @@
-// Every attempt as a dot: how fast it is over how much it does with each byte that it loads, under what the machine does at
-// best; without ceilings there are dots only.
+// Every attempt as a dot: speed over arithmetic intensity (of loaded bytes), under the machine's ceilings. Without
+// ceilings,
+// only dots.
 
 import { h, s } from "../dom";
 import { duration, figures, grouped } from "../format";
@@ -14,7 +15,7 @@ const LEFT = 40;
 const RIGHT = 10;
 const TOP = 24;
 const BOTTOM = 30;
-const CHARACTER = 6; // how wide one is
+const CHARACTER = 6; // width of a character
 
 interface Dot {
   branch: Branch;
@@ -23,7 +24,7 @@ interface Dot {
   us: number;
 }
 
-/** The dots of a kernel's branches, the way to the open branch joined; null where nothing can be drawn. */
+/** Returns the dots of a kernel's branches, with the path to the open branch; null if there is nothing to draw. */
 export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
   const branches = whatIf.of(kernel).filter((branch) => !isSearched(branch));
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
@@ -89,7 +90,9 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
   return h("figure", { class: "tuner-dots" }, picture, said);
 }
 
-/** The roof of a kernel over the bytes that its loads ask for: the arithmetic, its working set's memory, and the nearest cache. */
+/**
+ * Returns the roof of a kernel over its loaded bytes: the arithmetic, its working set's memory, and the nearest cache.
+ */
 function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): RooflineCeiling[] {
   const own = linesOf(roofs.filter((roof) => roof.kernel === kernel));
   const nearest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
@@ -98,8 +101,11 @@ function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | 
   return own;
 }
 
-/** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that.
- * The words of the fastest memory stand above its line, those of a slower one below, so that they never meet. */
+/**
+ * Draws a ceiling as a line: arithmetic is horizontal, memory rises with the intensity up to it. The label of the
+ * fastest
+ * memory is above its line, those of slower ones below, so that they do not meet.
+ */
 function ceilingLine(
   { name, kind, rate }: RooflineCeiling,
   peak: number,
@@ -157,7 +163,7 @@ function dotOf(branch: Branch): Dot | null {
   };
 }
 
-/** The branches that lead to this one, opt by opt, from where its opts were chosen all at once. */
+/** Returns the branches that lead to this one, opt by opt, from the branch whose opts were set together. */
 function wayTo(whatIf: WhatIf, branch: Branch | null): Branch[] {
   const way: Branch[] = [];
   for (let at = branch; at !== null; at = at.parent === null ? null : whatIf.branches[at.parent]) {

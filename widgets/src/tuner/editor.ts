@@ -1,4 +1,4 @@
-// A stage of a kernel as text that can be changed: coloured, numbered, with the compiler's words at their lines.
+// A stage of a kernel as editable text, with colors, line numbers and diagnostics at their lines.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
 import { languageName } from "../format";
@@ -53,7 +53,7 @@ export class Editor {
     );
   }
 
-  /** Shows `text`, the `language` of `branch`; what was typed stays. */
+  /** Shows `text`, the `language` of `branch`; unsaved edits are kept. */
   show(branch: Branch, language: string, text: string): void {
     const other = language !== this.language || branch.id !== this.branch?.id;
     const isDirty = language === this.language && this.area.value !== this.original;
@@ -85,7 +85,7 @@ export class Editor {
   }
 
   private onKey(event: KeyboardEvent): void {
-    event.stopPropagation(); // letters are letters here, not commands of the explorer
+    event.stopPropagation(); // typed letters are not shortcuts of the explorer
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.ask();
     else if (event.key === "Escape") this.run.focus();
     else if (event.key === "Tab" && !event.shiftKey) {
@@ -96,7 +96,7 @@ export class Editor {
     event.preventDefault();
   }
 
-  /** What became of the text: of the open branch, or of the last edit, where that failed. */
+  /** Shows the result of the text: of the open branch, or of the last edit if it failed. */
   private tell(): void {
     const { whatIf, branch } = this;
     const mine =
@@ -188,7 +188,7 @@ export class Editor {
   }
 }
 
-/** The time of an edit, and of the text before it, which was measured interleaved with it. */
+/** Returns the time of an edit, and of the text before it, which was measured alternately. */
 function times(branch: Branch): Element[] {
   const variant = variantOf(branch);
   if (variant === null || branch.edited === null || timeText(variant) === "" || baseText(variant) === "") return [];

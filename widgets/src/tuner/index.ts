@@ -1,4 +1,4 @@
-// The kernel tuner: the loops of a kernel, the opts that are legal now, everything that was tried, and what it changed.
+// The kernel tuner: the loops of a kernel, the legal opts, all branches, and their changes.
 
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
@@ -90,7 +90,7 @@ export class TunerView implements View {
     if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
   }
 
-  /** Nothing was tried yet. */
+  /** Returns the text before the first command. */
   private invitation(kernel: number): HTMLElement {
     const begin = button(
       "Open this kernel",
@@ -180,7 +180,7 @@ export class TunerView implements View {
     this.drawStatus(at);
   }
 
-  /** The time of the open branch, and that of the captured kernel, which was measured interleaved with it. */
+  /** Returns the time of the open branch, and that of the captured kernel, which was measured alternately. */
   private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
     const { times_us } = variant;
     const base = this.whatIf.base(kernel);
@@ -211,7 +211,7 @@ export class TunerView implements View {
     return facts;
   }
 
-  /** Where there is no time: how many UOps one run executes, which is counted in the program. */
+  /** Returns the number of UOps that one run executes, if there is no time. */
   private counts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
     if (uops === 0) return [h("span", { class: "tuner-now" }, "not timed")];
     const facts = [

@@ -1,4 +1,4 @@
-// The listings of a branch, line by line against those of another one.
+// The listings of a branch, compared line by line with those of another one.
 
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { count, languageName } from "../format";
@@ -9,11 +9,11 @@ import { type WhatIf, variantOf } from "../whatif";
 import { Editor } from "./editor";
 import { nameOf } from "./tree";
 
-const CONTEXT = 3; // lines around a difference, where only differences are shown
+const CONTEXT = 3; // lines around a difference
 const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python", "opts"];
 const EDITABLE = ["c", "llvm", "uops", "opts"];
-const NATIVE = ["c", "llvm"]; // what a compiler outside of a browser makes code of
-const MOST_LINES = 3000; // of both listings: more are shown without a comparison
+const NATIVE = ["c", "llvm"]; // languages that a compiler outside of a browser compiles
+const MOST_LINES = 3000; // lines of both listings; longer ones are not compared
 
 export class TunerListing {
   readonly element = h("section", { class: "tuner-code", "aria-label": "Listings" });
@@ -114,13 +114,13 @@ export class TunerListing {
   }
 }
 
-/** The listings of a branch, and its opts as one. */
+/** Returns the listings of a branch, including its opts. */
 function listingsOf(branch: Branch | null): readonly { language: string; lines: readonly string[] }[] {
   const variant = variantOf(branch);
   return variant === null ? [] : [...variant.listings, { language: "opts", lines: variant.opts }];
 }
 
-/** The differences with the lines around them; null where lines are left out. */
+/** Returns the differences with the lines around them; null for omitted lines. */
 export function around(changes: LineChange[]): (LineChange | null)[] {
   const keep = changes.map(() => false);
   changes.forEach(({ kind }, i) => {

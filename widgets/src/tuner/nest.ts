@@ -1,4 +1,4 @@
-// The loop nest of a kernel, annotated: each loop with its size, what one step of it accesses, and what it reads again.
+// The annotated loop nest of a kernel: the size of each loop, the accesses of one iteration, and reused data.
 
 import { h } from "../dom";
 import { meaning } from "../explaining";

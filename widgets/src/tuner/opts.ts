@@ -1,12 +1,13 @@
-// The opts that are legal now as buttons, by axis; those that are not, with why them is illegal.
+// The legal opts as buttons, by axis, and the illegal ones with their legality errors.
 
 import { h } from "../dom";
 import type { KernelVariant, OptLaw, OptOffer } from "../model";
 import { type WhatIf, optText } from "../whatif";
 
-const NAMES_AXIS = new Set(["SWAP", "COLLAPSE", "MERGE"]); // their amount is another axis; MERGE: COLLAPSE in older traces
+// their amount is another axis; MERGE is COLLAPSE in older traces
+const NAMES_AXIS = new Set(["SWAP", "COLLAPSE", "MERGE"]);
 
-/** The buttons, and the law of the opt that is examined. */
+/** The buttons, and the law of the hovered opt. */
 export class OptButtons {
   readonly element = h("div", { class: "tuner-opts" });
   private readonly law = h("div", { class: "tuner-law", "aria-live": "polite" });
@@ -35,7 +36,7 @@ export class OptButtons {
     this.explain(null);
   }
 
-  /** Lights the row of an axis. */
+  /** Highlights the row of an axis. */
   light(axis: number | null): void {
     for (const row of this.element.querySelectorAll<HTMLElement>("[data-axis]"))
       row.classList.toggle("lit", row.dataset.axis === String(axis));
@@ -103,7 +104,7 @@ export class OptButtons {
     );
   }
 
-  /** The law of a kind of opt, as text and as a loop nest before and after. */
+  /** Shows the law of a kind of opt, as text and as a loop nest before and after. */
   private explain(op: string | null, caution = ""): void {
     const laws = op === null ? [] : this.whatIf.lawsOf(op);
     const shown = laws.map((law) =>

@@ -1,8 +1,8 @@
-// A time beside that of its base, measured interleaved with it, and what the two say of each other.
+// A time and that of its base, which was measured alternately, with their comparison.
 
 import { span } from "../format";
 
-/** A time, and that of its base, measured interleaved with it. */
+/** A time, and that of its base, which was measured alternately. */
 export interface Compared {
   median_us: number | null;
   low_us: number | null;
@@ -15,7 +15,7 @@ export interface Compared {
   verdict: string;
 }
 
-/** The median and the quartiles; "" where there is no time. */
+/** Returns the median and the quartiles; "" without a time. */
 export function timeText({
   median_us,
   low_us,
@@ -27,13 +27,13 @@ export function timeText({
     : span({ median_us, low_us, high_us, times_us });
 }
 
-/** The median and the quartiles of the base; "" where there is no time. */
+/** Returns the median and the quartiles of the base; "" without a time. */
 export function baseText(of: Compared): string {
   const { base_median_us: median_us, base_low_us: low_us, base_high_us: high_us, base_times_us: times_us } = of;
   return timeText({ median_us, low_us, high_us, times_us });
 }
 
-/** "1.39× faster than as captured"; a ratio that the spread explains is not given. As ratio_text in Python. */
+/** Returns "1.39× faster than as captured", without a ratio if the spread explains it. Mirrors ratio_text in Python. */
 export function ratioText({ median_us, base_median_us, verdict }: Compared, base = "as captured"): string {
   if (!median_us || !base_median_us) return "";
   if (verdict === "noise") return `no difference from ${base} beyond the spread`;

@@ -1,4 +1,4 @@
-// The tree of everything that was tried on a kernel: an opt a row, its time as colour, failures with their reasons.
+// The tree of a kernel's branches: one row per opt, the time as color, failures with their reasons.
 
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
@@ -7,7 +7,7 @@ import { baseText, ratioText, timeText } from "./times";
 import type { Branch, KernelVariant } from "../model";
 import { type WhatIf, isSearched, isWhole, variantOf } from "../whatif";
 
-const MOST_CHILDREN = 8; // of one branch: a search tries dozens
+const MOST_CHILDREN = 8; // children of one branch: a search tries dozens
 const LABELS: Record<string, string> = {
   "as captured": "the kernel as this capture compiled it",
   "no opts": "the loops as the scheduler wrote them",
@@ -15,8 +15,11 @@ const LABELS: Record<string, string> = {
   BEAM: "the fastest that the search found",
 };
 
-/** What branches are compared by: their times over those of the captured kernel, measured interleaved with each, since times
- *  of two branches are of two sittings; where none has any, the UOps that one run executes. */
+/**
+ * The numbers by which branches are compared: their times divided by those of the captured kernel, measured
+ * alternately, since
+ * times of different branches do not compare. Without times, the UOps that one run executes.
+ */
 export class Scale {
   readonly fastest: number;
   readonly counted: boolean;
@@ -29,7 +32,7 @@ export class Scale {
     this.slowest = Math.max(...times);
   }
 
-  /** The branch's number; null where it has none. */
+  /** Returns the branch's number; null if it has none. */
   of(branch: Branch): number | null {
     const variant = variantOf(branch);
     if (this.counted) return variant?.uops || null;
@@ -37,7 +40,7 @@ export class Scale {
     return branch.edited === null ? relative(variant) : null;
   }
 
-  /** Where a number stands between the least (0) and the most (1), by its logarithm. */
+  /** Returns the position of a number between the smallest (0) and the largest (1), by its logarithm. */
   heat(us: number): number {
     if (!(this.slowest > this.fastest)) return 0;
     return Math.log(us / this.fastest) / Math.log(this.slowest / this.fastest);
@@ -82,14 +85,14 @@ export class TreeList {
     if (focused) this.element.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true });
   }
 
-  /** The nearest branch above it that stands in the tree. */
+  /** Returns the nearest ancestor in the tree. */
   private parentOf(branch: Branch): number | null {
     let at = branch.parent;
     while (at !== null && isSearched(this.whatIf.branches[at])) at = this.whatIf.branches[at].parent;
     return at;
   }
 
-  /** What a search measured: its own numbers, which compare with each other only. */
+  /** Draws the results of a search: its own times, which compare only with each other. */
   private drawSearch(all: readonly Branch[]): void {
     const candidates = all.filter(isSearched);
     const outcome = all.find(({ search }) => search !== null)?.search ?? null;
@@ -133,7 +136,7 @@ export class TreeList {
     return row;
   }
 
-  /** Of many children the fastest; and where the reader is, what is known by a name, and what was gone on from. */
+  /** Returns the visible children: the fastest, the current branch, labeled ones, and those with children. */
   private those(kernel: number, all: Branch[], children: Map<number | null, Branch[]>): Branch[] {
     if (all.length <= MOST_CHILDREN) return all;
     const at = this.whatIf.at(kernel)?.id;
@@ -166,7 +169,7 @@ export class TreeList {
     );
     compare.setAttribute("aria-pressed", String(compared));
     compare.className = "quiet tuner-compare";
-    compare.addEventListener("click", (event) => event.stopPropagation()); // the row itself goes there
+    compare.addEventListener("click", (event) => event.stopPropagation()); // a click on the row goes there
     const heat = time === null ? null : `--heat:${Math.round(scale.heat(time) * 100)}%`;
     const hint = [words, ...(variant?.opts ?? []).map((opt) => optMeaning(opt) || opt), branch.reason]
       .filter(Boolean)
@@ -202,7 +205,7 @@ export class TreeList {
     );
   }
 
-  /** Of a branch with many opts those that its parent has not. */
+  /** Returns the opts that a branch has in addition to its parent. */
   private nameBelow(branch: Branch): string {
     const mine = variantOf(branch)?.opts ?? [];
     const before = branch.parent === null ? [] : (variantOf(this.whatIf.branches[branch.parent])?.opts ?? []);
@@ -221,7 +224,7 @@ export class TreeList {
   }
 }
 
-/** What a branch is called in its tree: by the opt that led there, else by what it is known for. */
+/** Returns the name of a branch in its tree: its last opt, else its label. */
 export function nameOf(branch: Branch): string {
   const { kind, arguments: given } = branch.command;
   const values = Object.fromEntries(given);
@@ -233,12 +236,12 @@ export function nameOf(branch: Branch): string {
   return opts === undefined ? kind : String(opts).split(/\s+/).join(" ").trim() || "no opts";
 }
 
-/** What a branch's time was measured interleaved with. */
+/** Returns the name of the base that a branch's time was measured with. */
 export function baseName(branch: Branch | null): string {
   return branch?.edited != null && branch.edited.stage !== "opts" ? "before the edit" : "as captured";
 }
 
-/** A time over that of the captured kernel; the captured kernel itself has none beside it. */
+/** Returns a time divided by that of the captured kernel; null for the captured kernel itself. */
 function relative({ median_us, base_median_us }: KernelVariant): number | null {
   if (median_us === null) return null;
   return base_median_us === null || base_median_us === 0 ? 1 : median_us / base_median_us;
@@ -254,7 +257,7 @@ function rowTime(variant: KernelVariant | null, counted: boolean): string {
   return variant === null || variant.uops === 0 ? "not timed" : uopsText(variant.uops);
 }
 
-/** "4,036 UOps" */
+/** Returns the number of UOps as text: "4,036 UOps" */
 export function uopsText(uops: number): string {
   return count(uops, "UOp");
 }

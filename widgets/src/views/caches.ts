@@ -1,5 +1,6 @@
-// The memory microscope: which level of the caches answers each memory access, by a model; a kernel with any opts beside
-// itself with others, aligned buffer by buffer, loop by loop and line by line.
+// The memory microscope: which cache level serves each memory access, by a model. It compares a kernel with any opts
+// to itself
+// with others, by buffer, loop and line.
 
 import { bytes, count, grouped } from "../format";
 import type { Ask } from "../asking";
@@ -10,10 +11,10 @@ import { nameOf } from "../tuner/tree";
 import { isWhole, whatIfOf } from "../whatif";
 import type { CacheModelData, CachesData, Traffic } from "../requests";
 
-/** Opts to be examined: null is as captured. */
+/** Opts to model; null for the captured ones. */
 type Opts = string[] | null;
 
-const MOST_CELLS = 384; // of a buffer's lines that are drawn
+const MOST_CELLS = 384; // cells for a buffer's lines
 const HISTOGRAM = { width: 560, height: 150, left: 8, right: 8, top: 18, bottom: 30 };
 
 export class CachesView implements View {
@@ -48,7 +49,7 @@ export class CachesView implements View {
     void this.request(ask);
   }
 
-  /** In a page: what was asked before. */
+  /** Shows the stored response, in a page. */
   private showKept(kernel: number): void {
     const stored = this.store.responses.of("caches").filter(([{ kernel: number = 0 }]) => number === kernel);
     const kept = stored.at(-1)?.[1];
@@ -61,13 +62,13 @@ export class CachesView implements View {
     this.kernel = kept === undefined ? null : kernel;
   }
 
-  /** The opts of the open branch in the tuner; as captured where there is none. */
+  /** Returns the opts of the open branch in the tuner, else the captured ones. */
   private atHand(): Opts {
     const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
     return branch === null || !isWhole(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
   }
 
-  /** Goes with the tuner until the reader has chosen what to compare. */
+  /** Follows the tuner until the user selects a comparison. */
   private follow(): void {
     const { cursor, ask } = this.store;
     if (cursor.panel !== "caches" || ask === null || this.kernel === null || this.isChosen) return;
@@ -100,7 +101,7 @@ export class CachesView implements View {
     }
   }
 
-  /** What to compare with what: every branch of the tuner, or opts that are typed. */
+  /** Returns the controls for both sides: every branch of the tuner, or typed opts. */
   private choices(): HTMLElement {
     const known: [string, Opts][] = [
       ["no opts", []],
@@ -193,7 +194,7 @@ export class CachesView implements View {
   }
 }
 
-/** The same, its buffers called as `called` has them. */
+/** Returns the same with buffers renamed by `called`. */
 function withNames(found: CachesData, called: (name: string) => string): CachesData {
   const model = <M extends CacheModelData | null>(side: M): M =>
     side === null || side.tile === null
@@ -214,7 +215,7 @@ function key(opts: Opts): string {
   return JSON.stringify(opts);
 }
 
-// *** two beside each other ***
+// *** two side by side ***
 
 function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["rows"]): HTMLElement {
   const { levels } = after;
@@ -234,7 +235,7 @@ function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["
   return h("div", { class: "sides pairs" }, ...parts);
 }
 
-/** The rows of one kind under their title. */
+/** Returns the rows of one kind below their title. */
 function group(of: string, title: string, rows: CachesData["rows"], levels: string[]): HTMLElement[] {
   const here = rows.filter(([kind]) => kind === of);
   if (here.length === 0) return [];
@@ -270,7 +271,7 @@ function pair(
   ];
 }
 
-/** What memory answers, in lines and bytes, and how that changed: a share of fewer accesses may grow while this falls. */
+/** Returns the traffic with memory, in lines and bytes, and its change. The miss rate may rise while this falls. */
 function headline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
   const told = ({ total }: CacheModelData): string =>
@@ -291,7 +292,7 @@ function times(was: number, now: number): string {
   return now < was ? `÷ ${(was / now).toFixed(1)}` : `× ${(now / was).toFixed(1)}`;
 }
 
-/** Accesses by reuse distance, in powers of two, beside what each cache holds; the last bar is first accesses. */
+/** Draws the accesses by reuse distance, in powers of two, with the cache sizes; the last bar is first accesses. */
 function histogram(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const { width, height, left, right, top, bottom } = HISTOGRAM;
   const sides = before === null ? [after] : [before, after];
@@ -373,7 +374,7 @@ function histogram(before: CacheModelData | null, after: CacheModelData): HTMLEl
   );
 }
 
-/** The group of a distance: 0, 1, 2-3, 4-7 … */
+/** Returns the group of a distance: 0, 1, 2-3, 4-7 … */
 function groupOf(lines: number): number {
   return lines < 1 ? 0 : Math.floor(Math.log2(lines)) + 1;
 }
@@ -383,7 +384,7 @@ function distance(group: number): string {
   return from < 1024 ? String(from) : from < 1 << 20 ? `${from >> 10}k` : `${from >> 20}M`;
 }
 
-// *** one alone ***
+// *** one side ***
 
 function side(title: string, model: CacheModelData): HTMLElement {
   const { accesses, loops, total, levels } = model;
@@ -435,7 +436,9 @@ function row(name: string, title: string, counts: Traffic, levels: string[], mos
   );
 }
 
-/** The lines of a buffer in rows, those that are accessed filled; of a large one several to a cell. */
+/**
+ * Draws the lines of a buffer in rows, with accessed lines filled; a cell of a large buffer stands for several lines.
+ */
 function strip(name: string, lines: number[], of: number): HTMLElement {
   const each = Math.max(1, Math.ceil(of / MOST_CELLS));
   const touched = new Set(lines.map((line) => Math.floor(line / each)));
@@ -456,7 +459,7 @@ function sum({ served }: Traffic): number {
   return served.reduce((a, b) => a + b, 0);
 }
 
-/** 0 for the nearest cache … 3 for memory. */
+/** Returns 0 for the nearest cache … 3 for memory. */
 function colour(i: number, levels: string[]): number {
   return i === levels.length - 1 ? 3 : Math.min(i, 2);
 }

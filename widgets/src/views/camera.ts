@@ -1,4 +1,4 @@
-// The camera over a drawing: pan, zoom, fit, the first view of a graph, and the minimap; knows nothing of what is drawn.
+// The camera of a drawing: pan, zoom, fit, the first view of a graph, and the minimap; independent of the content.
 
 import { oncePerFrame, s } from "../dom";
 import type { Flow } from "../flow";
@@ -13,24 +13,27 @@ interface Bounds {
 }
 
 interface Hooks {
-  /** After every move, once a frame. */
+  /** Called after every move, once per frame. */
   moved: () => void;
   clicked: (event: MouseEvent) => void;
-  /** The room for the drawing and what stands beside it has another size; true where the drawing is made again.
-   * `isUntouched`: the reader has not moved it. */
+  /**
+   * Called when the room for the drawing and its surroundings changes; returns true if it redraws. `isUntouched`:
+   * whether the
+   * user has not moved the camera.
+   */
   resized: (isUntouched: boolean) => boolean;
 }
 
 const MARGIN = 18;
-/** A graph opens at this zoom or a larger one, at which its smallest words are 11 pixels high. */
+/** The smallest zoom at which a graph opens: its smallest text is 11 pixels high. */
 export const LEGIBLE = 1;
 const CLOSEST = 1.1;
 const TALL_MAP = [64, 150];
 const WIDE_MAP = [160, 30];
-const SMALL = 0.55; // zoom below which an edge needs no numbers
-const REST_MS = 140; // without a turn of the wheel: then the drawing is made at its new size
-const MOST_STRETCHED = 1.6; // by which words are stretched until then
-const AHEAD = 300; // pixels around what is in sight that are drawn too
+const SMALL = 0.55; // zoom below which edges show no numbers
+const REST_MS = 140; // pause of the wheel after which the drawing is rendered at its new size
+const MOST_STRETCHED = 1.6; // largest scale of the old rendering until then
+const AHEAD = 300; // pixels around the visible part that are rendered too
 
 export class Camera {
   readonly minimap = s("svg", { class: "minimap", "aria-hidden": "true" });
@@ -41,18 +44,19 @@ export class Camera {
   private bounds: Bounds = { left: 0, top: 0, width: 0, height: 0 };
   private focus: Rectangle | null = null;
   private boxes: readonly Rectangle[] = [];
-  private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
-  private isUntouched = false; // until the reader pans or zooms, a new size means a new view
+  private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until its size changes
+  private isUntouched = false; // a new size resets the view until the user pans or zooms
   private readonly sizes: ResizeObserver;
-  private drawnAt = { x: 0, y: 0, zoom: 1 }; // where the elements are; the browser moves their picture from there
-  private isMoving = false; // by the reader's hand
+  // where the elements were rendered; the browser moves the rendering from there
+  private drawnAt = { x: 0, y: 0, zoom: 1 };
+  private isMoving = false; // whether the user is dragging
   private rest: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly svg: SVGSVGElement,
     private readonly world: SVGGElement,
     private readonly canvas: HTMLElement,
-    room: HTMLElement, // the canvas and what may stand beside it
+    room: HTMLElement, // the canvas and its surroundings
     private readonly hooks: Hooks,
   ) {
     this.listen();
@@ -66,7 +70,7 @@ export class Camera {
     this.sizes.disconnect();
   }
 
-  /** The drawing has other bounds and maybe another direction; the minimap shows `pieces`, elements in the drawing's units. */
+  /** Sets the bounds and the direction of the drawing; the minimap shows `pieces`, elements in the drawing's units. */
   cover({ left, top, width, height }: Bounds, pieces: SVGElement[], flow: Flow): void {
     this.bounds = { left, top, width, height };
     this.flow = flow;
@@ -80,19 +84,19 @@ export class Camera {
     this.drawView();
   }
 
-  /** Whether the drawing is higher than wide, and so is its minimap. */
+  /** Whether the drawing, and its minimap, is higher than wide. */
   get isTall(): boolean {
     return this.bounds.height > this.bounds.width;
   }
 
-  /** Requested at every step, so measured only after a change: a measurement makes the browser lay out the page. */
+  /** Read at every step, so measured only after a change: a measurement forces the browser to lay out the page. */
   private get size(): { width: number; height: number } {
     const { clientWidth: width, clientHeight: height } = this.measured ?? this.canvas;
     if (this.measured === null && width > 0 && height > 0) this.measured = { clientWidth: width, clientHeight: height };
     return { width: width || 600, height: height || 380 };
   }
 
-  /** The zoom at which a drawing of this size is whole in sight. */
+  /** Returns the zoom at which a drawing of this size fits. */
   zoomFor({ width, height }: { width: number; height: number }): number {
     const { width: broad, height: high } = this.size;
     const across = (broad - 2 * MARGIN) / Math.max(1, width);
@@ -100,8 +104,11 @@ export class Camera {
     return Math.max(0.02, Math.min(CLOSEST, across, down));
   }
 
-  /** The whole graph where it can be read so; of a larger one the part around `focus`, or of its beginning where most `boxes`
-   * are. The words are never smaller than 11 pixels. */
+  /**
+   * Shows the whole graph if it is legible, else the part around `focus`, or the beginning with most `boxes`. Text is
+   * never
+   * smaller than 11 pixels.
+   */
   open(focus: Rectangle | null, boxes: readonly Rectangle[] = []): void {
     [this.focus, this.boxes, this.isUntouched] = [focus, boxes, true];
     const { width, height } = this.size;
@@ -116,12 +123,12 @@ export class Camera {
             (far - near) * zoom <= room - 2 * MARGIN ? room / 2 - ((near + far) / 2) * zoom : MARGIN - near * zoom,
             room - MARGIN - from * zoom - size,
             MARGIN - from * zoom,
-          ); // of what is larger than the room, its beginning, where its title is
+          ); // for a drawing larger than the room, its beginning with the title
     const [x0, y0, x1, y1] = first;
     this.moveTo(along(wide, width, left, x0, x1), along(high, height, top, y0, y1), zoom);
   }
 
-  /** The beginning of the drawing: where most boxes of what is in sight first are. */
+  /** Returns the beginning of the drawing: the part with most boxes that are visible first. */
   private beginning(boxes: readonly Rectangle[]): Rectangle {
     const { width, height } = this.size;
     const { left, top } = this.bounds;
@@ -145,7 +152,7 @@ export class Camera {
     this.settle();
   }
 
-  /** Lets the browser paint the drawing for where the camera is, which takes as long as there are elements. */
+  /** Renders the drawing at the camera's position, which takes time proportional to the elements. */
   private drawHere(): void {
     const { x, y, zoom } = this;
     this.drawnAt = { x, y, zoom };
@@ -153,7 +160,7 @@ export class Camera {
     this.world.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${zoom.toFixed(4)})`);
   }
 
-  /** The hand has left the drawing. */
+  /** Ends dragging. */
   private stopMoving(): void {
     clearTimeout(this.rest);
     if (!this.isMoving) return;
@@ -166,19 +173,19 @@ export class Camera {
     this.drawView();
   });
 
-  /** What of the world is in sight, and `margin` pixels around it. */
+  /** Returns the visible part of the world, extended by `margin` pixels. */
   sight(margin = 0): Rectangle {
     const { width, height } = this.size;
     const { x, y, zoom } = this;
     return [(-x - margin) / zoom, (-y - margin) / zoom, (width - x + margin) / zoom, (height - y + margin) / zoom];
   }
 
-  /** Leaves the drawing where it is, whatever size the room gets. */
+  /** Keeps the position of the drawing when the room changes. */
   hold(): void {
     this.isUntouched = false;
   }
 
-  /** Moves only if none of the boxes is in sight; then to the first. */
+  /** Moves to the first box if none of the boxes is visible. */
   bringIntoSight(boxes: Rectangle[]): void {
     const view = this.sight();
     if (boxes.length === 0 || boxes.some((box) => overlaps(view, box))) return;
@@ -188,7 +195,7 @@ export class Camera {
     this.moveTo(width / 2 - ((x0 + x1) / 2) * this.zoom, height / 2 - ((y0 + y1) / 2) * this.zoom, this.zoom);
   }
 
-  /** Moves as little as brings all of a box into sight; the room is measured again first. */
+  /** Moves as little as needed to show a whole box; the room is measured again before. */
   reveal([x0, y0, x1, y1]: Rectangle): void {
     this.measured = null;
     const { width, height } = this.size;
@@ -203,12 +210,12 @@ export class Camera {
     return this.size.height;
   }
 
-  /** The canvas's width by its height. */
+  /** The width of the canvas divided by its height. */
   get ratio(): number {
     return this.size.width / this.size.height;
   }
 
-  /** As much around it as is worth to be drawn, so that small moves need no new elements. */
+  /** The surroundings that are rendered too, so that small moves need no new elements. */
   get ahead(): Rectangle {
     return this.sight(AHEAD);
   }
@@ -220,7 +227,7 @@ export class Camera {
     this.moveTo(px - (px - this.x) * scale, py - (py - this.y) * scale, zoom);
   }
 
-  /** `isRoom`: all the room, not only what the canvas has of it. */
+  /** `isRoom`: whether the whole room changed, not only the canvas. */
   private resized(isRoom: boolean): void {
     this.measured = null;
     if (!isRoom) this.settle();
@@ -260,7 +267,7 @@ export class Camera {
       "wheel",
       (event) => {
         if (event.target !== this.canvas && !this.svg.contains(event.target as Node)) return; // a card over it scrolls
-        // a plain wheel scrolls a notebook; on a page of its own there is nothing to scroll
+        // a plain wheel scrolls a notebook; a page of its own does not scroll
         const root = this.svg.closest(".tinyexplore");
         if (!event.ctrlKey && !event.metaKey && !root?.matches("[data-page]")) return;
         event.preventDefault();
@@ -299,7 +306,7 @@ export class Camera {
   }
 }
 
-/** The middle of the span, of that width at most, in which most boxes are whole; of all boxes where they fit. */
+/** Returns the middle of the range of at most that width with the most whole boxes; of all boxes if they fit. */
 export function middleOfMost(boxes: readonly Rectangle[], width: number): number | null {
   let best = { count: 0, middle: 0 };
   for (const [from] of boxes) {

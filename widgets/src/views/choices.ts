@@ -1,4 +1,5 @@
-// Why these opts: the decisions of the default schedule in their order, what each compared and weighed, and what came of it.
+// Why these opts: the decisions of the default schedule in order, their compared numbers and scores, and their
+// results.
 
 import { h } from "../dom";
 import { paragraphs } from "../format";
@@ -7,7 +8,7 @@ import type { Choice, OptStep, Stage, Weighed } from "../model";
 
 const MOST_OPTIONS = 8;
 
-/** A row for each decision of a stage; those that proposed something open the eye first. */
+/** Returns a row for each decision of a stage; those that proposed opts are emphasized. */
 export function choiceRows(stage: Stage): Element[] {
   return stage.choices.map((choice) =>
     row(
@@ -50,7 +51,7 @@ function row(choice: Choice, opts: OptStep[]): Element {
   );
 }
 
-/** What was weighed, the best first; the one that was chosen stands out. */
+/** Returns the scored options, the best first, with the chosen one emphasized. */
 function options({ what, options: all, chosen, least }: Weighed): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
   const shown = sorted.slice(0, MOST_OPTIONS);

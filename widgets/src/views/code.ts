@@ -1,5 +1,6 @@
-// The code panes: the user's Python and every listing of the kernel, bound together by one selection, by mutual hover
-// and by soft bands of colour for lines that belong together.
+// The code panes: the user's Python and every listing of the kernel, linked by one selection, by mutual hover and by
+// background
+// colors of related lines.
 
 import { BAND_WORDS, type BandMode, bandOf } from "../bands";
 import { copyButton } from "../clipboard";
@@ -31,12 +32,12 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
     wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"],
   },
   c: { label: "Machine code", wanted: [...MACHINE_CODE, "llvm-opt", "llvm", "python", "c", "uops"] },
-  // in a medium explorer the one below Python
+  // in a medium explorer, the pane below Python
   bc: {
     label: "Source and machine code",
     wanted: ["c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal", "wgsl"],
   },
-  // in a narrow explorer the only one
+  // in a narrow explorer, the only pane
   all: {
     label: "Code",
     wanted: [
@@ -57,19 +58,19 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
   },
 };
 
-/** The pane that a listing of that language stands in. */
+/** Returns the pane of a language's listing. */
 export function paneOf(language: string): string {
   return MACHINE_CODE.includes(language) ? "c" : ["aten", "uops"].includes(language) ? "a" : "b";
 }
 
-/** The tabs after that listing is chosen, in every pane that has it. */
+/** Returns the tabs after selecting that listing in every pane that has it. */
 export function tabsWith(tabs: Cursor["tabs"], language: string): Cursor["tabs"] {
   return { ...tabs, [paneOf(language)]: language, bc: language, all: language };
 }
 
 const NARROW = 900; // pixels
-const WIDE = 1200; // below it, two columns of code have fewer than 40 characters
-const CHUNK = 64; // lines that the browser may skip together when they are out of sight
+const WIDE = 1200; // below this width, two columns of code have fewer than 40 characters
+const CHUNK = 64; // lines that the browser may skip together when they are not visible
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });
   private readonly panes: Record<string, CodePane>;
@@ -77,7 +78,7 @@ export class CodeView implements View {
   private bands: BandMode = "role";
   private readonly sizes = new ResizeObserver(() => this.arrange());
 
-  /** `only`: the one pane to show, "" for all that there is room for. */
+  /** `only`: the only pane to show, "" for all that fit. */
   constructor(
     private readonly store: Store,
     private readonly only = "",
@@ -103,7 +104,9 @@ export class CodeView implements View {
     for (const pane of Object.values(this.panes)) pane.destroy();
   }
 
-  /** Three panes in two columns; in a medium explorer two in one column; in a narrow one all listings as tabs of one. */
+  /**
+   * Arranges three panes in two columns; in a medium explorer two in one column; in a narrow one all listings as tabs.
+   */
   private arrange(): void {
     const { a, b, c, bc, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
@@ -125,7 +128,10 @@ export class CodeView implements View {
     for (const pane of this.shown) pane.update(change);
   }
 
-  /** Whether the pane of machine code has something to show; this compiler's always says why it has not. */
+  /**
+   * Whether the pane of machine code has content; for this compiler it always has, at least the reason why it is
+   * empty.
+   */
   private hasMachineCode(): boolean {
     const { dialect, kernels, programs } = this.store.index.trace;
     return dialect === null ? kernels.length > 0 : programs.some(({ language }) => paneOf(language) === "c");
@@ -190,7 +196,7 @@ class CodePane {
     if (change.selection) this.reveal();
   }
 
-  /** The first listing of this pane whose key begins so. */
+  /** Returns the first listing of this pane whose key begins with `start`. */
   first(start: string): string | null {
     return this.listings().find(({ key }) => key.startsWith(start))?.key ?? null;
   }
@@ -297,7 +303,7 @@ class CodePane {
     const { language } = program;
     const numbered = language === "uops";
     const lines = program.lines.map((line, i) => {
-      const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing counts its lines itself
+      const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing has its own line numbers
       const words = own === null ? line.text : line.text.slice(own[0].length);
       return { words, nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
     });
@@ -305,7 +311,7 @@ class CodePane {
     return { key, title: languageIn(this.store.index.trace, language), language, lines, text };
   }
 
-  /** The lines, those near the head in colours; the others get theirs when they come near. */
+  /** Creates the lines, those near the head in color; the others are colored when they come near. */
   private writeLines(listing: Listing): void {
     const { index, cursor } = this.store;
     const chunks: HTMLElement[] = [];
@@ -348,7 +354,9 @@ class CodePane {
     void explainWords(this.store.chunks, language, chunk);
   }
 
-  /** A piece of the user's Python; one of a part that built something can be chosen alone, and has its kernel's colour. */
+  /**
+   * Creates a piece of the user's Python; a part that created nodes can be selected alone, and has its kernel's color.
+   */
   private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
     const shown =
       kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
@@ -360,7 +368,7 @@ class CodePane {
     return shown;
   }
 
-  /** A text with data1 explained by what lies in it; the words beside it are drawn, not part of the text to copy. */
+  /** Adds the buffer's name to data1 in a text; the name is drawn beside it, and is not part of the copied text. */
   private named(text: string, kind: string, language: string): (string | HTMLElement)[] {
     const { index } = this.store;
     const parts = language === "source" ? [text] : text.split(/(\bdata\d+\b)/);
@@ -401,13 +409,14 @@ class CodePane {
     });
   }
 
-  /** Scrolls the first lit line into sight, if none is. */
+  /** Scrolls to the first highlighted line, if none is visible. */
   private reveal(): void {
     if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
       const first = this.firstLine();
       if (first)
         this.body.scrollTop +=
-          first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - first.offsetHeight; // a line above it, whole
+          // including the whole line above it
+          first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - first.offsetHeight;
     }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
@@ -426,14 +435,14 @@ class CodePane {
     this.body.scrollLeft = 0;
   }
 
-  /** The lines that the fewest nodes made: a typedef that half the program shares is not what one looks for. */
+  /** Returns the lines with the fewest nodes: a typedef that half the program shares is not what the user searches. */
   private mostSpecific(rows: HTMLElement[]): HTMLElement[] {
     const breadth = (row: HTMLElement): number => this.listing!.lines[Number(row.dataset.line)].nodes.length;
     const least = Math.min(...rows.map(breadth));
     return rows.filter((row) => breadth(row) === least);
   }
 
-  /** Where reading starts: your first line that built something, or the head of the kernel's function. */
+  /** Returns the first interesting line: the user's first line with nodes, or the head of the kernel's function. */
   private firstLine(): HTMLElement | undefined {
     if (this.listing?.language === "source") return this.rows.find((row) => row.classList.contains("linked"));
     const name = this.kernel === null ? undefined : this.store.index.trace.kernels[this.kernel]?.name;
@@ -445,7 +454,7 @@ class CodePane {
     return row === null || row === undefined ? -1 : Number(row.dataset.line);
   }
 
-  /** What made the line, or, where the event is on a part of a line of Python, what that part built. */
+  /** Returns the nodes of the line, or of the part of a Python line at the event. */
   private nodesAt(event: Event): readonly number[] {
     const piece = (event.target as Element | null)?.closest?.<HTMLElement>(".piece");
     if (piece) return this.store.index.nodesOfFrame(Number(piece.dataset.frame));
@@ -453,7 +462,7 @@ class CodePane {
   }
 
   private choose(event: Event): void {
-    if ((getSelection()?.toString() ?? "") !== "") return; // the reader is copying text
+    if ((getSelection()?.toString() ?? "") !== "") return; // the user is copying text
     const line = this.lineAt(event);
     if (line >= 0) this.selectLine(line, this.nodesAt(event));
   }
@@ -464,7 +473,7 @@ class CodePane {
     this.rows.forEach((row, i) => row.classList.toggle("caret", i === line));
   }
 
-  /** Up and down walk the lines that belong to something, in Python their parts too; the pane scrolls along. */
+  /** Handles up and down: walks the lines with nodes, in Python their parts too; the pane scrolls along. */
   private walk(event: KeyboardEvent): void {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step === 0 || this.listing === null) return;

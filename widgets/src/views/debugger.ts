@@ -1,6 +1,6 @@
-// The kernel debugger: the linear program with its current line, counters and values, and the tensors that it accesses. It
-// asks Python for every step, or walks those that the trace has recorded; the keys are those of the panel while it has the
-// focus.
+// The kernel debugger: the linear program with its current line, counters and values, and the accessed tensors. It
+// requests
+// every step from Python, or walks recorded steps. Its shortcut keys work while the panel has the focus.
 
 import { againButton } from "../again";
 import { grouped } from "../format";
@@ -10,7 +10,7 @@ import { type Action, RecordedRun } from "../recorded";
 import type { DebugRequest, DebuggerState, TensorData } from "../requests";
 import type { Change, Store, View } from "../store";
 
-/** Steps the debugger: Python's, or the steps that the trace recorded. */
+/** Steps the debugger in Python, or through the recorded steps. */
 type Step = (request: DebugRequest) => Promise<DebuggerState>;
 
 export class DebuggerView implements View {
@@ -21,7 +21,7 @@ export class DebuggerView implements View {
   private lane: number | null = null;
   private run: Step | null = null;
   private busy = false;
-  private isMadeUp = false; // whether numbers were tried in the place of inputs that were not kept
+  private isMadeUp = false; // whether generated inputs replace missing ones
   private leavesField = false;
 
   constructor(private readonly store: Store) {
@@ -48,7 +48,7 @@ export class DebuggerView implements View {
     void this.request(this.run, { do: "look" });
   }
 
-  /** Steps what the trace keeps of the kernel. */
+  /** Returns a stepper over the recorded steps of the kernel. */
   private recorded(kernel: number): Step | null {
     const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (found === undefined) return null;
@@ -64,7 +64,7 @@ export class DebuggerView implements View {
     if (this.run !== null && !this.busy) void this.request(this.run, action);
   }
 
-  /** Acts on what was typed or chosen in a field. The panel takes the focus once that is done: the arrow keys step then. */
+  /** Runs the action of a field. Afterwards the panel takes the focus, so that the arrow keys step. */
   private actFromField(action: Action): void {
     this.leavesField = true;
     this.act(action);
@@ -104,11 +104,11 @@ export class DebuggerView implements View {
       replaceChildren(this.element, alert);
       return;
     }
-    this.isMadeUp = true; // 0, 1, 2 … in every buffer: they show which element goes where, and the answer says so
+    this.isMadeUp = true; // 0, 1, 2 … in every buffer show which element goes where; the response notes this
     void this.request(this.run, { do: "generated" });
   }
 
-  /** What the numbers are; where they are generated, a button in the place of the call that keeps the inputs. */
+  /** Returns the remark on the inputs; if they are generated, with a button that captures the real ones. */
   private noteOf(text: string): HTMLElement {
     const says = "Calls the captured function again, and keeps what its kernels read";
     const keep = this.isMadeUp
@@ -210,7 +210,7 @@ export class DebuggerView implements View {
     );
   }
 
-  /** Which lane of the vectors is shown. */
+  /** Returns the control for the visible lane of vectors. */
   private lanes({ lanes }: DebuggerState): HTMLElement | null {
     if (lanes < 2) return null;
     const names = ["all", ...Array.from({ length: lanes }, (_, i) => String(i))];
@@ -229,7 +229,10 @@ export class DebuggerView implements View {
     );
   }
 
-  /** The counters of the loops; a number typed into one jumps to that iteration, with those of the loops around it. */
+  /**
+   * Returns the counters of the loops; a number typed into one goes to that iteration, with the outer counters
+   * unchanged.
+   */
   private counters({ nest, loops }: DebuggerState): HTMLElement[] {
     const open = new Map(loops);
     const fields = new Map<string, HTMLInputElement>();
@@ -282,12 +285,12 @@ export class DebuggerView implements View {
     return h("div", { class: "program", role: "group", "aria-label": "Linear program" }, ...lines);
   }
 
-  /** As the user's Python calls a buffer, beside the program's own name. */
+  /** Returns the name of a buffer in the user's Python, beside the program's name. */
   private named(buffer: string): string {
     return parameterName(this.store.index.trace, this.kernel ?? 0, buffer);
   }
 
-  /** Whose memory a parameter is, at the line that declares it. */
+  /** Returns the name of a parameter's memory, for the line that declares it. */
   private parameter(line: string): HTMLElement | null {
     const [, buffer] = /DEFINE_GLOBAL (\w+)/.exec(line) ?? [];
     const name = buffer === undefined ? "" : this.named(buffer);

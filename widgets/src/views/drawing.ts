@@ -1,5 +1,6 @@
-// The elements of the drawn graph: boxes, edges, and frames around kernels. Few boxes are SVG groups; of many, only those
-// in sight are; far away, each colour is one path.
+// The elements of the drawn graph: boxes, edges, and frames around kernels. Few boxes are SVG groups; of many, only
+// visible
+// ones are created; at a distance, each color is one path.
 
 import { isTensor } from "../dialect";
 import { prefersReducedMotion, s } from "../dom";
@@ -10,21 +11,22 @@ import type { DrawnBox, DrawnGraph } from "../shown";
 import type { Store } from "../store";
 import { type Rectangle, isWithin, overlaps } from "./camera";
 
-export const CULL_ABOVE = 250; // boxes; below, all are kept as elements
+export const CULL_ABOVE = 250; // boxes; up to this number, all have elements
 const FAR = 0.32; // zoom below which boxes have no text
 const NOWHERE: Rectangle = [0, 0, 0, 0];
 const EVERYWHERE: Rectangle = [-Infinity, -Infinity, Infinity, Infinity];
-const COMMUTATIVE = new Set(["ADD", "MUL", "MAX", "AND", "OR", "XOR", "CMPNE", "CMPEQ"]); // whose sources need no number
+// operations whose sources need no number
+const COMMUTATIVE = new Set(["ADD", "MUL", "MAX", "AND", "OR", "XOR", "CMPNE", "CMPEQ"]);
 let views = 0;
 
-/** What the drawing asks of its owner about a box. */
+/** Callbacks for the appearance of a box. */
 export interface Looks {
   boxClass: (box: DrawnBox) => string;
   tooltip: (box: DrawnBox) => string;
-  /** A word at its corner. */
+  /** Returns the word at the corner of a box. */
   badge: (box: DrawnBox) => string;
   through: (nodes: number[]) => string;
-  /** What marks an edge, if anything does. */
+  /** Returns the mark of an edge, if any. */
   markEdge: (edge: DrawnGraph["edges"][number], points: readonly [number, number][], flow: Flow) => SVGElement | null;
   frame: (frame: Frame) => [SVGElement, SVGElement];
 }
@@ -38,16 +40,16 @@ export class Drawing {
   private readonly edges = s("g", { class: "edges" });
   private readonly headings = s("g", { class: "headings" });
   private readonly boxes = s("g", { class: "boxes" });
-  private readonly arrow = `tinyexplore-arrow-${++views}`; // a page may hold several views
+  private readonly arrow = `tinyexplore-arrow-${++views}`; // a page may contain several views
   private drawn: DrawnGraph = NOTHING;
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
   private byId = new Map<number, DrawnBox>();
   private classes = new Map<number, string>();
-  private byColour: [string, string][] = []; // what boxes look like, and a path of all that look so
+  private byColour: [string, string][] = []; // the classes of boxes, each with one path of all its boxes
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
-  private readonly worn = new Map<number, string>(); // how each element looks and where it is
-  private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and what they say
-  private made: Rectangle = NOWHERE; // where all elements are there
+  private readonly worn = new Map<number, string>(); // the appearance and position of each element
+  private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and its text
+  private made: Rectangle = NOWHERE; // the area in which all elements exist
   private isFar = false;
   private flow: Flow = "down";
 
@@ -64,7 +66,7 @@ export class Drawing {
     this.world.append(this.frames, this.far, this.edges, this.headings, this.boxes);
   }
 
-  /** Another graph, or the same one elsewhere; what stays keeps its element. */
+  /** Draws another graph, or the same one elsewhere; common boxes keep their elements. */
   build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle, flow: Flow): void {
     [this.drawn, this.placed, this.flow] = [drawn, placed, flow];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
@@ -89,7 +91,7 @@ export class Drawing {
     }
   }
 
-  /** Makes what is in `sight`, and `ahead` of it, and drops the rest; false where all of it is there. */
+  /** Creates the elements in `sight` and `ahead` of it, and removes the rest; false if all exist already. */
   show(zoom: number, sight: Rectangle, ahead: Rectangle, isNew = false): boolean {
     const isLarge = this.drawn.boxes.length > CULL_ABOVE;
     const isFar = zoom < FAR && isLarge;
@@ -162,21 +164,22 @@ export class Drawing {
     const cls = this.classes.get(box.id)!;
     const transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
     const worn = `${cls} ${transform}`;
-    if (this.worn.get(box.id) === worn) return; // writing it again would make the browser look at it again
+    if (this.worn.get(box.id) === worn) return; // writing the same value again would invalidate the browser's layout
     this.worn.set(box.id, worn);
     element.setAttribute("class", cls);
     element.style.transform = transform;
     if (fresh && enters && !prefersReducedMotion()) element.classList.add("enter");
   }
 
-  /** Draws an edge, unless it is there already and says the same. */
+  /** Draws an edge, unless it exists with the same text. */
   private placeLine(key: string, edge: Layout["edges"][number]): void {
     const { operands, through } = this.byEdge.get(key) ?? { operands: [], through: [] };
     const d = edgePath(edge.points, this.flow);
     const user = this.byId.get(edge.dst)!;
     const node = this.store.index.node(user.node);
     const { op, src } = node;
-    const isMany = isTensor(this.store.index.trace, node) && user.members.length > 1; // several operations, not one of several lanes
+    // several operations, not one with several lanes
+    const isMany = isTensor(this.store.index.trace, node) && user.members.length > 1;
     const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) || isMany ? 0 : src.length;
     const isNumbered = sources >= 2 && edge.points.length > 0 && (user.members.length === 1 || operands.length <= 2);
     const number = isNumbered ? operandText(operands) : "";
@@ -193,7 +196,7 @@ export class Drawing {
         "marker-end": `url(#${this.arrow})`,
       }),
     ];
-    // a broader, unseen line to point at
+    // a wider invisible line as pointer target
     if (through.length > 0)
       elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
     const drawn = this.byEdge.get(key);
@@ -213,7 +216,7 @@ export class Drawing {
     this.edges.append(...elements);
   }
 
-  /** The boxes as a path for each colour, for a minimap or from far away. */
+  /** Returns the boxes as one path per color, for a minimap or at a distance. */
   boxPaths(): SVGElement[] {
     return this.byColour.map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
   }
@@ -240,7 +243,7 @@ export class Drawing {
     return [s("path", { class: "far-edges", d: lines.join("") }), ...this.boxPaths()];
   }
 
-  /** Shows the selection, what is related to it, the hover and what a search found (null: no search). */
+  /** Highlights the selection, related nodes, the hover and search hits (null: no search). */
   mark(hits: Set<number> | null): void {
     const { selected, related, hovered, hoverRelated } = this.store;
     for (const [id, element] of this.elements) {
@@ -288,7 +291,7 @@ function arrowHeads(name: string): SVGDefsElement {
   return s("defs", {}, head(name, "arrow"), head(`${name}-sel`, "arrow sel"));
 }
 
-/** 0,1 or 0…15: which sources an edge stands for. */
+/** Returns the operand positions of an edge: 0,1 or 0…15. */
 function operandText(operands: number[]): string {
   const [first, last] = [operands[0], operands[operands.length - 1]];
   if (operands.length <= 2) return operands.join(",");

@@ -1,4 +1,5 @@
-// What a panel about a selected node shows while nothing is selected: what to do, and a button that selects an example.
+// The content of a panel about a selected node while nothing is selected: instructions, and a button that selects an
+// example.
 
 import { button, h } from "../dom";
 import { kernelTitle } from "../kernels";
@@ -10,12 +11,12 @@ export function selectNote(store: Store, text: string, example: number | undefin
   return h("p", { class: "empty" }, `${text} `, show);
 }
 
-/** A result of the kernel in view. */
+/** Returns a result of the current kernel. */
 export function resultOf({ cursor, index }: Store): number | undefined {
   return index.trace.kernels[cursor.kernel ?? 0]?.roots[0];
 }
 
-/** The node that the last firing of a rule made in the kernel in view; where no rule fired in it, in any other. */
+/** Returns the node that the last firing in the current kernel created; without one, in any other kernel. */
 export function lastMade({ cursor, index }: Store): number | undefined {
   const { stages } = index.trace;
   const own = stages.filter(({ kernel }) => kernel === (cursor.kernel ?? 0));
@@ -24,7 +25,7 @@ export function lastMade({ cursor, index }: Store): number | undefined {
   return made(own) ?? made(stages);
 }
 
-/** A button that goes to the kernel that took the most time; null at that kernel, and where no kernel has a time. */
+/** Returns a button that goes to the slowest kernel; null at that kernel, and without times. */
 export function longestKernel(store: Store): HTMLElement | null {
   const { index, cursor } = store;
   const timed = index.trace.kernels.filter(({ id }) => index.runOf(id) !== null);

@@ -1,4 +1,4 @@
-// The search field over the graph: what it finds is marked, Enter walks the matches.
+// The search field over the graph: matches are highlighted, and Enter walks them.
 
 import { h } from "../dom";
 import { parseQuery } from "../search";
@@ -8,7 +8,7 @@ import { holds } from "./drawing";
 
 interface Owner {
   boxes: () => readonly DrawnBox[];
-  /** Every node of the graph in view, drawn or not. */
+  /** Returns every node of the visible graph, drawn or not. */
   nodes: () => Iterable<number>;
   mark: () => void;
   show: (box: DrawnBox) => void;
@@ -18,7 +18,7 @@ interface Owner {
 export class Finder {
   readonly input: HTMLInputElement;
   readonly found = h("span", { class: "found", role: "status" });
-  /** The boxes that match; null while nothing is searched. */
+  /** The boxes that match; null without a search. */
   hits: Set<number> | null = null;
 
   constructor(
@@ -39,7 +39,7 @@ export class Finder {
     this.input.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /** Searches for `query`, and goes to the field. */
+  /** Searches for `query`, and focuses the field. */
   look(query: string): void {
     this.input.value = query;
     this.run();

@@ -1,5 +1,6 @@
-// Which nodes are drawn as one box: of LazyBuffers those of a kernel or of a line, of UOps the copies that unrolling
-// made; the reader chooses how much, and opens and closes single ones.
+// Selects the nodes that are drawn as one box: LazyBuffers of a kernel or of a line, unrolled copies of UOps. The user
+// selects
+// the level of detail, and opens and closes single boxes.
 
 import { isTensor } from "../dialect";
 import { button, h } from "../dom";
@@ -20,7 +21,7 @@ import { nodeText } from "../tree";
 import type { VerdictRow } from "../verdicts";
 import { frameTitle } from "./graphwords";
 
-/** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
+/** The level of detail of the LazyBuffer graph, from the fewest boxes to all. */
 export type Detail = "kernels" | "lines" | "products" | "operations" | "views";
 
 const DETAILS: Record<Detail, string> = {
@@ -30,24 +31,25 @@ const DETAILS: Record<Detail, string> = {
   operations: "operations",
   views: "every node",
 };
-const FEW = 16; // operations; above, a product is one box, below it is open: two operands, a multiply, a sum
-const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
-const CROWDED_LINES = 60; // and where even those are more, a kernel is one
+const FEW = 16; // operations; above, a product is one box, below it is open: two operands, a multiplication, a sum
+const CROWDED = 40; // operations on LazyBuffers; above, the part of one line in one kernel is one box,
+const CROWDED_LINES = 60; // and above this number of such boxes, a kernel is one box
 const CROWDED_UOPS = 90;
 
 export class Regions {
-  private chosen: Detail | null = null; // null: as the size of the graph suggests
-  private fitted: Detail | null = null; // less than that, so that the canvas has room for it
+  private chosen: Detail | null = null; // null: selected by the size of the graph
+  private fitted: Detail | null = null; // a lower level, so that the graph fits into the canvas
   private fittedTwins = false;
-  private products = new Map<number, ProductGroup>(); // of the graph as it was last contracted
-  private readonly closed = new Set<number>(); // products that the reader folded, by the node of the sum
+  private products = new Map<number, ProductGroup>(); // products of the last contracted graph
+  private readonly closed = new Set<number>(); // products that the user folded, by the node of the sum
   private drawn: Detail = "operations";
-  private twins: boolean | null = null; // as the reader chose
+  private twins: boolean | null = null; // the user's choice
   private drawnTwins = false;
   private earlierShown = false;
-  private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
+  // nodes whose opened region is drawn node by node, with all its members
+  private readonly opened = new Map<number, number[]>();
 
-  /** `verdict`: on a kernel, where it is known. */
+  /** `verdict`: returns the verdict on a kernel, if known. */
   constructor(
     private readonly index: TraceIndex,
     private readonly verdict: (kernel: number) => VerdictRow | undefined,
@@ -72,13 +74,13 @@ export class Regions {
     return [...this.products].filter(([sum]) => isOpen(sum)).map(([, product]) => product);
   }
 
-  /** What was folded for the canvas to have room, as text; null for nothing. */
+  /** The parts that were folded to fit into the canvas, as text; null for none. */
   get fittedWords(): string | null {
     if (this.fitted !== null) return DETAILS[this.fitted];
     return this.fittedTwins ? "a box for all copies" : null;
   }
 
-  /** The steps from what is drawn to the least boxes. */
+  /** Returns functions that reduce the number of boxes, step by step. */
   coarser(isLazy: boolean): (() => void)[] {
     if (!isLazy) return this.drawnTwins ? [] : [() => (this.fittedTwins = true)];
     const order = Object.keys(DETAILS) as Detail[];
@@ -91,7 +93,7 @@ export class Regions {
     return useful.map((detail) => () => (this.fitted = detail));
   }
 
-  /** Draws as much as was chosen, whether there is room for it or not. */
+  /** Draws the selected level of detail, even if it does not fit. */
   unfit(): void {
     [this.fitted, this.fittedTwins] = [null, false];
   }
@@ -100,7 +102,7 @@ export class Regions {
     return new Set(this.opened.values()).size;
   }
 
-  /** What was chosen, to see whether it changed. */
+  /** The current choices, to detect changes. */
   get key(): unknown {
     return [
       this.chosen,
@@ -117,7 +119,7 @@ export class Regions {
     return this.opened.has(node);
   }
 
-  /** The graph with its regions as nodes. */
+  /** Returns the graph with its regions as nodes. */
   contracted(whole: ShownGraph, isLazy: boolean, isSamePass: boolean): Contracted {
     const { index } = this;
     const open = new Set(this.opened.keys());
@@ -127,7 +129,7 @@ export class Regions {
       return { graph: rest.graph, members: new Map([...first.members, ...rest.members]) };
     }
     if (!isLazy) {
-      // once in a pass, so that boxes do not come and go with a node more or less
+      // decided once per pass, so that boxes do not flicker when a node is added
       this.drawnTwins =
         this.fittedTwins || (this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins)));
       return this.drawnTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
@@ -135,7 +137,7 @@ export class Regions {
     return this.parts(whole, open);
   }
 
-  /** A graph of LazyBuffers with boxes for lines, or for kernels, as the reader chose. */
+  /** Returns a graph of LazyBuffers with boxes for lines or kernels, as selected. */
   private parts(whole: ShownGraph, open: Set<number>): Contracted {
     const { index } = this;
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
@@ -158,7 +160,7 @@ export class Regions {
     );
   }
 
-  /** What each box of several nodes says. */
+  /** Returns the text of each box with several nodes. */
   described(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
     const of = ([box, ids]: [number, number[]]): [number, Region] => [
       box,
@@ -195,15 +197,15 @@ export class Regions {
     return { members, label: `${call}${members.length} nodes${when}`, detail };
   }
 
-  /** Whether a node is drawn as part of a lazy input, which is one box. */
+  /** Whether a node is part of a lazy input, which is drawn as one box. */
   isEarlier(node: number): boolean {
     const kernel = this.index.firstKernelOf.get(node);
     return !this.earlierShown && kernel !== undefined && this.index.earlier.has(kernel) && !this.opened.has(node);
   }
 
-  // *** the reader's choice ***
+  // *** the user's choices ***
 
-  /** The button for inputs that were lazy: draws how they were computed, or each as one box. */
+  /** Creates the button for lazy inputs: it draws how they were computed, or each as one box. */
   earlierChoice(changed: () => void): HTMLElement | null {
     const { trace, earlier } = this.index;
     const inputs = trace.kernels.filter(({ id }) => earlier.has(id)).flatMap(({ roots }) => roots).length;
@@ -216,7 +218,7 @@ export class Regions {
     });
   }
 
-  /** Draws a box's region one by one, or, of a box of an opened region, that region as one again; whether it did. */
+  /** Opens a box's region, or closes the opened region of a box; returns whether there was one. */
   toggle(box: DrawnBox): boolean {
     const product = [...this.products.values()].find(({ members }) => members.includes(box.id));
     if (product !== undefined && this.drawn === "operations") return this.toggleProduct(product.sum);
@@ -236,7 +238,7 @@ export class Regions {
     return members.length > 0;
   }
 
-  /** Each region as one box again. */
+  /** Closes all regions. */
   close(): void {
     this.opened.clear();
   }
@@ -247,7 +249,7 @@ export class Regions {
     this.close();
   }
 
-  /** The one control from few boxes to all of them. */
+  /** Creates the control of the level of detail. */
   choice(changed: () => void): HTMLElement {
     const options = (Object.keys(DETAILS) as Detail[]).map((key) =>
       h("option", { value: key, selected: key === this.drawn }, DETAILS[key]),

@@ -1,4 +1,4 @@
-// The glossary: every word that the explorer uses, by group, and a field to find one.
+// The glossary: every term of the explorer, by group, with a search field.
 
 import { h, replaceChildren } from "../dom";
 import { GLOSSARY } from "../glossary";

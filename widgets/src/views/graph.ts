@@ -1,5 +1,6 @@
-// The graph: boxes coloured by role or by kernel, framed by kernel where they are LazyBuffers, laid out in layers that
-// stay put from step to step.
+// The graph: boxes colored by role or by kernel, LazyBuffers framed by kernel, in a layered layout that is stable from
+// step to
+// step.
 
 import { counted, isTensor, levelFor, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
@@ -39,11 +40,11 @@ import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
 const BUDGET = 400;
-const AFTER_MS = 600; // after the first picture verdicts are requested
-const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
+const AFTER_MS = 600; // delay of the request for verdicts after the first picture
+const TITLE_CHARACTER = 7.4; // pixels per character of a frame's heading
 const PRODUCT_HEADER = 20; // pixels
-const BETTER = 1.05; // by so much the other direction must have more room, to be taken
-const WIDE = 1.6; // from this ratio of its sides on, a canvas shows a graph that is too large to try both directions from left to right
+const BETTER = 1.05; // factor by which the other direction must have more room
+const WIDE = 1.6; // aspect ratio from which on a graph too large to try both directions is laid out from left to right
 const ARROWS: Record<Flow, string> = { down: "↓", right: "→" };
 const FLOWS: Record<Flow | "auto", string> = {
   auto: "Direction: the one in which more of the graph fits. A click: always from left to right",
@@ -52,7 +53,7 @@ const FLOWS: Record<Flow | "auto", string> = {
 };
 const NEXT_FLOW = { auto: "right", right: "down", down: "auto" } as const;
 
-/** A graph before it is laid out. */
+/** A graph before layout. */
 interface Plan {
   next: DrawnGraph;
   family: string;
@@ -60,7 +61,7 @@ interface Plan {
   steps: number;
 }
 
-/** A graph that is laid out. */
+/** A graph after layout. */
 interface Laid {
   placed: Layout;
   frames: Frame[];
@@ -89,20 +90,20 @@ export class GraphView implements View {
   private drawnKey = "";
   private isLazy = false;
   private drawnStage: number | undefined;
-  private isSamePass = false; // as what was drawn before: then boxes stay where they are
+  private isSamePass = false; // the same pass as before, so that boxes keep their positions
   private frames: readonly Frame[] = [];
-  private isTidied = false; // the reader wants it laid out again
+  private isTidied = false; // the user requests a new layout
   private foldConstants = true;
   private foldIndex = true;
   private readonly regions: Regions;
   private budget = BUDGET;
   private flow: Flow = "down";
-  private chosenFlow = flowFrom(recall("flow")); // as the reader chose, in any graph
-  private sizes: Record<Flow, Layout> | null = null; // of the drawing in both directions
+  private chosenFlow = flowFrom(recall("flow")); // the user's choice, for any graph
+  private sizes: Record<Flow, Layout> | null = null; // the layouts in both directions
   private isFitted = false;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
-  private asked = false; // for verdicts
+  private asked = false; // whether verdicts were requested
 
   constructor(
     private readonly store: Store,
@@ -120,7 +121,7 @@ export class GraphView implements View {
           ? drawFrame(store, frame, verdictOn(knownVerdicts(store), frame.kernel))
           : drawProduct(frame, this.productTitle(frame.product)),
       markEdge: (edge, points, flow) => {
-        if (!this.isLazy || this.regions.areKernels) return null; // there every edge is cut
+        if (!this.isLazy || this.regions.areKernels) return null; // between kernels every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
         const fate = fateBetween(store.index, src, edge.through, dst);
         return fate === null ? null : markOf(fate, points, fateText(store.index, fate), flow);
@@ -189,13 +190,16 @@ export class GraphView implements View {
     this.finder.focus();
   }
 
-  /** The keyboard goes to the card of the selected node. */
+  /** Moves the focus to the card of the selected node. */
   focusCard(): void {
     this.card.focus();
   }
 
-  /** The whole graph, never with words below 11 pixels: what has no room is folded; where even that is too much, the
-   * view starts at the selection, at what changed, or at the kernel that takes longest. */
+  /**
+   * Shows the whole graph, with text of at least 11 pixels: parts without room are folded. If that is not enough, the
+   * view starts
+   * at the selection, at changed nodes, or at the slowest kernel.
+   */
   fit(): void {
     this.regions.unfit();
     const fits = (): boolean => {
@@ -213,20 +217,21 @@ export class GraphView implements View {
     this.draw("fit");
   }
 
-  /** The whole graph where its labels can be read so, else the part around one of `nodes` or, without any, the beginning. */
+  /** Shows the whole graph if its labels are legible, else the part around one of `nodes`, by default the beginning. */
   openAt(nodes: readonly number[]): void {
     const { boxes } = this.drawn;
     const around = this.rectangles(boxes.filter(({ node }) => nodes.includes(node)).map(({ id }) => id));
     this.camera.open(around[0] ?? null, this.rectangles(boxes.map(({ id }) => id)));
   }
 
-  // *** what is drawn ***
+  // *** content ***
 
-  /** The graph that the cursor points at, with what is folded. */
+  /** Returns the graph at the cursor, with folded parts. */
   private plan(): Plan {
     const { store } = this;
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
-    const isOwn = stage !== null && stage.id === store.cursor.stage; // else that of an earlier stage, after all its steps
+    // else that of an earlier stage, after all its steps
+    const isOwn = stage !== null && stage.id === store.cursor.stage;
     const steps = stage === null ? 0 : isOwn ? Math.min(store.cursor.step, stage.steps.length) : stage.steps.length;
     const { graph, members } = this.regions.contracted(whole, this.isLazy, this.isSamePass);
     const keep = new Set<number>();
@@ -250,7 +255,7 @@ export class GraphView implements View {
     return { next, family, stage, steps };
   }
 
-  /** Draws what the cursor points at, at once or, of a large graph, once it is laid out; then moves the camera. */
+  /** Draws the graph at the cursor, immediately or (if it is large) after its layout; then moves the camera. */
   private draw(move: "stay" | "fit" | "open" = "stay"): void {
     const { store } = this;
     const { family, stage } = this.graphs.at(store.cursor);
@@ -310,7 +315,7 @@ export class GraphView implements View {
     this.mark();
   }
 
-  /** Moves the camera to all of the drawing or, of a larger one, to the part that matters. */
+  /** Moves the camera to the whole drawing or, if it is larger, to its most important part. */
   private look(move: "fit" | "open"): void {
     this.isFitted = move === "fit";
     const { boxes } = this.drawn;
@@ -319,7 +324,7 @@ export class GraphView implements View {
     this.camera.open(first ?? (move === "fit" ? this.longest() : null), this.rectangles(boxes.map(({ id }) => id)));
   }
 
-  /** The frame, or the box, of the kernel that takes longest. */
+  /** Returns the frame, or the box, of the slowest kernel. */
   private longest(): Rectangle | null {
     const { index } = this.store;
     if (!this.isLazy) return null;
@@ -339,7 +344,9 @@ export class GraphView implements View {
     return places.length > 0 && time(places[0].kernel) > 0 ? places[0].at : null;
   }
 
-  /** Lays the boxes out: LazyBuffers in the frames of their kernels. `decide`: in the better direction. */
+  /**
+   * Lays out the boxes, LazyBuffers in the frames of their kernels. `decide`: whether to select the better direction.
+   */
   private place(next: DrawnGraph, isNew: boolean, decide: boolean, done: (laid: Laid) => void): void {
     const { boxes, edges } = next;
     const before = this.flow;
@@ -363,7 +370,7 @@ export class GraphView implements View {
     this.layouter.lay(request, (placed) => done({ placed, frames: [] }));
   }
 
-  /** The layout of a small graph, from nothing: of LazyBuffers in the frames of their kernels and products. */
+  /** Returns the layout of a small graph from scratch: LazyBuffers in the frames of their kernels and products. */
   private laid(next: DrawnGraph, flow: Flow): Laid {
     const { index } = this.store;
     const { boxes, edges } = next;
@@ -400,7 +407,7 @@ export class GraphView implements View {
     return this.regions.openProducts.find((product) => product.sum === sum)?.title ?? "";
   }
 
-  /** The direction in which more of a graph fits; the layouts in both are noted. */
+  /** Returns the direction in which more of a graph fits, and stores the layouts in both. */
   private better(next: DrawnGraph): Flow {
     const sizes = { down: this.laid(next, "down").placed, right: this.laid(next, "right").placed };
     this.sizes = sizes;
@@ -408,7 +415,7 @@ export class GraphView implements View {
     return isRight ? "right" : "down";
   }
 
-  /** The zoom at which what is planned is whole in sight, in the better direction or in the chosen one. */
+  /** Returns the zoom at which the planned graph fits, in the better or the selected direction. */
   private zoomOf(): number {
     const { next } = this.plan();
     if (this.chosenFlow !== "auto") return this.camera.zoomFor(this.laid(next, this.chosenFlow).placed);
@@ -416,7 +423,7 @@ export class GraphView implements View {
     return this.camera.zoomFor(this.sizes![flow]);
   }
 
-  /** The room changed: what was fitted is fitted again, in the other direction where that has become the better one. */
+  /** Handles a change of the room: a fitted graph is fitted again, in the other direction if that is now better. */
   private resized(isUntouched: boolean): boolean {
     this.legend.suit(this.camera.height);
     if (!isUntouched) return false;
@@ -434,7 +441,7 @@ export class GraphView implements View {
     return true;
   }
 
-  /** From the better direction to one that the reader chooses, and on. */
+  /** Cycles through the directions: automatic, down, right. */
   private turn(): void {
     this.chosenFlow = NEXT_FLOW[this.chosenFlow];
     record("flow", this.chosenFlow === "auto" ? null : this.chosenFlow);
@@ -442,14 +449,14 @@ export class GraphView implements View {
     this.draw("open");
   }
 
-  /** Says that a layout is being made, over the drawing that is there until then. */
+  /** Shows that a layout is being computed, over the current drawing. */
   private writeWorking(boxes: number | null): void {
     this.working.hidden = boxes === null;
     const stop = button("stop", "Draw fewer boxes instead", () => this.spend(BUDGET), "quiet");
     replaceChildren(this.working, ...(boxes === null ? [] : [h("span", {}, `laying out ${boxes} boxes…`), stop]));
   }
 
-  // *** words around the drawing ***
+  // *** texts around the drawing ***
 
   private writeTitle(stage: Stage | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
@@ -582,7 +589,7 @@ export class GraphView implements View {
     );
   }
 
-  /** What the colours and shapes on the canvas mean; which colour is which kernel, where no frame says it. */
+  /** Draws the legend of colors and shapes on the canvas, with the colors of kernels that have no frame. */
   private writeLegend(frames: readonly Frame[]): void {
     const { store, drawn } = this;
     const isByKernel = this.isLazy && this.colour === "kernel";
@@ -613,7 +620,7 @@ export class GraphView implements View {
     this.legend.write(signs, keys);
   }
 
-  /** Requests the verdicts for the headings of kernels, once the first picture is there. */
+  /** Requests the verdicts for the headings of kernels, after the first picture. */
   private wantVerdicts(): void {
     const { store } = this;
     if (this.asked || knownVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
@@ -625,7 +632,7 @@ export class GraphView implements View {
     setTimeout(() => verdictsOf(store, redraw), AFTER_MS);
   }
 
-  /** The number of a box's kernel, where colours are kernels and no frame says which. */
+  /** Returns the number of a box's kernel, if colors are kernels and no frame shows it. */
   private badge(box: DrawnBox): string {
     const { index } = this.store;
     if (
@@ -639,7 +646,7 @@ export class GraphView implements View {
     return String(index.firstKernelOf.get(box.node) ?? "");
   }
 
-  // *** acting on it ***
+  // *** actions ***
 
   private mark(): void {
     this.drawing.mark(this.finder.hits);
@@ -650,14 +657,14 @@ export class GraphView implements View {
     this.draw("fit");
   }
 
-  /** Only the selected nodes with what lies above and below; again: the whole graph. */
+  /** Restricts the graph to the selection with its ancestors and descendants; a second call shows the whole graph. */
   isolate(): void {
     const lit = this.litBoxes();
     this.cone = this.cone !== null || lit.length === 0 ? null : new Set(lit);
     this.draw("fit");
   }
 
-  /** What is selected, with its neighbours, whatever was isolated before. */
+  /** Restricts the graph to the selection and its neighbors, replacing an earlier restriction. */
   private isolateSelected(): void {
     this.cone = null;
     this.hops = 1;
@@ -695,7 +702,7 @@ export class GraphView implements View {
     this.camera.bringIntoSight(this.rectangles([id]));
   }
 
-  /** Moves the selection along an edge: to a source (up), a user (down), or a neighbour on the same layer. */
+  /** Moves the selection along an edge: to a source (up), a user (down), or a neighbor on the same layer. */
   walk(direction: Direction): void {
     const lit = this.litBoxes();
     const [from] = lit.length > 0 ? lit : this.drawn.boxes.slice(-1).map((box) => box.id);
@@ -704,7 +711,7 @@ export class GraphView implements View {
     if (target !== undefined) this.selectBox(target);
   }
 
-  /** Brings a single selected box into what the card leaves of the room. */
+  /** Moves a single selected box out from under the card. */
   private uncover(): void {
     const [rectangle, more] = this.rectangles(this.litBoxes());
     if (rectangle === undefined || more !== undefined || this.card.element.hidden) return;
@@ -753,14 +760,14 @@ export class GraphView implements View {
   }
 }
 
-/** Whether a stage of another compiler only has its graph: it is no pass that could rewrite one. */
+/** Whether a stage of another compiler only has its graph, and is no pass that could rewrite one. */
 function isGraphOf(index: TraceIndex, stage: Stage): boolean {
   const { id, before, after, transform } = stage;
   const isPass = !index.children.has(id) && index.textsOf(id).length === 0;
   return index.trace.dialect !== null && !isPass && transform === null && String(before) === String(after);
 }
 
-/** A direction that the browser remembers. */
+/** Parses a direction from the browser's storage. */
 function flowFrom(text: string | null): Flow | "auto" {
   return text === "right" || text === "down" ? text : "auto";
 }

@@ -1,4 +1,4 @@
-// What the graph's boxes and frames say: headings, tooltips, classes.
+// The texts of the graph's boxes and frames: headings, tooltips, classes.
 
 import { isTensor } from "../dialect";
 import { button, h, s } from "../dom";
@@ -13,11 +13,14 @@ import { nodeText } from "../tree";
 import { TONE_WORDS, type VerdictRow } from "../verdicts";
 
 const MAX_KEYS = 12;
-const MAX_FACTS = 36; // characters of what a kernel's box says under its name
-const WORD = 18; // characters that a frame's heading leaves for the word of its verdict
+const MAX_FACTS = 36; // most characters below the name in a kernel's box
+const WORD = 18; // characters that a frame's heading reserves for the word of its verdict
 const HOPS = [1, 2, 3, null]; // null: all
 
-/** A kernel's heading: its number and name; the verdict, or the program's name, of how many nodes, in what time. */
+/**
+ * Returns a kernel's heading: its number and name; then the verdict or the program's name, the number of nodes, and
+ * the time.
+ */
 export function frameTitle(index: TraceIndex, id: number, verdict?: VerdictRow): [string, string] {
   const kernel = index.trace.kernels[id];
   const run = index.runOf(id);
@@ -30,13 +33,13 @@ export function frameTitle(index: TraceIndex, id: number, verdict?: VerdictRow):
   return [`kernel ${id} · ${truncate(name, 28)}`, code === "" ? facts : `${code} · ${facts}`];
 }
 
-/** Characters of a kernel's heading, with room for the word of its verdict where it has a time. */
+/** Returns the characters of a kernel's heading, including room for the word of its verdict if it has a time. */
 export function headingLength(index: TraceIndex, id: number): number {
   const [title, facts] = frameTitle(index, id);
   return Math.max(title.length + (index.runOf(id)?.warm ? WORD : 0), facts.length);
 }
 
-/** A kernel's frame, and its heading, which is drawn over the edges: its verdict is a word at the right. */
+/** Draws a kernel's frame, and its heading above the edges, with its verdict as a word at the right. */
 export function drawFrame(
   { index, cursor }: Store,
   { kernel, left, top, width, height }: Frame,
@@ -64,7 +67,7 @@ export function drawFrame(
   ];
 }
 
-/** The frame of a product inside of its kernel's, and its heading: a click on that folds it. */
+/** Draws the frame of a product inside of its kernel's, and its heading; a click on the heading folds it. */
 export function drawProduct({ product, left, top, width, height }: Frame, title: string): [SVGElement, SVGElement] {
   const attributes = { class: "frame product", "data-product": product };
   const says = s("title", {}, "A click draws the product as one box");
@@ -75,7 +78,7 @@ export function drawProduct({ product, left, top, width, height }: Frame, title:
   ];
 }
 
-/** The verdict in one word, coloured; a click on it leads to the numbers behind it. */
+/** Returns the verdict as one colored word; a click on it opens its numbers. */
 function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
   if (verdict === undefined) return [];
   const { kind, tone, text, kernel } = verdict;
@@ -84,14 +87,14 @@ function word(verdict: VerdictRow | undefined, right: number, top: number): SVGE
   return [s("text", place, says, kind)];
 }
 
-/** What the colours of verdicts mean: a key for each that is there. */
+/** Returns the legend of the verdicts' colors. */
 export function toneKeys(verdicts: readonly VerdictRow[]): HTMLElement[] {
   const tones = new Set(verdicts.map(({ tone }) => tone));
   const keys = Object.entries(TONE_WORDS).filter(([tone]) => tones.has(tone));
   return keys.map(([tone, says]) => h("span", { class: `tone-key tone-${tone}` }, says));
 }
 
-/** A box's classes; of a LazyBuffer its decision and, where colours are kernels, its kernel. */
+/** Returns a box's classes; for a LazyBuffer its decision and, if colors are kernels, its kernel. */
 export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean): string {
   const node = index.node(box.node);
   const classes = ["box", `g-${node.group}`];
@@ -106,7 +109,7 @@ export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean):
   return classes.join(" ");
 }
 
-/** All of a box as text; `isOpened`: it was drawn as part of a region before. */
+/** Returns the tooltip of a box. `isOpened`: whether its region was opened. */
 export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
   if (box.members.length > 1)
     return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
@@ -124,7 +127,7 @@ export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): st
   return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${kernel}${hidden}${does.join("")}${open}`;
 }
 
-/** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
+/** Returns the kernel in whose frame a box is drawn: its own, or for a box without kernel that of its only reader. */
 export function ownersOf(
   index: TraceIndex,
   { boxes, edges }: DrawnGraph,
@@ -145,7 +148,7 @@ export function ownersOf(
   return owners;
 }
 
-/** Which colour is which kernel: a key each, of a graph's kernels. */
+/** Returns the legend of a graph's kernel colors. */
 export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const { index, cursor } = store;
   const shown = new Set(drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
@@ -168,7 +171,7 @@ export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   return keys;
 }
 
-/** How many nodes are drawn, and where all others are. */
+/** Returns the number of drawn nodes, and where all others are, as text. */
 export function countedText(drawn: DrawnGraph, isCone: boolean): string {
   const { boxes, folded } = drawn;
   const { shown, inRegions, hidden, total } = countsOf(drawn);
@@ -182,7 +185,7 @@ export function countedText(drawn: DrawnGraph, isCone: boolean): string {
   return parts.join(", ");
 }
 
-/** How many edges away from what is isolated a box may be. */
+/** Creates the control of the distance from the isolated nodes, in edges. */
 export function hopChoice(chosen: number | null, go: (hops: number | null) => void): HTMLElement {
   const choices = HOPS.map((hops) => {
     const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;

@@ -1,4 +1,4 @@
-// The kernels as a table: what each does, how it was scheduled, what it cost; any column sorts.
+// The table of kernels: what each computes, its opts, its cost; each column can sort it.
 
 import { copyButton, saveFile } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
@@ -167,7 +167,7 @@ export class KernelsView implements View {
     );
   }
 
-  /** The chosen kernel's name taken apart: each size with the kind of its axis. */
+  /** Returns the parts of the selected kernel's name: each size with the kind of its axis. */
   private nameLegend(): HTMLElement | null {
     const { index, cursor } = this.store;
     const kernel = cursor.kernel === null ? undefined : index.trace.kernels[cursor.kernel];
@@ -191,7 +191,10 @@ export class KernelsView implements View {
     );
   }
 
-  /** The kernel as a script of its own, to copy or to keep; made of the trace, so that a page needs nothing else. */
+  /**
+   * Returns buttons that copy or save the kernel as a script. It is created from the trace, so a page needs nothing
+   * else.
+   */
   private scriptButtons({ id, name, same_as: first }: KernelInfo): HTMLElement[] {
     const { index } = this.store;
     const owner = hasReproducer(index, id) ? id : first;
@@ -230,7 +233,10 @@ export class KernelsView implements View {
   }
 }
 
-/** What it computes, by the user's Python; small under it the program's name, whose sizes have the colours of their axes. */
+/**
+ * Returns what it computes in the user's Python, and below it the program's name with sizes in the colors of their
+ * axes.
+ */
 function namesOf(kernel: KernelInfo): Element {
   const name = humanName(kernel);
   if (name === kernel.name) return kernelName(kernel, false);

@@ -1,19 +1,19 @@
-// The graph's legend: the colours and shapes of what is on the canvas, each drawn as the canvas draws it.
+// The graph's legend: the colors and shapes on the canvas, each drawn as on the canvas.
 
 import { button, h, replaceChildren, s } from "../dom";
 import { meaning } from "../explaining";
 import { recall, record } from "../recalled";
 
-const FOLDED = "legend"; // in the browser: "folded" or "open", as the reader chose
-const LOW = 300; // pixels; a canvas as high has no room for a legend,
-const ENOUGH = 380; // and one as high has
+const FOLDED = "legend"; // key in the browser's storage: "folded" or "open", as the user chose
+const LOW = 300; // pixels; a canvas up to this height has no room for a legend,
+const ENOUGH = 380; // one from this height on has
 
-/** A sign of the drawing, and what it means. */
+/** A sign of the drawing, and its meaning. */
 export interface Sign {
   /** Elements in a field of 26 × 14 pixels. */
   picture: SVGElement[];
   says: string;
-  /** More about it, on hover. */
+  /** Details for the tooltip. */
   title?: string;
 }
 
@@ -40,7 +40,7 @@ const FATES: Record<string, [string, string]> = {
   cut: ["cut: through memory", "One kernel stores it, another loads it"],
 };
 
-/** A small box with these classes. */
+/** Returns a small box with these classes. */
 function boxSign(classes: string, says: string, title = ""): Sign {
   const rect = s("rect", { x: 2, y: 2, width: 22, height: 10, rx: 3 });
   const behind = classes.includes("region")
@@ -53,7 +53,7 @@ function lineSign(classes: string, says: string, title: string, mark: SVGElement
   return { picture: [s("path", { class: `edge ${classes}`, d: "M1 7H25" }), ...mark], says, title };
 }
 
-/** The signs of these boxes' classes. `isByKernel`: colours are kernels. */
+/** Returns the signs of these boxes' classes. `isByKernel`: whether colors are kernels. */
 export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[] {
   const words = new Set(classes.flatMap((text) => text.split(" ")));
   const signs: Sign[] = [];
@@ -75,7 +75,7 @@ export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[
   return signs;
 }
 
-/** The signs of edges: through views, and what the scheduler made of them. */
+/** Returns the signs of edges: through views, and the scheduler's decisions. */
 export function edgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
   const signs: Sign[] = [];
   if (hasViews) signs.push(lineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
@@ -91,7 +91,7 @@ export function edgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySe
   return signs;
 }
 
-/** A frame around a product. */
+/** Returns the sign of a frame around a product. */
 export function productSign(): Sign {
   const rect = s("rect", { x: 2, y: 1, width: 22, height: 12, rx: 3 });
   return {
@@ -109,13 +109,13 @@ export class Legend {
   private isFolded = recall(FOLDED) === "folded";
   private isChosen = recall(FOLDED) !== null;
 
-  /** `keys`: more entries, ready made. */
+  /** `keys`: further entries. */
   write(signs: readonly Sign[], keys: readonly HTMLElement[]): void {
     [this.signs, this.keys] = [signs, keys];
     this.draw();
   }
 
-  /** Folds itself where the canvas is low, unless the reader chose. `height`: of the canvas. */
+  /** Folds the legend if the canvas is low, unless the user chose. `height`: of the canvas. */
   suit(height: number): void {
     const next = height < LOW || (this.isFolded && height < ENOUGH);
     if (this.isChosen || next === this.isFolded) return;

@@ -1,4 +1,4 @@
-// Lines of the user's Python by the time of the kernels that they caused; a click on one selects what it made.
+// The lines of the user's Python by the time of their kernels; a click on one selects its nodes.
 
 import { Answering } from "../answering";
 import { chooseKernel } from "../choosing";
@@ -41,7 +41,7 @@ export class LinesView implements View {
       say: (text, code) =>
         replaceChildren(this.element, h("p", { class: "note" }, text, code ? h("code", {}, code) : "")),
       refused: () => {
-        this.isAsked = false; // it is asked again
+        this.isAsked = false; // so that the request is repeated
       },
     });
   }
@@ -146,7 +146,7 @@ export class LinesView implements View {
     this.store.select(this.nodes(line));
   }
 
-  /** The lines of what is selected; of a hover, those that it is in. */
+  /** Highlights the lines of the selection and of the hover. */
   private mark(): void {
     const { selected, hovered } = this.store;
     for (const line of this.found?.lines ?? []) {

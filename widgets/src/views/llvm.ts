@@ -1,5 +1,6 @@
-// LLVM's passes on a kernel: what each made of its text, with the time it took and what LLVM says of it; and what another
-// pipeline makes of the same kernel, beside this one. Requested from Python; a page shows what it stores.
+// LLVM's passes on a kernel: the text after each, its time and remarks, and a comparison with another pipeline.
+// Requested from
+// Python; a page shows stored responses.
 
 import { Answering, note, programKernel } from "../answering";
 import { textsOf as unpackedTexts } from "../columns";
@@ -31,7 +32,7 @@ interface Pipeline {
   cpu: string;
 }
 
-/** The sum of all differences up to each. */
+/** Returns the running sums of differences. */
 function running(differences: readonly number[]): number[] {
   let sum = 0;
   return differences.map((difference) => {
@@ -40,7 +41,7 @@ function running(differences: readonly number[]): number[] {
   });
 }
 
-/** The texts of all passes, made of the edits of each. */
+/** Returns the texts of all passes, reconstructed from the edits of each. */
 export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
   const nodesOf = new Map<number, number[]>();
   const uopAt = running(uops.map(([step]) => step));
@@ -72,8 +73,11 @@ export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLin
 
 const DEFINED = /^\s*(?:renamable )?([%$@][\w.$-]+)(?::\w+)*(?:\([^)]*\))? = |^\s*([\w.%$-]+):(?:\s|$)/;
 
-/** The texts of the passes that changed something, each line with the line before that it came from: an unchanged one
- * by its place, another one by the name that it defines. */
+/**
+ * Returns the texts of the passes that changed something, each line with its origin in the previous text: an unchanged
+ * line by
+ * position, another one by the name that it defines.
+ */
 export function linkedTexts(
   { passes }: PassesData,
   texts: readonly PassLine[][],
@@ -143,7 +147,7 @@ export class LLVMPassesView implements View {
   private readonly finder: TextFinder;
   private readonly timing: Answering;
   private times: PipelineTimes | null = null;
-  private line: TextPlace | null = null; // that was chosen last
+  private line: TextPlace | null = null; // the line that was selected last
   private showsAll = false;
   private isWhole = false;
 
@@ -214,7 +218,7 @@ export class LLVMPassesView implements View {
     return { ...this.question(this.pipeline.level), ask: "pipeline times" };
   }
 
-  /** Runs the kernel as this pipeline compiles it. */
+  /** Requests times of the kernel under this pipeline. */
   private time(): void {
     const say = (reason: string): void => {
       this.times = { reason } as PipelineTimes;
@@ -226,7 +230,8 @@ export class LLVMPassesView implements View {
       meanwhile: "",
       nobody: ["A page cannot run the kernel. In a notebook it is timed.", ""],
       show: (times) => {
-        if (JSON.stringify(question) !== JSON.stringify(this.timeQuestion())) return; // another pipeline was chosen
+        // another pipeline was selected meanwhile
+        if (JSON.stringify(question) !== JSON.stringify(this.timeQuestion())) return;
         this.times = times;
         this.drawHead();
       },
@@ -281,7 +286,7 @@ export class LLVMPassesView implements View {
     this.drawText();
   }
 
-  // *** what LLVM is asked to do ***
+  // *** options of LLVM ***
 
   private drawHead(): void {
     const { found, store } = this;
@@ -341,7 +346,7 @@ export class LLVMPassesView implements View {
     );
   }
 
-  /** The pipelines that can be shown: in a page those that it stores. */
+  /** Returns the available pipelines; in a page, the stored ones. */
   private offered(): string[] {
     const { ask, responses } = this.store;
     const levels = ["", ...(this.found?.levels ?? ["O0", "O1", "O2", "O3"])];
@@ -360,7 +365,7 @@ export class LLVMPassesView implements View {
     this.request();
   }
 
-  /** Puts what another pipeline makes of the kernel beside this one. */
+  /** Compares the kernel with another pipeline's result. */
   private compare(level: string): void {
     if (level === "none") {
       this.other = null;
@@ -458,7 +463,7 @@ export class LLVMPassesView implements View {
     );
   }
 
-  /** Goes to a line of the text after a pass, and chooses it. */
+  /** Goes to a line of the text after a pass, and selects it. */
   private goTo({ text, line }: TextPlace): void {
     this.other = null;
     this.line = { text, line };
@@ -467,7 +472,7 @@ export class LLVMPassesView implements View {
     this.diff.caret("after", line, true);
   }
 
-  /** The lines that led to the chosen one, in the place of the text. */
+  /** Shows the history of the selected line instead of the text. */
   private showHistory(): void {
     const { found, line: place, texts } = this;
     if (place === null) return;
@@ -526,7 +531,7 @@ export class LLVMPassesView implements View {
       );
   }
 
-  /** What stands over the text of a pass. */
+  /** Draws the header of a pass's text. */
   private drawBar(): void {
     const pass = this.found!.passes[this.chosen];
     const isFirst = pass.begins || this.chosen === 0;
@@ -565,14 +570,14 @@ export class LLVMPassesView implements View {
     if (hasFocus) this.finder.input.focus();
   }
 
-  /** Compiles the kernel again, without a pass; null without Python, or where the pass has to run. */
+  /** Returns a button that compiles the kernel without a pass; null without Python, or for a required pass. */
   private off({ argument }: PassData): HTMLElement | null {
     if (argument === "" || this.store.ask === null) return null;
     const without = [...this.pipeline.without, argument];
     return button("switch off", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
   }
 
-  /** The texts of the two pipelines at the end of each language. */
+  /** Draws the final texts of the two pipelines in each language. */
   private drawComparison(pass: PassData, language: string): void {
     const { level, found, texts } = this.other!;
     const ends = ["IR", "machine IR", "assembly"];
@@ -602,7 +607,9 @@ function nameOf(level: string): string {
   return level === "" ? OWN : `-${level}`;
 }
 
-/** The spilled values of the UOps that have most; one UOp has several where its vector takes several registers. */
+/**
+ * Returns the spilled values of the UOps with most of them; a UOp has several if its vector takes several registers.
+ */
 function spilledTexts(spills: Spill[]): string[] {
   if (spills.length === 0) return [];
   const ofUop = new Map<string, Spill[]>();
@@ -623,7 +630,7 @@ function accesses(values: Spill[]): number {
   return values.reduce((sum, { stores, loads }) => sum + stores + loads, 0);
 }
 
-/** The live range of a spilled value as text; pages of earlier versions have none. */
+/** Returns the live range of a spilled value as text; pages of earlier versions have none. */
 function rangeOf({ blocks = [] }: Partial<Spill>): string {
   if (blocks.length === 0) return "";
   return blocks.length === 1 ? ` in ${blocks[0]}` : ` from ${blocks[0]} to ${blocks.at(-1)}`;
@@ -635,7 +642,7 @@ function summaryOf({ cpu, seconds, instructions, spills }: PassesData): string {
   return `${cpu} · ${count(instructions, "instruction")}${stack}${took}`;
 }
 
-/** The text with what LLVM says, each at the first line of the UOp that it is about. */
+/** Returns the text with LLVM's remarks, each at the first line of its UOp. */
 function withRemarks(text: readonly PassLine[], passes: readonly PassData[]): DiffLine[] {
   const said = new Map<number, string[]>();
   for (const { remarks } of passes)

@@ -1,4 +1,4 @@
-// The life of every buffer, and how many bytes are alive.
+// The lifetime of every buffer, and the number of allocated bytes.
 
 import { h, replaceChildren, s } from "../dom";
 import { bufferName, bytes, count, duration, grouped } from "../format";
@@ -12,7 +12,7 @@ const MAX_LANES = 400;
 export class MemoryView implements View {
   readonly element = h("div", { class: "memory scroll", tabindex: 0, role: "region", "aria-label": "Memory" });
 
-  private compiling = false; // whether compile time has room on the axis
+  private compiling = false; // whether the axis includes compile time
 
   constructor(private readonly store: Store) {
     this.draw();

@@ -1,4 +1,4 @@
-// The trace by module: a tree of the user's objects with the time and memory of each; a click selects what it made.
+// The trace by module: a tree of the user's objects with the time and memory of each; a click selects its nodes.
 
 import { chooseKernel } from "../choosing";
 import { button, h, replaceChildren } from "../dom";
@@ -7,7 +7,7 @@ import { kernelClass, kernelTitle } from "../kernels";
 import { type Module, moduleTree } from "../modules";
 import type { Change, Store, View } from "../store";
 
-const OPEN_ROWS = 12; // levels are open at first while there are no more rows than that
+const OPEN_ROWS = 12; // rows; further levels are initially closed
 const MOST_CHIPS = 6;
 
 interface Row {
@@ -32,7 +32,7 @@ export class ModulesView implements View {
     if (change.cursor || change.selection || change.hover) this.mark();
   }
 
-  /** The outermost level, and those inside while the rows stay few. */
+  /** Opens the outermost level, and inner ones while there are few rows. */
   private openFirst(): void {
     for (let level = this.rows(); ; level = this.rows()) {
       const closed = level.filter(({ module, key }) => module.children.length > 0 && !this.open.has(key));
@@ -42,7 +42,7 @@ export class ModulesView implements View {
     }
   }
 
-  /** The rows in sight, outermost first. */
+  /** Returns the visible rows, outermost first. */
   private rows(): Row[] {
     const found: Row[] = [];
     const add = (module: Module, depth: number, key: string): void => {
@@ -145,7 +145,7 @@ export class ModulesView implements View {
         () => chooseKernel(this.store, kernel),
         `key ${kernelClass(kernel)}`,
       );
-      chip.tabIndex = -1; // the table of kernels is the keyboard's way
+      chip.tabIndex = -1; // the keyboard uses the table of kernels instead
       chip.addEventListener("click", (event) => event.stopPropagation());
       return chip;
     });
@@ -177,7 +177,10 @@ export class ModulesView implements View {
     this.element.querySelector<HTMLElement>(`[data-module="${this.focused}"]`)?.focus();
   }
 
-  /** Up and down walk the rows, right opens, left closes or goes out, Enter selects, I isolates. */
+  /**
+   * Handles keys: up and down walk the rows, right opens, left closes or goes to the parent, Enter selects, I
+   * isolates.
+   */
   private walk(event: KeyboardEvent, module: Module, key: string): void {
     const rows = this.rows();
     const at = rows.findIndex((row) => row.key === key);
@@ -208,7 +211,7 @@ export class ModulesView implements View {
     action();
   }
 
-  /** The modules of what is selected; of a hover, those that it is in. */
+  /** Highlights the modules of the selection and of the hover. */
   private mark(): void {
     const { selected, hovered } = this.store;
     const byKey = new Map(this.rows().map(({ module, key }) => [key, module]));

@@ -1,4 +1,4 @@
-// Which box the arrow keys lead to.
+// Finds the box to which the arrow keys lead.
 
 import type { Flow } from "../flow";
 import type { Layout } from "../layout";
@@ -6,9 +6,11 @@ import type { DrawnGraph } from "../shown";
 
 export type Direction = "up" | "down" | "left" | "right";
 
-const LAYER = 12; // pixels by which boxes of one layer may differ in height
+const LAYER = 12; // height difference in pixels up to which boxes are on one layer
 
-/** The box that is next to `from`: the nearest source (against the flow), user (along it), or the nearest on its layer. */
+/**
+ * Returns the box next to `from`: the nearest source (against the flow), user (along it), or the nearest on its layer.
+ */
 export function neighbourOf(
   from: number,
   direction: Direction,

@@ -1,4 +1,4 @@
-// The card of the selected node: what it is, why the scheduler treats it so, where it came from.
+// The card of the selected node: its description, the scheduler's decision on it, and its origin.
 
 import { canShow } from "../available";
 import { isTensor, levelFor, regionText } from "../dialect";
@@ -18,14 +18,14 @@ interface CardActions {
   isIsolated: () => boolean;
 }
 
-const KEPT = "tinyexplore.docked"; // in the browser: whether the card stands beside the graph
+const KEPT = "tinyexplore.docked"; // key in the browser's storage: whether the card is docked beside the graph
 
 export class NodeCard {
   readonly element = h("aside", {
     class: "card",
     "aria-label": "Selected node",
     "aria-live": "polite",
-    tabindex: 0, // it scrolls
+    tabindex: 0, // because it scrolls
   });
 
   constructor(
@@ -35,11 +35,11 @@ export class NodeCard {
     this.element.hidden = true;
   }
 
-  /** Whether it stands at the right of the graph for good, and not below it while something is selected. */
+  /** Whether it is docked at the right of the graph, instead of below it while something is selected. */
   isDocked = keptDocked();
   private shown = new Map<number, number>();
 
-  /** Puts the card at the right of the canvas, or below it. */
+  /** Places the card at the right of the canvas, or below it. */
   stand(canvas: HTMLElement): void {
     canvas.after(this.element);
     this.element.classList.toggle("is-docked", this.isDocked);
@@ -61,26 +61,28 @@ export class NodeCard {
     return button(sign, says, () => this.dock(), "icon dock");
   }
 
-  /** Whether one of these is in the graph in view, with a box or without. */
+  /** Whether one of these nodes is in the visible graph, with or without a box. */
   private isThere(nodes: Set<number>): boolean {
     return [...this.actions.graph().nodes.values()].some(({ node }) => nodes.has(node));
   }
 
-  /** The edge between two LazyBuffers, if these are all that is selected. */
+  /** Returns the edge between two LazyBuffers, if these are the whole selection. */
   private edge(selected: number[]): Fate | null {
     const { index } = this.store;
     if (selected.length !== 2 || selected.some((id) => !isTensor(index.trace, index.node(id)))) return null;
     return edgeBetween(index, selected[0], selected[1]);
   }
 
-  /** `shown`: node → box of the graph in view, to say what is not in it. The keyboard stays on the card. */
+  /**
+   * Draws the card and keeps the keyboard focus. `shown`: node → box of the visible graph, to name the missing ones.
+   */
   draw(shown: Map<number, number>): void {
     const hadFocus = this.element.contains(document.activeElement);
     this.fill(shown);
     if (hadFocus && !this.element.contains(document.activeElement)) this.focus();
   }
 
-  /** Takes the keyboard, where it is shown. */
+  /** Takes the keyboard focus, if it is visible. */
   focus(): void {
     if (!this.element.hidden) this.element.focus();
   }
@@ -204,23 +206,23 @@ function keepDocked(isDocked: boolean): void {
   try {
     localStorage.setItem(KEPT, isDocked ? "yes" : "no");
   } catch {
-    // then it is docked again the next time
+    // without storage, the choice is not remembered
   }
 }
 
-/** The verdict on a kernel as a coloured word, where it is known. */
+/** Returns the verdict on a kernel as a colored word, if known. */
 function verdictWord(store: Store, kernel: number): (string | Element)[] {
   const found = verdictOn(knownVerdicts(store), kernel);
   return found === undefined ? [] : [" ", kindTag(found)];
 }
 
-/** Whether a node shows memory, or reads it. */
+/** Whether a node is a view of memory, or reads it. */
 function isView({ index }: Store, id: number): boolean {
   const { group, op } = index.node(id);
   return (group === "movement" && isTensor(index.trace, index.node(id))) || op === "LOAD" || op === "BUFFER";
 }
 
-/** Selects the LazyBuffers that the selection came from, and shows them. */
+/** Selects the LazyBuffers from which the selection derives, and shows them. */
 export function showOrigin(store: Store): void {
   const { index, selected, cursor } = store;
   if (selected.size === 0) return;

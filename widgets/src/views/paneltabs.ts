@@ -1,11 +1,11 @@
-// The tabs of the panels: a row of groups, and beside it the panels of the group that is open.
+// The tabs of the panels: a row of groups, and beside it the panels of the open group.
 
 import { canShow } from "../available";
 import { button, h, tab, tabList } from "../dom";
 import { PANEL_ROWS } from "../panel_rows";
 import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
 
-const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was shown last
+const KEPT = "tinyexplore.panels"; // key in the browser's storage: the panel of each group that was shown last
 const NAMES = Object.keys(GROUPS) as Name[];
 
 const PRESETS: [text: string, panel: Panel, says: string][] = [
@@ -64,26 +64,26 @@ export class PanelTabs implements View {
     if (change.cursor) this.mark();
   }
 
-  /** Gives the panel the place of what is above it, and takes it back. */
+  /** Toggles whether the panel takes the place of the views above it. */
   fill(filled = !this.root.classList.contains("is-filled")): void {
     this.root.classList.toggle("is-filled", filled);
     this.filler.setAttribute("aria-pressed", String(filled));
   }
 
-  /** Arranges the workbench for one purpose: the panel, and the room that it is given. */
+  /** Arranges the workbench for a panel: its size. */
   private preset(panel: Panel): void {
     this.fill(false);
     for (const variable of ["--split", "--low", "--low-roomy"]) this.root.style.removeProperty(variable);
     this.store.go({ panel });
   }
 
-  /** The panels of a group that can show something. */
+  /** Returns the panels of a group that have content. */
   private panelsOf(name: Name): Panel[] {
     const panels: readonly Panel[] = GROUPS[name].panels;
     return panels.filter((panel) => canShow(this.store, panel));
   }
 
-  /** The panel of a group that was shown last, else its first. */
+  /** Opens the panel of a group that was shown last, else its first. */
   private open(name: Name): void {
     const panels = this.panelsOf(name);
     const last = this.last[name] as Panel | undefined;
@@ -93,16 +93,17 @@ export class PanelTabs implements View {
   private mark(): void {
     const { panel } = this.store.cursor;
     const open = NAMES.find((name) => (GROUPS[name].panels as readonly Panel[]).includes(panel))!;
-    const current = this.names.includes(open) ? open : this.names[0]; // a link may lead to a panel without a tab
+    const current = this.names.includes(open) ? open : this.names[0]; // a link may open a panel without a tab
     this.names.forEach((name, i) => {
       choose(this.groups[i], name === current);
       const [first, ...more] = this.panelsOf(name);
-      this.lists[i].hidden = name !== current || (more.length === 0 && PANEL_ROWS[first].title === GROUPS[name].title); // no second tab of one name
+      // no second tab with the group's name
+      this.lists[i].hidden = name !== current || (more.length === 0 && PANEL_ROWS[first].title === GROUPS[name].title);
     });
     this.element.classList.toggle(
       "is-single",
       this.lists.every(({ hidden }) => hidden),
-    ); // then nothing stands beside the groups
+    ); // then there is nothing beside the groups
     for (const [name, one] of this.panels) choose(one, name === panel);
     for (const list of this.lists) {
       const tabs = [...list.querySelectorAll<HTMLElement>("[role=tab]")];
@@ -132,6 +133,6 @@ function keepPanels(last: Record<string, string>): void {
   try {
     localStorage.setItem(KEPT, JSON.stringify(last));
   } catch {
-    // then each group opens at its first panel
+    // without storage, each group opens at its first panel
   }
 }

@@ -1,4 +1,4 @@
-// The tree of passes: what each stage of the compiler took and how many rules fired in it; a click goes there.
+// The tree of passes: the time of each compiler stage and its number of firings; a click goes there.
 
 import { type Child, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
@@ -12,7 +12,7 @@ export class PassTree {
   readonly element = h("div", { class: "passes" });
   private readonly closed = new Set<number>();
   private hideUnchanged = true;
-  private shownAt = ""; // the stage and the panel when the tree was last moved to its active row
+  private shownAt = ""; // the stage and panel at the last scroll to the active row
   private drawn = "";
 
   constructor(
@@ -26,12 +26,12 @@ export class PassTree {
     this.draw();
   }
 
-  /** Shows where the cursor is now. */
+  /** Highlights the row of the cursor. */
   follow(): void {
     const { stage, panel } = this.store.cursor;
     this.openAround(stage);
     this.draw();
-    if (this.shownAt !== `${stage} ${panel}`) requestAnimationFrame(() => this.showActive()); // once it is in sight
+    if (this.shownAt !== `${stage} ${panel}`) requestAnimationFrame(() => this.showActive()); // after it is visible
     this.shownAt = `${stage} ${panel}`;
   }
 
@@ -162,7 +162,8 @@ export class PassTree {
       const firings = index.firings(stage);
       const done = stage.id === cursor.stage ? firingsUpTo(stage, cursor.step) : firings;
       const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
-      const whole = stage.transform !== null && index.changed(stage) ? "graph" : ""; // a transform looks at all of it at once
+      // a transform processes the whole graph at once
+      const whole = stage.transform !== null && index.changed(stage) ? "graph" : "";
       const text =
         firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : whole;
       row.querySelector(".n")!.textContent = text;
@@ -170,7 +171,7 @@ export class PassTree {
   }
 }
 
-/** The name of a pass, which may be broken between its words: `reduce_|window`, `Canonicalizer|Pass`. */
+/** Returns the name of a pass with break opportunities between its words: `reduce_|window`, `Canonicalizer|Pass`. */
 function withBreaks(name: string): Child[] {
   const words = name.split(/(?<=[_-])|(?<=[a-z])(?=[A-Z])/);
   return words.flatMap((word, at) => (at === 0 ? [word] : [h("wbr"), word]));

@@ -1,4 +1,4 @@
-// A rule's pattern beside the graph of the node that it was compared with: parts that match one another have one colour.
+// A rule's pattern beside the graph of the node that it was compared with; matching parts share a color.
 
 import type { PatternPart } from "../asking";
 import { h, s } from "../dom";
@@ -16,14 +16,14 @@ interface Drawn {
   id: number;
   text: string;
   title: string;
-  /** The node of the trace, where it is known. */
+  /** The node of the trace, if known. */
   at: number | null;
   look: string;
   width: number;
   height: number;
 }
 
-/** `select`: of a node of the trace, by a click on its box. */
+/** `select`: called with a node of the trace after a click on its box. */
 export function patternPicture(parts: readonly PatternPart[], select: (node: number) => void): HTMLElement {
   const colours = coloursOf(parts);
   const looks = parts.map(({ state }, i) =>
@@ -42,7 +42,7 @@ export function patternPicture(parts: readonly PatternPart[], select: (node: num
   );
 }
 
-/** A colour for each node; parts that stand for one node share it. */
+/** Returns a color for each node; parts that match the same node share it. */
 function coloursOf(parts: readonly PatternPart[]): number[] {
   const known = new Map<string, number>();
   return parts.map(({ path, at }) => {
@@ -61,7 +61,7 @@ function side(title: string, picture: SVGElement): HTMLElement {
   return h("figure", {}, h("figcaption", {}, title), picture);
 }
 
-/** Sources above the node that reads them, as in the graph. */
+/** Draws sources above the node that reads them, as in the graph. */
 function tree(boxes: readonly Drawn[], parts: readonly PatternPart[], select: (node: number) => void): SVGElement {
   const there = new Set(boxes.map(({ id }) => id));
   const placeOf = new Map(parts.map(({ place }, i) => [place.join(), i]));

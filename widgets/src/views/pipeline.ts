@@ -1,4 +1,4 @@
-// The pipeline strip: where you are, what each stage holds, what it took; a click goes there.
+// The pipeline strip: the current position, and the content and time of each stage; a click goes there.
 
 import { button, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
@@ -7,7 +7,7 @@ import { kernelClass, kernelLabel } from "../kernels";
 import type { Figures } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
-/** The parts of the strip by their words in the glossary. */
+/** The parts of the strip, by their terms in the glossary. */
 const STAGES: Record<Place, string> = {
   python: "Python",
   lazy: "LazyBuffers",
@@ -32,8 +32,8 @@ const NO_FIGURES: Figures = {
 
 export class PipelineView implements View {
   readonly element = h("nav", { class: "pipeline", "aria-label": "Pipeline" });
-  private isOfOne = false; // the figures of the chosen kernel only
-  private shown: Place | null = null; // the part that was brought into sight last
+  private isOfOne = false; // whether the figures are those of the selected kernel
+  private shown: Place | null = null; // the part that was scrolled to last
 
   constructor(private readonly store: Store) {
     this.element.classList.toggle("is-foreign", store.index.trace.dialect !== null); // with fewer parts
@@ -44,7 +44,7 @@ export class PipelineView implements View {
     if (change.cursor) this.draw();
   }
 
-  /** The kernel whose figures are shown; null: those of all. */
+  /** The kernel whose figures are shown; null for all kernels. */
   private get scope(): number | null {
     return this.isOfOne ? this.store.cursor.kernel : null;
   }
@@ -86,7 +86,7 @@ export class PipelineView implements View {
     this.shown = cursor.place;
   }
 
-  /** Scrolls a strip that is longer than its place to where the reader is; nothing around it moves. */
+  /** Scrolls a strip that is too long to the current position, without moving anything around it. */
   private reveal(): void {
     const part = this.element.querySelector<HTMLElement>('[aria-current="step"]');
     const { scrollLeft, clientWidth, scrollWidth } = this.element;
@@ -96,7 +96,7 @@ export class PipelineView implements View {
       this.element.scrollLeft = offsetLeft - (clientWidth - offsetWidth) / 2;
   }
 
-  /** Whose figures these are: of all kernels, or of the chosen one. */
+  /** Creates the control for the figures: of all kernels, or of the selected one. */
   private scopeChoice(kernel: number): HTMLElement {
     const choice = (text: string, isOfOne: boolean): HTMLElement => {
       const choose = (): void => {
@@ -142,7 +142,7 @@ export class PipelineView implements View {
         return { place, graph: "uops", tabs: { ...tabs, a: "uops" }, ...move };
       }
       case "code":
-        // the stage that made the machine code: its panel has every listing
+        // the stage that generated the machine code: its panel has every listing
         return { place, panel: "rewrites", ...(code === null ? {} : { stage: code, step: 0 }) };
       case "run":
         return { place, panel: "timing" };
@@ -150,7 +150,7 @@ export class PipelineView implements View {
   }
 }
 
-/** A kernel's number and name (which others may have too), the numbers in it coloured by the kind of axis they are the size of. */
+/** Returns a kernel's number and name (which others may share); sizes in the name have the color of their axis kind. */
 export function kernelName(kernel: Parameters<typeof kernelNameParts>[0], isNumbered = true): HTMLElement {
   const axes = kernel.axes
     .map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`)
@@ -166,7 +166,7 @@ export function kernelName(kernel: Parameters<typeof kernelNameParts>[0], isNumb
   );
 }
 
-/** A kernel's number in its hue. */
+/** Returns a kernel's number in its hue. */
 export function kernelNumber(kernel: number): HTMLElement {
   return h("span", { class: `kernel-number ${kernelClass(kernel)}` }, String(kernel));
 }

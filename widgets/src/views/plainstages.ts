@@ -1,4 +1,4 @@
-// Stages without firings: the scheduler's decisions, a kernel's opts, and what only has a graph or listings.
+// Stages without firings: the scheduler's decisions, a kernel's opts, and stages that only have a graph or listings.
 
 import { h } from "../dom";
 import { meaning, optMeaning } from "../explaining";
@@ -11,10 +11,10 @@ import { tabsWith } from "./code";
 import { type Detail, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
 
-/** What is shown of a stage: `body`, or `count` rows that are made when they are seen; and the words beside it. */
+/** The content of a stage: `body`, or `count` rows that are created when visible; and the text beside it. */
 export type Shown = { detail: Detail } & ({ body: Element[] } | { count: number; row: (at: number) => HTMLElement });
 
-/** The scheduler's decisions, a row each. */
+/** Returns the scheduler's decisions, one row each. */
 export function decisionsOf(store: Store, stage: Stage): Shown {
   const { index } = store;
   const row = (at: number): HTMLElement => {
@@ -51,7 +51,7 @@ export function decisionsOf(store: Store, stage: Stage): Shown {
   return { count: stage.decisions.length, row, detail };
 }
 
-/** The opts of a kernel, each with what became of it, and what a search timed. */
+/** Returns the opts of a kernel, each with its result, and the candidates of a search. */
 export function optsOf({ index }: Store, stage: Stage): Shown {
   const rows = stage.opts.map(({ opt, applied, reason }) =>
     h(
@@ -71,7 +71,7 @@ export function optsOf({ index }: Store, stage: Stage): Shown {
   };
 }
 
-/** What each kind of opt of the stage does: its words, and a loop nest before and after. */
+/** Returns the law of each kind of opt in the stage: its text, and a loop nest before and after. */
 function lawsOf(index: TraceIndex, stage: Stage): Element[] {
   const ids = new Set(stage.opts.flatMap((opt) => opt.laws));
   return [...ids].flatMap((id) => {
@@ -85,7 +85,7 @@ function lawsOf(index: TraceIndex, stage: Stage): Element[] {
   });
 }
 
-/** The loops of the stage's kernel. */
+/** Returns the loops of the stage's kernel. */
 function axesOf(index: TraceIndex, stage: Stage): Element[] {
   const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
   if (kernel === undefined || kernel.axes.length === 0) return [];
@@ -102,7 +102,7 @@ function axesOf(index: TraceIndex, stage: Stage): Element[] {
   return [h("p", {}, "The loops of the kernel, outermost first:"), h("div", { class: "tree" }, ...nest)];
 }
 
-/** A stage that has steps, decisions or opts of its own nowhere: its graph, before and after where both are known. */
+/** Returns the content of a stage without steps, decisions or opts: its graph, before and after if both exist. */
 export function plainStage(store: Store, stage: Stage): Shown {
   const { index } = store;
   const { trace } = index;
@@ -153,7 +153,7 @@ export function plainStage(store: Store, stage: Stage): Shown {
   return { body, detail };
 }
 
-/** The kernel's program in every language, each a button that opens it. */
+/** Returns the kernel's program in every language, each as a button that opens it. */
 function listingsOf(store: Store, stage: Stage): HTMLElement[] {
   return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
     const open = (): void => store.go({ kernel: stage.kernel, tabs: tabsWith(store.cursor.tabs, language) });
@@ -167,7 +167,7 @@ function listingsOf(store: Store, stage: Stage): HTMLElement[] {
   });
 }
 
-/** What a search timed, the fastest first; the length of the bar is the time. */
+/** Returns the candidates of a search, the fastest first; the length of the bar is the time. */
 function candidateRows(stage: Stage): Element[] {
   const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];

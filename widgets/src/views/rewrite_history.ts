@@ -99,7 +99,7 @@ export class RewriteHistoryView implements View {
     replaceChildren(this.element, head, ...opts, between, ...rows);
   }
 
-  /** The opts of the kernel that made the nodes; a click leads to the pass that applied them. */
+  /** Returns the opts of the kernel that created the nodes; a click goes to the pass that applied them. */
   private opts(nodes: readonly number[]): Element[] {
     const { index, cursor } = this.store;
     const found = madeBy(index, nodes, cursor.kernel);

@@ -1,4 +1,4 @@
-// The roofline: each timed kernel by what it does with a byte and how fast, under the machine's ceilings.
+// The roofline: each timed kernel by arithmetic intensity and speed, under the machine's ceilings.
 
 import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
@@ -13,7 +13,7 @@ import { chooseKernel, nodesOfKernel } from "../choosing";
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 16, 22, 36];
 const RADIUS = 9;
 const LEAST_WIDTH = 300;
-const NUMBERED = 60; // points; of more, only those that are chosen bear numbers
+const NUMBERED = 60; // points; above this number, only selected ones have numbers
 
 export class RooflineView implements View {
   readonly element = h("div", { class: "roofline scroll", tabindex: 0, role: "region", "aria-label": "Roofline" });
@@ -115,7 +115,7 @@ export class RooflineView implements View {
       lines.push(s("path", { class: "roof slope", d: `M${start.join(" ")}L${end.join(" ")}` }));
       labels.push([text, placesOn(text, start, end, SLOPE_SHARES)]);
     }
-    // slopes are short and have few places for their labels: they come first
+    // slopes are short and have few positions for their labels, so they come first
     for (const { name, rate } of peaks) {
       const at = y.at(rate);
       const text = `${name}: ${figures(rate)} GFLOP/s`;
@@ -164,7 +164,7 @@ export class RooflineView implements View {
     );
   }
 
-  /** The chosen kernel, and those of which something is selected or pointed at. */
+  /** Highlights the selected kernel, and those of selected or hovered nodes. */
   private mark(): void {
     const { index, cursor, related, hovered } = this.store;
     const kernels = (nodes: Set<number>): Set<number | undefined> =>

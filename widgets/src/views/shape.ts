@@ -1,5 +1,6 @@
-// A shape as grids: each element with the place at which it lies, beside memory with what is read of it. Movements are
-// buttons, and ask Python; hovering and scrolling are done here.
+// A shape as grids: each element with its memory position, beside memory with the elements that are read. Movement
+// buttons send
+// requests to Python; hovering and scrolling are handled here.
 
 import { count, grouped } from "../format";
 import type { Ask } from "../asking";
@@ -10,8 +11,8 @@ import type { ShapeData, ShapeStepData } from "../requests";
 
 type Move = [string, string];
 
-const HUES = 4; // of other views, in turn
-const SHOWN_OTHERS = 2; // until the reader asks for more
+const HUES = 4; // hues of other views, in turn
+const SHOWN_OTHERS = 2; // until the user opens more
 
 export class ShapeView implements View {
   readonly element = h("div", { class: "shape scroll", tabindex: 0, role: "region", "aria-label": "Shape" });
@@ -29,7 +30,7 @@ export class ShapeView implements View {
   private places = new Map<number, HTMLElement>();
   private active: number | null = null;
 
-  /** `alone`: a widget of its own, which has no tab to be turned to. */
+  /** `alone`: whether it is a standalone widget, which has no tab. */
   constructor(
     private readonly store: Store,
     private readonly alone = false,
@@ -51,7 +52,7 @@ export class ShapeView implements View {
     void this.request();
   }
 
-  /** Asks for the shape of the node after the reader's movements; what does not fit leaves all as it was. */
+  /** Requests the shape of the node after the user's movements; an invalid movement changes nothing. */
   private async request(moves: Move[] = this.moves): Promise<void> {
     const { node } = this;
     const { ask } = this.store;
@@ -75,7 +76,7 @@ export class ShapeView implements View {
     return ask({ ask: "shape", ...(this.node === null ? {} : { node: this.node }), moves });
   }
 
-  /** What the page keeps of the node, or of what it came from. */
+  /** Returns the stored response for the node, or for the node that it derives from. */
   private recorded(node: number | null): ShapeData {
     const shapes = new Map(this.store.responses.of("shape").map(([question, data]) => [question.node ?? -1, data]));
     const known = [...shapes.keys()];
@@ -127,7 +128,7 @@ export class ShapeView implements View {
     if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
   }
 
-  /** The movements so far; a click shows the shape at that step. */
+  /** Returns the movements so far; a click shows the shape at that step. */
   private way(data: ShapeData): HTMLElement {
     const told = data.steps.length - this.moves.length;
     const steps = data.steps.map((step, i) => {
@@ -201,7 +202,7 @@ export class ShapeView implements View {
     void this.request([...this.moves, [this.op, this.arg]]);
   }
 
-  /** What the last movement does, the views, and the index expression before and after the rules. */
+  /** Returns the effect of the last movement, the views, and the index expression before and after simplification. */
   private words(step: ShapeStepData): HTMLElement[] {
     const text = ([place, valid]: [string, string]): string => (valid === "" ? place : `${place}   if ${valid}`);
     const fact = (name: string, value: string): HTMLElement =>
@@ -297,7 +298,7 @@ export class ShapeView implements View {
     );
   }
 
-  /** A slider for each axis of which only a part is shown. */
+  /** Returns a slider for each axis that is partly visible. */
   private sliders(shape: number[], box: Box): HTMLElement[] {
     return box.flatMap(([start, stop], axis) => {
       if (stop - start === shape[axis]) return [];
@@ -407,7 +408,7 @@ export class ShapeView implements View {
     );
   }
 
-  /** Which colour means what; other views of the same memory can be laid over it. */
+  /** Returns the legend; other views of the same memory can be overlaid. */
   private key(data: ShapeData): HTMLElement {
     const others = data.others.map(({ name }, i) => {
       const change = (event: Event): void => {
@@ -436,7 +437,7 @@ export class ShapeView implements View {
     );
   }
 
-  // *** pointing ***
+  // *** hover ***
 
   private point(index: number[]): void {
     const found = this.cells.findIndex(({ cell }) => cell.index.every((i, axis) => i === index[axis]));
@@ -482,7 +483,7 @@ function shownText(shape: number[], box: Box): string {
   return isWhole ? "" : ` · [${box.map(([start, stop]) => `${start}:${stop}`).join(", ")}] of ${sizesText(shape)}`;
 }
 
-/** The shape view as a widget of its own. */
+/** The shape view as a standalone widget. */
 export class LoneShapeView extends ShapeView {
   constructor(store: Store) {
     super(store, true);

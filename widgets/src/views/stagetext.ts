@@ -1,5 +1,6 @@
-// The texts of a stage in the stepper: each beside the text before it. Lines are searched in the texts of all stages, and
-// a line leads back to those that it came from.
+// The texts of a stage in the stepper, each beside the previous text. The search covers the texts of all stages, and a
+// line
+// shows its history.
 
 import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
@@ -10,7 +11,7 @@ import { type TextPlace, lineHistory } from "../textlines";
 import { TextDiffView } from "./textdiff";
 import { TextFinder } from "./textfinder";
 
-/** One view for a store, so that a search and a chosen line outlive the step to another stage. */
+/** One view per store, so that the search and the selected line survive a change of stage. */
 const views = new WeakMap<Store, StageTextView>();
 
 function viewOf(store: Store): StageTextView {
@@ -19,7 +20,7 @@ function viewOf(store: Store): StageTextView {
   return view;
 }
 
-/** The texts of a stage. */
+/** Creates the view of a stage's texts. */
 export function makeTexts(store: Store, texts: readonly StageText[]): View {
   const view = viewOf(store);
   view.show(texts);
@@ -31,7 +32,7 @@ export function findInTexts(store: Store, query: string): void {
   viewOf(store).finder.look(query);
 }
 
-/** The lines that led to the line that was chosen last; a click goes to one. */
+/** Returns the history of the selected line; a click goes to an entry. */
 export function historyOfLine(store: Store): HTMLElement[] {
   const { chosen } = viewOf(store);
   if (chosen === null)
@@ -68,7 +69,7 @@ export function historyOfLine(store: Store): HTMLElement[] {
 class StageTextView implements View {
   readonly element = h("div", { class: "stagetext" });
   readonly finder: TextFinder;
-  /** The line that was chosen last. */
+  /** The line that was selected last. */
   chosen: TextPlace | null = null;
   private readonly diff: TextDiffView;
   private readonly bar = h("div", { class: "bar" });
@@ -107,7 +108,7 @@ class StageTextView implements View {
     this.diff.update(change);
   }
 
-  /** Shows the texts of a stage; that of the chosen line, if it is one of them. */
+  /** Shows the texts of a stage, first that of the selected line if it is one of them. */
   show(texts: readonly StageText[]): void {
     this.texts = texts;
     this.at = Math.max(
@@ -117,7 +118,7 @@ class StageTextView implements View {
     this.draw();
   }
 
-  /** Goes to a line of any stage, and chooses it. */
+  /** Goes to a line of any stage, and selects it. */
   go(place: TextPlace): void {
     const { store } = this;
     const text = store.index.trace.stage_texts[place.text];
@@ -132,7 +133,7 @@ class StageTextView implements View {
       this.at = same;
       this.draw();
     }
-    if (hadFocus) requestAnimationFrame(() => input.focus()); // the other stage's text is there by then
+    if (hadFocus) requestAnimationFrame(() => input.focus()); // by then the other stage's text is shown
   }
 
   private choose(side: "before" | "after", line: number): void {
@@ -179,7 +180,7 @@ class StageTextView implements View {
       h("span", { class: "space" }),
       this.finder.status,
       this.finder.input,
-      trace.rules.length > 0 ? null : this.history, // the panel lists firings there
+      trace.rules.length > 0 ? null : this.history, // otherwise the panel lists firings there
       isSame ? whole : null,
     );
     this.nameHistory();

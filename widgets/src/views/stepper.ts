@@ -1,5 +1,6 @@
-// The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired; or a
-// transform of the whole graph, and its law.
+// The rewrite stepper: beside the tree of passes, the firings of a pass as before | after with their rules, or a
+// transform of
+// the whole graph with its law.
 
 import { isTensor } from "../dialect";
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
@@ -15,9 +16,9 @@ import { type Shown, decisionsOf, optsOf, plainStage } from "./plainstages";
 import { passText, rebuiltText, ruleText, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
 
-const BEAT_MS = 900; // that a firing stands while it plays, at normal speed
+const BEAT_MS = 900; // time of a firing during playback, at normal speed
 const SPEEDS = [0.5, 1, 2, 4] as const;
-const ROW_HEIGHT = 25; // pixels, of a decision in a long list
+const ROW_HEIGHT = 25; // pixels of a decision in a long list
 
 export class StepperView implements View {
   readonly element = h("div", { class: "stepper" });
@@ -37,11 +38,11 @@ export class StepperView implements View {
   });
   private readonly tree: PassTree;
   private skipRebuilds = true;
-  private rows: VirtualRows | null = null; // of a list too long to be all elements
+  private rows: VirtualRows | null = null; // for a list too long for an element per row
   private drawnStep = "";
-  private timer = 0; // of the next firing while it plays
+  private timer = 0; // of the next firing during playback
   private speed = 1;
-  private text: View | null = null; // of a stage with texts
+  private text: View | null = null; // for a stage with texts
 
   constructor(private readonly store: Store) {
     this.middle.append(this.scrub, this.diff);
@@ -65,9 +66,9 @@ export class StepperView implements View {
     return cursor.stage === null ? null : (index.trace.stages[cursor.stage] ?? null);
   }
 
-  // *** walking, by buttons and by keys ***
+  // *** navigation by buttons and keys ***
 
-  /** The numbers of steps at which ←/→ stop in a pass. */
+  /** Returns the numbers of steps at which ←/→ stop in a pass. */
   private stops(stage: Stage): number[] {
     return stopsOf(stage, !this.skipRebuilds);
   }
@@ -85,7 +86,7 @@ export class StepperView implements View {
         );
   }
 
-  /** One stop forward (1) or back (-1), into the next pass or the one before where this one has no more. */
+  /** Goes one stop forward (1) or back (-1), into the neighboring pass at the end of this one. */
   move(direction: 1 | -1): void {
     const to = this.next(direction);
     if (to === null) this.sayEnd(direction);
@@ -139,7 +140,7 @@ export class StepperView implements View {
     if (this.stage !== null) this.goTo(end ? this.stops(this.stage).at(-1)! : 0);
   }
 
-  /** To the next pass that the tree shows (1), or the one before (-1). */
+  /** Goes to the next pass in the tree (1), or the previous one (-1). */
   movePass(direction: number): void {
     const shown = this.tree.visibleStages();
     const at = shown.findIndex((stage) => stage.id === this.store.cursor.stage);
@@ -329,7 +330,7 @@ export class StepperView implements View {
     return choice;
   }
 
-  /** Says where the walk ends; a button that leads nowhere looks so, and still answers. */
+  /** Shows the ends of the walk: a button without a target looks disabled, but still responds. */
   private showEnds(): void {
     const [back, on] = this.scrub.querySelectorAll("button");
     back.classList.toggle("spent", this.next(-1) === null);
@@ -366,10 +367,11 @@ export class StepperView implements View {
     replaceChildren(this.detail, ...about);
   }
 
-  /** The texts of a stage beside those before it. */
+  /** Draws the texts of a stage beside the previous ones. */
   private async drawText(stage: Stage): Promise<void> {
     const key = this.drawnStep;
-    const took = stage.elapsed_us > 0 ? h("p", {}, duration(stage.elapsed_us)) : null; // other compilers report no times
+    // other compilers report no times
+    const took = stage.elapsed_us > 0 ? h("p", {}, duration(stage.elapsed_us)) : null;
     this.element.classList.toggle("is-text", took === null);
     replaceChildren(this.detail, h("h5", {}, stage.name), took);
     const { makeTexts, css = "" } = await this.store.chunks.load("texts");
@@ -379,7 +381,7 @@ export class StepperView implements View {
     replaceChildren(this.diff, this.text.element);
   }
 
-  /** A stage without firings. */
+  /** Draws a stage without firings. */
   private drawShown(shown: Shown): void {
     replaceChildren(this.detail, ...shown.detail);
     if ("body" in shown) replaceChildren(this.diff, ...shown.body);

@@ -1,4 +1,4 @@
-// What stands beside a step: the rule that fired, the transform, or the pass as a whole.
+// The text beside a step: the rule that fired, the transform, or the pass as a whole.
 
 import { button, h } from "../dom";
 import { meaning } from "../explaining";
@@ -11,7 +11,7 @@ import { verdictOf, wrongSteps } from "./verdict";
 
 export type Detail = (Element | null)[];
 
-/** A rule that fired: its law, its words, where it stands, and its source. */
+/** Returns the description of a rule that fired: its law, docstring, position, and source. */
 export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step): Detail {
   const { cursor } = store;
   const firings = stage.steps.filter((other) => other.rule === rule.id).length;
@@ -33,7 +33,7 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
   ];
 }
 
-/** What a transform does, as text and as source, and what it did to this graph. */
+/** Returns the description of a transform: its effect, its source, and its changes to this graph. */
 export function transformText(index: TraceIndex, stage: Stage): Detail {
   const transform: Transform = index.trace.transforms[stage.transform!];
   const before = new Set(index.reachable(stage.before));
@@ -58,7 +58,7 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
   ];
 }
 
-/** A node that was rebuilt over new sources. */
+/** Returns the description of a node that was rebuilt with new sources. */
 export function rebuiltText(index: TraceIndex, step: Step): Detail {
   const what = index.node(step.after).label;
   return [
@@ -71,7 +71,7 @@ export function rebuiltText(index: TraceIndex, step: Step): Detail {
   ];
 }
 
-/** A pass before its first step: how often which rule fires; `open` goes to a step. */
+/** Returns the description of a pass before its first step: the firings of each rule; `open` goes to a step. */
 export function passText(index: TraceIndex, stage: Stage, open: (step: number) => void): Detail {
   const counts = new Map<number, number>();
   for (const step of stage.steps) if (step.rule !== null) counts.set(step.rule, (counts.get(step.rule) ?? 0) + 1);
@@ -104,7 +104,7 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
   ];
 }
 
-/** Python, highlighted. */
+/** Returns highlighted Python. */
 export function codeBlock(text: string): HTMLElement {
   const lines = text.split("\n").map((line) => {
     const spans = tokenize("python", line).map(([kind, part]) =>

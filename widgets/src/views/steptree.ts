@@ -1,4 +1,4 @@
-// Graphs as trees of text: one, or two beside each other with what differs.
+// Graphs as text trees: one, or two side by side with their differences.
 
 import { h } from "../dom";
 import type { Store } from "../store";
@@ -26,12 +26,12 @@ function treeCell(store: Store, line: TreeLine, cls: string): HTMLElement {
   );
 }
 
-/** Lines of a tree, one below the other. */
+/** Returns the lines of a tree, one below the other. */
 export function treeOf(store: Store, lines: TreeLine[]): HTMLElement {
   return h("div", { class: "tree" }, ...lines.map((line) => treeCell(store, line, "")));
 }
 
-/** Before and after beside each other: what differs has a sign. */
+/** Returns both sides; differing lines have a sign. */
 export function pairOf(store: Store, rows: DiffRow[]): HTMLElement {
   const heads = ["before", "after"].map((text) => h("div", { class: "cell head" }, text));
   const none = (): HTMLElement => h("div", { class: "cell none" });

@@ -5,7 +5,7 @@ import type { Change, Store, View } from "../store";
 import { type Chapter, type ChapterKey, chapters } from "../story";
 import type { MakePage, Page } from "../story/page";
 
-const MOTION_MS = 750; // of one step, at normal speed
+const MOTION_MS = 750; // duration of one step, at normal speed
 const SPEEDS = [0.5, 1, 2] as const;
 
 export class StoryView implements View {
@@ -23,7 +23,7 @@ export class StoryView implements View {
   private speed = 1;
   private timer = 0;
 
-  /** `leave`: goes to the workbench; `turned`: a page was opened. */
+  /** `leave`: goes to the workbench. `turned`: called when a page is opened. */
   constructor(
     private readonly store: Store,
     private readonly leave: () => void,
@@ -37,14 +37,14 @@ export class StoryView implements View {
     this.room.observe(this.element);
   }
 
-  /** Draws it once it has room: a notebook puts a view into the page when it comes to it. */
+  /** Draws the page as soon as it has a size: a notebook inserts a view later. */
   private readonly room = new ResizeObserver(() => {
     if (this.element.clientWidth === 0) return;
     this.room.disconnect();
     void this.load();
   });
 
-  /** The pages are a chunk of their own; it lies in the document, and is there within milliseconds. */
+  /** Loads the pages, a chunk of their own in the document, which takes milliseconds. */
   private async load(): Promise<void> {
     this.drawNav();
     try {
@@ -63,7 +63,7 @@ export class StoryView implements View {
     this.page?.update?.(change);
   }
 
-  /** A step on (1) or back (-1), over the end of a page to the next one; after the last comes the workbench. */
+  /** Goes one step forward (1) or back (-1), across pages; after the last one comes the workbench. */
   move(direction: 1 | -1): void {
     this.pause();
     const next = this.step + direction;
@@ -72,13 +72,13 @@ export class StoryView implements View {
     else if (this.at > 0) this.open(this.at - 1, false, true);
   }
 
-  /** To the page after (1) or before (-1). */
+  /** Goes to the page after (1) or before (-1). */
   turn(direction: 1 | -1): void {
     if (this.at + direction >= this.chapters.length) this.leave();
     else this.open(Math.max(0, this.at + direction));
   }
 
-  /** Plays the page from here, or pauses; at its end it begins again. */
+  /** Plays the page from here, or pauses; at its end it starts again. */
   play(): void {
     if (this.page === null || this.page.count < 2) return;
     if (this.timer !== 0) this.pause();

@@ -1,5 +1,6 @@
-// A text after a stage beside the one before it: what changed in colour, what did not folded. A click on a line selects
-// what it came from, so that the line of Python and the UOp are marked, and so are the lines of both texts.
+// A text after a stage beside the previous one: changes in color, equal parts folded. A click on a line selects its
+// nodes, so
+// that its line of Python, its UOps and its lines in both texts are highlighted.
 
 import { button, h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
@@ -7,17 +8,17 @@ import { type DiffRow, diffRows, folded } from "../textdiff";
 import { tokenize } from "../tokens";
 
 const CONTEXT = 3; // equal lines around a change
-const MOST_ROWS = 3000; // drawn of one text
+const MOST_ROWS = 3000; // lines of one text that are drawn
 
 export interface DiffLine {
   text: string;
   nodes: readonly number[];
-  /** What is shown at the end of the line, and as its tooltip. */
+  /** Shown at the end of the line, and as its tooltip. */
   remarks?: readonly string[];
 }
 
 export interface DiffTexts {
-  /** Null where the text is the first one: it is shown whole. */
+  /** Null for the first text, which is shown whole. */
   before: readonly DiffLine[] | null;
   after: readonly DiffLine[];
   language: string;
@@ -40,7 +41,7 @@ export class TextDiffView implements View {
     role: "region",
     "aria-label": "The text after this pass",
   });
-  /** Called with the line that the reader clicked, and the text that it stands in. */
+  /** Called with the clicked line and its text. */
   onChoose: ((side: Side, line: number) => void) | null = null;
   private texts: DiffTexts | null = null;
   private rows: Row[] = [];
@@ -63,19 +64,19 @@ export class TextDiffView implements View {
     if (change.selection) this.reveal();
   }
 
-  /** Whether equal lines are shown, too. */
+  /** Whether equal lines are visible, too. */
   whole(isWhole: boolean): void {
     this.isWhole = isWhole;
     if (this.texts !== null) this.show(this.texts);
   }
 
-  /** Marks the lines for which `isFound` is true. */
+  /** Highlights the lines for which `isFound` is true. */
   find(isFound: (line: string) => boolean): void {
     this.isFound = isFound;
     for (const row of this.rows) row.element.classList.toggle("hit", isFound(row.text));
   }
 
-  /** Marks one line as the chosen one. `isShown`: opens the fold that it stands in, and brings it into sight. */
+  /** Marks one line as selected. `isShown`: whether to open its fold and scroll to it. */
   caret(side: Side, place: number, isShown = false): void {
     const isIt = (row: Row): boolean => row.side === side && row.place === place;
     if (isShown && !this.rows.some(isIt)) this.open(side, place);
@@ -90,10 +91,10 @@ export class TextDiffView implements View {
         this.element.scrollTop += box.top - own.top - this.element.clientHeight / 3;
     };
     if (this.element.isConnected) scroll();
-    requestAnimationFrame(scroll); // once it is laid out
+    requestAnimationFrame(scroll); // after layout
   }
 
-  /** Opens the fold that a line stands in. */
+  /** Opens the fold that contains a line. */
   private open(side: Side, place: number): void {
     for (const [element, hidden] of this.folds) if (hidden.some((row) => row[side] === place)) element.click();
   }
@@ -183,7 +184,7 @@ export class TextDiffView implements View {
   }
 
   private choose(event: Event): void {
-    if ((getSelection()?.toString() ?? "") !== "") return; // the reader is copying text
+    if ((getSelection()?.toString() ?? "") !== "") return; // the user is copying text
     if ((event.target as Element).closest("[data-row]") === null) return;
     const cell = (event.target as Element).closest<HTMLElement>("[data-row]")!;
     const { side, place } = this.rows[Number(cell.dataset.row)];
@@ -202,7 +203,7 @@ export class TextDiffView implements View {
     }
   }
 
-  /** Brings the first selected line into sight, where the selection came from elsewhere. */
+  /** Scrolls to the first selected line, if the selection came from elsewhere. */
   private reveal(): void {
     const { selected } = this.store;
     const own = this.revealed;

@@ -1,13 +1,13 @@
-// The search field over texts: what it finds is marked in the text in view, Enter walks the matches through all texts.
+// The search field over texts: matches are highlighted in the visible text, and Enter walks those of all texts.
 
 import { h } from "../dom";
 import { count } from "../format";
 import { type TextPlace, lineMatcher, nextPlace, placesIn } from "../textlines";
 
 interface Owner {
-  /** The lines of each text; none of a text that is the one before it. */
+  /** Returns the lines of each text; empty for a text that equals the previous one. */
   texts: () => readonly (readonly { text: string }[])[];
-  /** Where the reader is: the text in view, and the line that was chosen last, -1 for none. */
+  /** Returns the current position: the visible text, and the line that was selected last, -1 for none. */
   at: () => TextPlace;
   show: (place: TextPlace) => void;
   mark: () => void;
@@ -39,7 +39,7 @@ export class TextFinder {
     if (first !== undefined) this.owner.show(first);
   }
 
-  /** Whether a line answers to what is searched. */
+  /** Whether a line matches the query. */
   hits(line: string): boolean {
     return this.matcher?.(line) ?? false;
   }

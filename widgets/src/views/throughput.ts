@@ -1,5 +1,6 @@
-// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: the bottleneck of an iteration, and which ports each
-// instruction keeps busy, beside the cycles that were measured. Asked of Python; a page shows what was asked before.
+// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: the bottleneck of an iteration, the ports
+// that each
+// instruction occupies, and the measured cycles. Requested from Python; a page shows stored responses.
 
 import { Answering, note } from "../answering";
 import { h, replaceChildren } from "../dom";
@@ -17,7 +18,7 @@ const WORDS = {
   unknown: "something that the model leaves out",
 };
 const LEAST_SHOWN = 0.005; // cycles
-const MOST_BEYOND = 4; // times the simulated cycles: what was measured is drawn up to there
+const MOST_BEYOND = 4; // factor of the simulated cycles; longer measured bars are cut
 
 export class ThroughputView implements View {
   readonly element = h("div", { class: "throughput scroll", tabindex: 0, role: "region", "aria-label": "Throughput" });
@@ -50,7 +51,7 @@ export class ThroughputView implements View {
     this.request();
   }
 
-  /** New branches can be chosen. */
+  /** Updates the choices when branches are added. */
   private follow(): void {
     const head = this.element.querySelector(".steps");
     if (head !== null) head.replaceWith(this.choices());
@@ -75,11 +76,12 @@ export class ThroughputView implements View {
           other === null ? null : h("p", { class: "note" }, other),
         );
       },
-      refused: () => (this.kernel = branch === null ? null : kernel), // as captured, it is asked again when the panel is opened again
+      // for the captured kernel, the request is repeated when the panel is opened again
+      refused: () => (this.kernel = branch === null ? null : kernel),
     });
   }
 
-  /** The kernel as captured, or as it is in a branch of the tuner. */
+  /** Returns the control for the kernel: as captured, or of a branch of the tuner. */
   private choices(): HTMLElement {
     const { index } = this.store;
     const branches = whatIfOf(index)
@@ -207,14 +209,14 @@ export class ThroughputView implements View {
     );
   }
 
-  /** The UOps that a line of the captured assembly came from. */
+  /** Returns the UOps of a line of the captured assembly. */
   private nodesAt(line: number): number[] {
     const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "asm");
     return listed?.lines[line]?.nodes ?? [];
   }
 }
 
-/** What an iteration takes at least, by each bound; what the simulation says; what was measured. On one scale. */
+/** Draws the cycles of an iteration on one scale: lower bounds, simulated, measured. */
 function bounds(found: ThroughputData): HTMLElement[] {
   const { cycles, ports, front_end: front, bound, measured, instructions } = found;
   const busiest = Math.max(...ports.map(([, used]) => used), 0);
@@ -265,7 +267,7 @@ function cell(cycles: number, largest: number): HTMLElement {
   return h("td", { class: "num used", style: `--share:${Math.round((100 * cycles) / largest)}%` }, cycles.toFixed(2));
 }
 
-/** "P0" for "SKXPort0", without what all names begin with for others. */
+/** Returns "P0" for "SKXPort0"; other names without their common beginning. */
 function shortened(name: string, ports: ThroughputData["ports"]): string {
   const port = /Port0*(\d+)$/.exec(name);
   if (port !== null) return `P${port[1]}`;

@@ -1,4 +1,4 @@
-// The timeline: stages of the compiler, runs of the kernels, memory and buffers over one axis of time, to zoom into.
+// The timeline: stages of the compiler, runs of kernels, memory and buffers over one time axis, with zoom.
 
 import { nodesOfKernel, chooseKernel } from "../choosing";
 import { button, h, oncePerFrame, replaceChildren, s } from "../dom";
@@ -10,24 +10,24 @@ import type { Change, Store, View } from "../store";
 import { hasKernelTime, spanWords, tickStep, timelineOf } from "../timeline";
 
 const [ROW, GAP, MEMORY, LANE, AXIS] = [16, 7, 58, 8, 20]; // pixels
-const DEPTHS = 4; // of nested stages that are drawn
+const DEPTHS = 4; // levels of nested stages
 const MOST_LANES = 14;
-const SLIVER = 1.6; // pixels; stages that are shorter are one path
+const SLIVER = 1.6; // pixels; all shorter stages are one path
 const LEAST_RUN = 3;
 const CHARACTER = 6.6;
-const SHORTEST = 0.05; // µs, of what is in sight
+const SHORTEST = 0.05; // µs of the visible range
 
 export class TimelineView implements View {
   readonly element = h("div", { class: "timeline scroll", tabindex: 0, role: "region", "aria-label": "Timeline" });
   private figure: Timeline;
-  private compiling = false; // whether compile time has room on the axis
+  private compiling = false; // whether the axis includes compile time
   private readonly says = h("span", { class: "readout faint", role: "status" });
   private readonly bar = h("div", { class: "timeline-bar" });
   private readonly svg = s("svg", { role: "group", "aria-label": "Stages, runs and memory over time" });
   private readonly sizes = new ResizeObserver(() => this.draw());
   private from = 0;
   private to: number;
-  private label = 120; // pixels, of the names at the left
+  private label = 120; // pixels of the names at the left
   private width = 0;
   private cursor: SVGElement | null = null;
 
@@ -106,7 +106,7 @@ export class TimelineView implements View {
     this.redraw();
   }
 
-  /** Shows `factor` times as much, the time at `share` of the width staying where it is. */
+  /** Scales the visible range by `factor`, with the time at `share` of the width fixed. */
   private zoom(share: number, factor: number): void {
     const at = this.from + share * (this.to - this.from);
     const length = (this.to - this.from) * factor;
@@ -155,7 +155,7 @@ export class TimelineView implements View {
     return s("text", { class: "row-name", x: 8, y: y + 12 }, short);
   }
 
-  /** Bars of a row; stages too short to be seen are one path for each colour. */
+  /** Draws the bars of a row; stages too short to be visible are one path per color. */
   private bars(spans: readonly Span[], top: number): SVGElement[] {
     const slivers = new Map<string, Set<string>>();
     const found: SVGElement[] = [];
@@ -217,7 +217,7 @@ export class TimelineView implements View {
     ];
   }
 
-  /** The lives of buffers, each in the colour of the kernel that wrote it. */
+  /** Draws the lifetimes of buffers, each in the color of the kernel that wrote it. */
   private lanes(top: number): { drawn: SVGElement[]; height: number } {
     const lives = this.figure.lives.flatMap((life) => (life.lane === null ? [] : { ...life, lane: life.lane }));
     const { trace } = this.store.index;
@@ -329,7 +329,7 @@ export class TimelineView implements View {
     });
   }
 
-  /** Says what is under the pointer, and what memory holds then. */
+  /** Shows the span under the pointer, and the memory at that time. */
   private point(event: PointerEvent, span: SVGGElement | null): void {
     const us = this.timeAt(event);
     const x = this.x(us).toFixed(1);
@@ -347,7 +347,7 @@ export class TimelineView implements View {
   }
 }
 
-/** Whether the axis has compile time: null where it has nothing but that, or none of it. */
+/** Creates the control for compile time on the axis: null if there is only compile time, or none. */
 export function compileChoice({ index }: Store, on: boolean, change: (on: boolean) => void): HTMLElement | null {
   if (!hasKernelTime(index.trace) || index.trace.stages.length === 0) return null;
   const box = h("input", {
@@ -366,7 +366,7 @@ export function compileChoice({ index }: Store, on: boolean, change: (on: boolea
   );
 }
 
-/** A time between ticks of `step`, with enough figures to differ from the next. */
+/** Returns a time between ticks of `step`, with enough digits to differ from the next. */
 function tickWords(us: number, step: number): string {
   if (us === 0) return "0";
   const [unit, size] = us >= 1e6 ? ["s", 1e6] : us >= 1e3 ? ["ms", 1e3] : ["µs", 1];

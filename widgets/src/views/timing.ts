@@ -22,7 +22,7 @@ export class TimingView implements View {
     if (change.cursor) this.draw();
   }
 
-  /** On the kernel that was chosen, else on the program. */
+  /** Returns the verdict on the selected kernel, else on the program. */
   private verdict(): HTMLElement | null {
     const found = verdictsOf(this.store, () => this.draw());
     const { kernel } = this.store.cursor;
@@ -43,7 +43,7 @@ export class TimingView implements View {
       this.store.runHere?.(this.element, this.store);
       return;
     }
-    // a single run that was disturbed must not flatten all other bars: whiskers past twice the longest median are cut
+    // a single disturbed sample must not flatten all other bars: whiskers are cut at twice the largest median
     const slowest = Math.max(...timed.map(({ run }) => run.median_us));
     const longest = Math.min(2 * slowest, Math.max(...timed.map(({ run }) => run.high_us)));
     const total = timed.reduce((sum, { run }) => sum + run.median_us, 0);
@@ -92,7 +92,7 @@ export class TimingView implements View {
   }
 }
 
-/** Why no kernel has a time. */
+/** Returns why no kernel has a time. */
 export function whyUntimed(kernels: readonly KernelInfo[]): string {
   return untimedReasons(kernels) || "No kernel of this trace was run.";
 }

@@ -1,22 +1,22 @@
-// Tours and questions: notes pinned to places of a trace, and guesses that the trace grades; both play without Python.
+// Tours and questions: notes at positions of a trace, and guesses that the trace grades; both work without Python.
 
 import { button, h, replaceChildren } from "../dom";
 
-/** A place with a note on it; with `choices` it is a question, whose answer is shown once one was taken. */
+/** A position with a note. With `choices` it is a question, whose answer is shown after a guess. */
 export interface Stop {
   text: string;
-  /** Where it is: `#stage=4&step=2`. */
+  /** The position: `#stage=4&step=2`. */
   link: string;
   choices: string[];
   /** The index of the right choice. */
   answer: number | null;
-  /** What the trace says. */
+  /** The explanation from the trace. */
   reveal: string;
-  /** Where one sees it. */
+  /** The position that shows it. */
   after: string;
 }
 
-/** A question with its choices; once one was taken, what is right, and why. */
+/** Creates a question with its choices; after a guess it shows the right one, and why. */
 export function questionCard(
   stop: Stop,
   guess: number | null,
@@ -51,13 +51,13 @@ export class TourView {
   private at = 0;
   private readonly guesses = new Map<number, number>();
 
-  /** `open`: goes where a link points. */
+  /** `open`: goes to a link. */
   constructor(
     private readonly stops: readonly Stop[],
     private readonly open: (link: string) => void,
   ) {}
 
-  /** The stop after (1) or before (-1). */
+  /** Goes to the stop after (1) or before (-1). */
   move(direction: 1 | -1): void {
     this.go(this.at + direction);
   }

@@ -1,4 +1,4 @@
-// What the check says of a firing, at its step: as the trace has it, else Python is asked when the reader wants to know.
+// The check of a firing, at its step: from the trace, or requested from Python when the user clicks.
 
 import { button, h, replaceChildren } from "../dom";
 import type { FiringCheck, Stage } from "../model";
@@ -8,13 +8,13 @@ import type { Store } from "../store";
 type Said = Pick<FiringCheck, "says" | "inputs" | "was" | "has_become"> & { verdict: string };
 
 const WORDS: Record<string, string> = { differs: "wrong" };
-const asked = new WeakMap<object, Map<string, Said>>(); // by trace: what Python said
+const asked = new WeakMap<object, Map<string, Said>>(); // by trace: the responses of Python
 
 export function verdictTag(status: string): HTMLElement {
   return h("span", { class: `tag verdict v-${status.replace(" ", "-")}` }, WORDS[status] ?? status);
 }
 
-/** The inputs at which two graphs differ, and what each gives there. */
+/** Returns the inputs at which two graphs differ, with both values. */
 export function counterexample(
   inputs: readonly (readonly [string, string])[],
   before: string,
@@ -32,12 +32,12 @@ export function counterexample(
   );
 }
 
-/** The verdicts on a pass's firings that are wrong, by their steps. */
+/** Returns the wrong verdicts on a pass's firings, by step. */
 export function wrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
   return trace.checks.filter((one) => one.stage === stage.id && one.verdict === "differs").map(({ step }) => step);
 }
 
-/** The verdict on the firing that made `step`; a button that requests it; nothing where it is unknown. */
+/** Returns the verdict on the firing of `step`, or a button that requests it; null if it is unavailable. */
 export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement | null {
   const { trace } = store.index;
   const known = asked.get(trace)?.get(`${stage.id} ${step}`);

@@ -1,5 +1,6 @@
-// A GPU's kernel: its grid and groups, what a warp asks of memory at each load and store, lane by lane, and how many groups
-// a multiprocessor holds. Asked of Python; a page shows what it keeps.
+// A GPU kernel: its grid and groups, the addresses of a warp at each load and store by lane, and the number of groups
+// that a
+// multiprocessor holds. Requested from Python; a page shows stored responses.
 
 import { Answering, note, programKernel } from "../answering";
 import { button, h, replaceChildren, s } from "../dom";
@@ -8,7 +9,7 @@ import type { Change, Store, View } from "../store";
 import type { GPUData, WarpAccessData } from "../requests";
 
 const EXAMPLE = { target: "sm_80", words: "an A100" };
-const NO_GROUPS = "it has no work-groups"; // in what Python says of a CPU's kernel
+const NO_GROUPS = "it has no work-groups"; // part of Python's error for a CPU kernel
 const ON_A_CPU =
   "This kernel was compiled for a CPU, which has no warps. The same kernel on a GPU shows what 32 work-items access together.";
 const SIDE = 16; // groups, and work-items, that are drawn along each dimension
@@ -24,8 +25,8 @@ export class WarpsView implements View {
   private kernel: number | null = null;
   private found: GPUData | null = null;
   private chosen = 0;
-  private target = ""; // the GPU that a CPU's kernel is shown for
-  /** Accesses that do the same, as an unrolled loop has many, are one row. */
+  private target = ""; // the GPU for which a CPU kernel is modeled
+  /** The distinct accesses; copies in an unrolled loop share a row. */
   private groups: WarpAccessData[][] = [];
   private rows: HTMLElement[] = [];
 
@@ -52,7 +53,7 @@ export class WarpsView implements View {
       nobody: [`Kernel ${kernel} is no GPU's: it has no work-groups. For one that has: `, 'explore(f, target="sm_80")'],
       show: (found) => this.show(found),
       say: (text, code) => this.say(text, code),
-      refused: () => (this.kernel = null), // it is asked again when the panel is opened again
+      refused: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
@@ -166,13 +167,13 @@ export class WarpsView implements View {
     return this.nodesOf(group).some((node) => this.store.selected.has(node));
   }
 
-  /** The UOps of a line of the listing. */
+  /** Returns the UOps of a line of the listing. */
   private nodesAt(place: number): number[] {
     const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "uops");
     return listed?.lines[place]?.nodes ?? [];
   }
 
-  /** What others select is shown here. */
+  /** Highlights the selection of other views. */
   private follow(): void {
     if (this.found === null || this.groups.length === 0 || this.isSelected(this.groups[this.chosen])) return;
     const number = this.groups.findIndex((group) => this.isSelected(group));
@@ -237,7 +238,7 @@ function rounded(count: number): string {
   return String(Math.round(count * 10) / 10);
 }
 
-/** Good, worth a look, or bad: a word stands beside it. */
+/** Returns the rating of an access (good, acceptable or bad), which a word accompanies. */
 function verdict(one: WarpAccessData): string {
   if (one.degree > 1) return one.degree > 4 ? "bad" : "worth";
   if (one.requests === 0 || one.space === "shared" || one.mean <= one.least) return "good";
@@ -258,9 +259,9 @@ function meter(share: number): HTMLElement {
   );
 }
 
-// *** the grid, a group, and what a multiprocessor holds ***
+// *** the grid, a group, and occupancy ***
 
-/** How a cell is drawn: what is examined, and of two kinds of others one. */
+/** The appearance of a cell: the selected one, or one of two alternating kinds. */
 type Look = "on" | "other" | "";
 
 function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
@@ -277,8 +278,11 @@ function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
   ];
 }
 
-/** A plane of cells, around the group that is examined where it is too large; what has one dimension goes on in the next
- * row, and of three the planes of the last lie below each other. */
+/**
+ * Draws a plane of cells, around the selected group if it is too large. One dimension is wrapped into rows; the planes
+ * of a
+ * third dimension are below each other.
+ */
 function plane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
   const isLine = down === 1 && across > SIDE;
@@ -304,7 +308,7 @@ function plane(sizes: number[], words: string, look: (x: number, y: number) => L
   );
 }
 
-/** Where a plane that is too large begins to be drawn: the middle is in sight when only the middle is lit. */
+/** Returns where the visible part of a large plane begins: around the middle if only the middle is highlighted. */
 function start(size: number, shown: number, look: (x: number, y: number) => Look): number {
   return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
@@ -350,7 +354,7 @@ function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
 
 // *** the lanes ***
 
-/** Lanes above, the segments that they access below, each lane's bytes where they lie. */
+/** Draws the lanes above, and below them the accessed segments with each lane's bytes. */
 function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
   const touched = [
@@ -406,7 +410,7 @@ function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   );
 }
 
-/** Lanes above, the banks below: as many words of one bank as are stacked are answered one after the other. */
+/** Draws the lanes above, and the banks below: stacked words of one bank are served one after another. */
 function inBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap } = PICTURE;
   const each = width / BANKS;

@@ -1,5 +1,6 @@
-// Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
-// firings stand in the trace; the rest is required of Python, where there is one.
+// Why and why not: the rules that could fire on the selected node, those that did, and what prevented the others. The
+// trace has
+// the firings; the rest is requested from Python, if available.
 
 import type { Ask, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
@@ -14,8 +15,9 @@ import { codeBlock } from "./steptext";
 
 const READING =
   "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “wants” is the rule’s part, “is” the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
-const FEW = 12; // stopped rules that are shown at once
-const ITS_OWN = new Set(["function", "nothing new", "error", "context"]); // the pattern matches; the rule itself says no
+const FEW = 12; // mismatched rules that are initially visible
+// the pattern matches, but the rule's function declines
+const ITS_OWN = new Set(["function", "nothing new", "error", "context"]);
 
 export class WhyView implements View {
   readonly element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" });
@@ -72,7 +74,7 @@ export class WhyView implements View {
     else void this.request(ask, recorded, key);
   }
 
-  /** What the scheduler says of a LazyBuffer and of the edges at it. */
+  /** Shows the scheduler's decisions on a LazyBuffer and its edges. */
   private edges(id: number): void {
     const { index } = this.store;
     const node = index.node(id);
@@ -120,7 +122,7 @@ export class WhyView implements View {
       this.body.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
   }
 
-  /** The firings of a pass that were about a node, or made it. */
+  /** Returns the firings of a pass that replaced or produced a node. */
   private firings(stage: number, node: number): WhyNot["fired"] {
     const { stages, rules } = this.store.index.trace;
     const all = stages[stage].steps.map(({ rule, before, after }, i) => ({
@@ -266,7 +268,7 @@ function fires({ first, after }: RuleAttempt): Element[] {
   return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
 }
 
-/** The two values side by side, and where. */
+/** Returns the two values side by side, and their position. */
 function differs({ passed, parts }: RuleAttempt, { kind, path, expected, actual, places }: Mismatch): Element[] {
   if (ITS_OWN.has(kind)) {
     const line = places.length === 0 ? actual : `${places[0].because} ${places[0].text}`.trim();
@@ -290,7 +292,7 @@ function differs({ passed, parts }: RuleAttempt, { kind, path, expected, actual,
   ];
 }
 
-/** A line that came to None, and what its names stood for. */
+/** Returns a line that returned None, with the values of its names. */
 function place({ function: name, file, line, text, because, values: of }: ReturnSite): Element {
   // the rule's function is Python: the line that declined, and its variables
   const code = [because, text].filter((part) => part !== "").join("\n    ");
@@ -309,7 +311,7 @@ function values(title: string, pairs: [string, string][]): Element[] {
   return [h("p", {}, title), h("dl", { class: "values", "aria-label": title }, ...rows)];
 }
 
-/** These decisions say why the code is as it is; why it is slow says the verdict. */
+/** Returns a link to the verdict, which explains why the code is slow; these decisions explain its form. */
 function slowNote(store: Store): HTMLElement {
   const go = (): void => store.go({ panel: "timing" });
   return h(
