@@ -1,1 +1,4 @@
-"""Benchmarks against other engines and against the machine itself: `python -m bench --help`, from a source checkout."""
+"""Benchmarks against other engines and against the limits of the machine: `python -m bench --help`.
+
+They run from a source checkout.
+"""

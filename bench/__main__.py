@@ -35,7 +35,10 @@ Say = Callable[[str], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, or 1 where a case of tinyexplore's was wrong or raised, or 2 for a wrong command."""
+    """Run the command. Return the exit status.
+
+    The status is 0, or 1 if a case of tinyexplore was wrong or raised, or 2 for a wrong command.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["explorer"]:
         from bench.explorer import main as measure_explorer
@@ -106,7 +109,10 @@ def _positive(text: str) -> float:
 
 
 def _threads(text: str) -> int:
-    """No more than there are cores: loops that wait for each other would not get on."""
+    """Parse a number of threads, at most the number of cores.
+
+    With more threads than cores, threads that wait for each other in a loop would make no progress.
+    """
     cores = os.cpu_count() or 1
     if not 1 <= (value := int(text)) <= cores:
         raise argparse.ArgumentTypeError(f"{text}: from 1 to this machine's {cores} cores")
@@ -122,7 +128,10 @@ def _list() -> None:
 
 
 def _pythons(given: Sequence[str]) -> dict[str, str]:
-    """PEER → interpreter, "" for every peer that is not named."""
+    """Return the Python interpreter of each peer.
+
+    The key "" stands for every peer that `given` does not name.
+    """
     found = {}
     for entry in (os.environ.get("TINYEXPLORE_BENCH_PYTHON", ""), *given):
         name, _, path = entry.rpartition("=")
@@ -140,7 +149,10 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
 
 
 def _measured(options: argparse.Namespace) -> Report:
-    """What `options` ask for; written after each part, so that what is done is kept."""
+    """Measure what `options` ask for.
+
+    The report is written after each part, so that an interrupted run keeps its results.
+    """
     settings = Settings(
         threads=options.threads,
         rounds=options.rounds,
@@ -158,7 +170,7 @@ def _measured(options: argparse.Namespace) -> Report:
     folder = Path(
         options.out or (DOCUMENTS if options.all else "bench/results/wide" if options.wide else "bench/results")
     )
-    folder.mkdir(parents=True, exist_ok=True)  # now rather than after an hour of measuring
+    folder.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path fails before an hour of measurements
     older = _older(folder) if options.update else None
     report = Report(_about(settings), {}, {}, [])
 
@@ -175,7 +187,7 @@ def _measured(options: argparse.Namespace) -> Report:
 def _parts(
     options: argparse.Namespace, report: Report, settings: Settings, cases: list[Case], peers: list[str], say: Say
 ) -> Iterator[str]:
-    """Measures one part after the other into `report`, and says which one is done."""
+    """Measure one part after the other into `report`. Yield the name of each part when it is done."""
     only = options.first_run or options.overhead
     if options.all or options.targets or not only:
         harness = Harness(peers, settings, say)
@@ -201,7 +213,7 @@ def _measure_cases(report: Report, harness: Harness, cases: Sequence[Case], say:
             say(_progress(f"{number}/{len(cases)}", make_row(*measured[-1][:2], harness.peak_flops)))
         if harness.settings.rounds >= 5:
             report.probes = _better(report.probes, harness.probes())
-        # now that the machine's peak is known best
+        # after the cases, which may have raised the known peak of the machine
         report.rows = [make_row(case, timings, harness.peak_flops, date) for case, timings, date in measured]
 
 
@@ -217,7 +229,7 @@ def _progress(place: str, row: Row) -> str:
 def _better(
     before: list[tuple[str, int, float, str]], after: list[tuple[str, int, float, str]]
 ) -> list[tuple[str, int, float, str]]:
-    """Each probe at the better of its two measurements."""
+    """Return each probe with the better of its two measurements."""
     found = []
     later = {(name, threads): value for name, threads, value, _ in after}
     for name, threads, value, unit in before:
@@ -226,7 +238,7 @@ def _better(
     return found
 
 
-# *** what is written ***
+# *** output files ***
 
 
 def _now() -> str:
@@ -259,7 +271,7 @@ def _older(folder: Path) -> Report | None:
 
 
 def _write(report: Report, folder: Path) -> str:
-    """results.json, results.md and plot.svg in `folder`; says so."""
+    """Write results.json, results.md and plot.svg into `folder`. Return a message that names them."""
     from bench.plot import plot_svg
 
     report.save(folder / "results.json")

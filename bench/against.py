@@ -1,8 +1,10 @@
-"""An older checkout beside this one: `python -m bench.against OLD_TREE [CASE...]`, without CASE the whole table.
+"""Compares an older checkout with this one: `python -m bench.against OLD_TREE [CASE...]`; by default the whole table.
 
-Each tree runs its own engine and its own `bench.worker`, with the same inputs, in turns: the warm rows, first runs on
-an empty disk, and what recording adds to compiling. A ratio is new / old. `git worktree add OLD_TREE COMMIT` makes
-the older one; it must speak the workers' protocol, as every commit since 3b1240c does.
+Each tree runs its own engine and its own `bench.worker`, with the same inputs, alternately. The parts are warm rows,
+first runs with an empty disk cache, and the extra time that a recorder adds to compilation. A ratio is new / old.
+
+`git worktree add OLD_TREE COMMIT` makes the older tree. It must speak the protocol of the workers, as every commit
+since 3b1240c does.
 """
 
 from __future__ import annotations
@@ -28,14 +30,17 @@ from bench.overhead import RECORDED
 from bench.peers import OURS
 
 WARM, FIRST, RECORDING = "warm", "first run", "recording / off"
-MOST = {WARM: 1.05, FIRST: 1.15}  # times the old tree's time
-MOST_RECORDING = 1.20  # times the same tree's time without a recorder
+MOST = {WARM: 1.05, FIRST: 1.15}  # upper limits of new time / old time
+MOST_RECORDING = 1.20  # upper limit of the time with a recorder / the time of the same tree without one
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Seconds of the two trees' samples for one row; of `RECORDING`, their ratios to not recording."""
+    """The samples of both trees for one row, in seconds.
+
+    For `RECORDING`: ratios of the time with and without a recorder.
+    """
 
     part: str
     name: str
@@ -52,7 +57,10 @@ class Pair:
 
     @property
     def is_over(self) -> bool:
-        """Beyond what is allowed by the minimum and by the median: one alone may be the machine's doing."""
+        """Whether the row exceeds its limit by the minimum and by the median.
+
+        One alone may come from noise of the machine.
+        """
         if self.part == RECORDING:
             return median(self.new) > MOST_RECORDING
         return min(self.ratio, self.median_ratio) > MOST[self.part]
@@ -60,13 +68,13 @@ class Pair:
 
 @dataclass
 class Comparison:
-    """What was measured. `failed`: what a tree could not do, in words."""
+    """The results of a comparison. `failed`: messages about what a tree could not do."""
 
     pairs: list[Pair] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """The table, in Markdown, and what it comes to."""
+        """Return the table in Markdown, with a summary."""
         lines = ["| | row | old | new | minima | medians | |", "|---|---|---:|---:|---:|---:|---|"]
         for pair in self.pairs:
             old, new = shown(pair.part, min(pair.old)), shown(pair.part, min(pair.new))
@@ -93,12 +101,12 @@ def shown(part: str, value: float) -> str:
 
 
 def mean_of(ratios: Sequence[float]) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return exp(fmean(map(log, ratios)))
 
 
 class Trees(Harness):
-    """Both trees' ways of running a case, as peers: `old tinyexplore`, `new tinyexplore.jit`, …"""
+    """The ways in which both trees run a case, as peers: `old tinyexplore`, `new tinyexplore.jit`, …"""
 
     def __init__(self, roots: dict[str, Path], settings: Settings, say: Say, cache: str) -> None:
         super().__init__(OURS, settings, say)
@@ -159,7 +167,7 @@ def measure_recording(
     rounds: int,
     say: Say,
 ) -> None:
-    """Everything compiled anew with a recorder and without, in turns, by CPU time."""
+    """Compare the time to compile everything again with a recorder and without one, alternately, in CPU time."""
     with ExitStack() as stack:
         processes = {}
         for side, root in roots.items():
@@ -182,7 +190,7 @@ def measure_recording(
             for turn in range(rounds):
                 for side, recording in in_turn(turns, turn):
                     reply = ask(side, do="cold", recording=recording)
-                    # an older tree has the wall's time only
+                    # an older tree reports wall time only
                     times.setdefault((side, recording), []).append(float(reply.get("cpu_seconds", reply["seconds"])))
             ratios = [tuple(on / off for on, off in zip(times[side, "on"], times[side, "off"])) for side in roots]
             pair = Pair(RECORDING, label, *ratios)
@@ -191,13 +199,16 @@ def measure_recording(
 
 
 def in_turn(sides: Sequence[Any], turn: int) -> list[Any]:
-    """`sides` from another one on each turn."""
+    """Return `sides`, rotated by `turn`, so that each turn starts with another side."""
     start = turn % len(sides)
     return [*sides[start:], *sides[:start]]
 
 
 def checked(root: Path) -> Path:
-    """`root`, once a process that is started there is known to run its code and no other's."""
+    """Return `root`, if a process that starts there imports the code of `root`.
+
+    Raise ValueError otherwise.
+    """
     if not (root / "bench" / "worker.py").is_file():
         raise ValueError(f"{root} is no checkout with a bench/: git worktree add {root} COMMIT")
     program = "import tinyexplore; print(tinyexplore.__file__)"
@@ -209,7 +220,10 @@ def checked(root: Path) -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0; 1 where a row is over or failed; 2 for a wrong command."""
+    """Run the command.
+
+    Return the exit status: 0, 1 if a row exceeds its limit or failed, or 2 for a wrong command.
+    """
     parser = argparse.ArgumentParser(prog="python -m bench.against", description=__doc__)
     parser.add_argument("old", metavar="OLD_TREE", help="the older checkout")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names or beginnings of names (default: the table)")

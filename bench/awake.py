@@ -1,13 +1,13 @@
-"""Keeps every core awake while others are timed.
+"""Keeps every core awake during measurements.
 
-A core with nothing to do is put to sleep, and some systems put work on few cores to let others sleep. In a virtual
-machine a sleeping core goes back to the host, which wakes it again next to whoever woke it: two cores that then share
-one cache for some seconds, until the host has spread them. On the machine of `docs/performance/` 64 MiB took 0.7 ms to
-read where both cores had been busy, 1.3 ms where one had slept a moment before, and who was timed after a peer with one
-thread got the second. So each core has something to do that counts for nothing: a process of the class SCHED_IDLE,
-which gives way to any other at once, and spins with pauses, which takes next to nothing from another thread of the
-same core. It is what `idle=poll` does where one may choose how to boot. Where the host puts the cores is still its own
-choice; they are moved less often, and those of all engines alike.
+The system puts an idle core to sleep, and may pack work on few cores. In a virtual machine a sleeping core returns to
+the host. The host wakes it later beside the core that needs it, so that both share one cache for some seconds. On the
+machine of `docs/performance/`, a read of 64 MiB took 0.7 ms with two busy cores and 1.3 ms after one had slept. The
+slow time fell on any engine that was measured after an engine with one thread.
+
+So each core runs a process of the class SCHED_IDLE, which gives way to every other process. It spins with pauses,
+which takes almost nothing from another thread of the same core. The effect is that of `idle=poll`, which only a boot
+option can choose. The host may still move cores, but less often, and equally for all engines.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Any
 
 from tinyexplore.explore.analysis.machine.loops import Loops
 
-NEVER = 1 << 62  # more than will come to meet
+NEVER = 1 << 62  # a counter value that no loop reaches
 
 
 class Awake:
-    """A context in which no core sleeps, where the system can do that; `say` hears where it cannot.
+    """A context in which no core sleeps, where the system supports that. `say` receives a message if it does not.
 
     `settles`: seconds to wait until a host has spread the cores.
     """
@@ -69,7 +69,7 @@ class Awake:
 
 
 def _spin(core: int) -> None:
-    """Spins on `core` until whoever started it closes its input, or ends."""
+    """Spin on `core` until the parent process closes this process's input, or ends."""
     os.sched_setaffinity(0, {core})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     loops = Loops()
@@ -77,7 +77,7 @@ def _spin(core: int) -> None:
     threading.Thread(target=loops.meet, args=(ctypes.addressof(counter), NEVER), daemon=True).start()
     print("awake", flush=True)
     sys.stdin.read()
-    os._exit(0)  # the thread would never end
+    os._exit(0)  # the spinning thread would never end
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The cases: one declarative row each, with its inputs by seed, its NumPy reference and the least it can cost."""
+"""The cases: one declarative row each, with inputs from a seed, a NumPy reference and a lower bound of the work."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ MEBI = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """`family` is what the peers implement; the inputs' shapes make it this case.
+    """One case: a family (which the peers implement) with inputs of certain shapes.
 
-    `flops`, `read_bytes` and `write_bytes` are the least that any engine must do: what a causal mask or an unused
-    gradient lets one leave out is left out, and `exp` counts for nothing. `stateful`: a call changes its inputs (a
-    training step), so that the first call's result and the losses of the next ones are compared. A result may stray
-    from the reference by `rtol` of each value and `atol` of the array's root mean square.
+    `flops`, `read_bytes` and `write_bytes` are lower bounds for every engine. They exclude work that a causal mask or
+    an unused gradient makes unnecessary. `exp` counts as 0 operations.
+
+    `stateful`: a call changes its inputs, as a training step does. Then the harness compares the result of the first
+        call
+    and the losses of the next calls.
+
+    A result may differ from the reference by `rtol` of each value plus `atol` of the array's root mean square.
     """
 
     name: str
@@ -40,7 +44,10 @@ class Case:
 
     @property
     def seed(self) -> int:
-        """Fixed for each name, so that every run and every machine has the same inputs."""
+        """Return the seed of the inputs.
+
+        It depends on the name only, so that every run on every machine has the same inputs.
+        """
         return zlib.crc32(self.name.encode())
 
     def make_inputs(self) -> Arrays:
@@ -81,7 +88,10 @@ def full_sum(name: str, n: int) -> Case:
 
 
 def over_rows(name: str, family: str, rows: int, columns: int, what: str) -> Case:
-    """A function of a matrix along its rows (or columns): one number a row, or as many as went in."""
+    """Return a case of a function along the rows or columns of a matrix.
+
+    The result has one number per row, or all elements.
+    """
     n = rows * columns
     out = {"colsum": columns, "rowmax": rows, "argmax": 2 * rows}.get(family, n)
     flops = {"softmax": 4 * n, "layernorm": 6 * n}.get(family, n)
@@ -93,7 +103,7 @@ def over_rows(name: str, family: str, rows: int, columns: int, what: str) -> Cas
 
 
 def cumsum_flat(name: str, n: int) -> Case:
-    # a float32 running sum of n steps strays by the square root of n steps' rounding; a shift by one would stray more
+    # the error of a float32 running sum of n steps grows with √n roundings; a result shifted by one place exceeds this
     what = f"running sum of {n:,} elements"
     return Case(name, "cumsum", what, _normals(x=(n,)), ref.cumsum, n, 4 * n, 4 * n, atol=1e-3)
 
@@ -173,7 +183,10 @@ def sdpa(name: str, batch: int, heads: int, length: int, width: int) -> Case:
 
 
 def mlp(name: str, family: str, batch: int, sizes: tuple[int, ...] = (784, 512, 512, 10)) -> Case:
-    """`family`: mlp_fwd, mlp_sgd or mlp_adam; a step needs no gradient with respect to the images."""
+    """Return a case of an MLP. `family`: mlp_fwd, mlp_sgd or mlp_adam.
+
+    A step needs no gradient of the images.
+    """
 
     def inputs(rng: np.random.Generator) -> Arrays:
         arrays: Arrays = {"x": _normal(rng, batch, sizes[0])}
@@ -205,7 +218,7 @@ def mlp(name: str, family: str, batch: int, sizes: tuple[int, ...] = (784, 512, 
 
 
 def block(name: str, family: str, batch: int, length: int, width: int) -> Case:
-    """A transformer block, 8 heads, causal, with an MLP four times as wide; the gradients of every parameter."""
+    """Return a case of a causal transformer block: 8 heads, an MLP four times as wide, gradients of every parameter."""
 
     def inputs(rng: np.random.Generator) -> Arrays:
         arrays: Arrays = {"x": _normal(rng, batch, length, width)}
@@ -222,7 +235,7 @@ def block(name: str, family: str, batch: int, length: int, width: int) -> Case:
     dense = 2 * tokens * 12 * width * width
     attention = 4 * batch * width * length * (length + 1) // 2
     forward = dense + attention
-    # the gradient of the products costs twice the products
+    # the backward pass of a product has two products of the same size
     flops = forward if family == "block_fwd" else 3 * forward
     parameters = 12 * width * width + 13 * width
     written = tokens * width if family == "block_fwd" else parameters
@@ -241,14 +254,15 @@ def block(name: str, family: str, batch: int, length: int, width: int) -> Case:
     )
 
 
-CLEAR = 1e-5  # of a layer's spread: some thirty times what rounding in float32 does to its values
+CLEAR = 1e-5  # a share of a layer's spread: about thirty times the effect of float32 rounding on its values
 
 
 def redraw_images_near_kinks(arrays: Arrays, rng: np.random.Generator) -> None:
-    """Draws images anew until no gradient of `convnet_adam` depends on how a peer rounds.
+    """Replace images until no gradient of `convnet_adam` depends on the rounding of a peer.
 
-    Where a ReLU's input is all but 0, or the two largest of a pool's window are all but equal, rounding decides which
-    way a gradient goes; among the three million such places of 64 images a few are that close.
+    Rounding decides the direction of a gradient where the input of a ReLU is almost 0. The same holds where the two
+    largest values of a pool window are almost equal. Of the three million such places in 64 images, a few are that
+    close.
     """
     for _ in range(200):
         close = np.flatnonzero(ref.convnet_clearance(arrays) < CLEAR)
@@ -259,7 +273,10 @@ def redraw_images_near_kinks(arrays: Arrays, rng: np.random.Generator) -> None:
 
 
 def convnet(name: str, family: str, batch: int) -> Case:
-    """28 × 28 images: conv 5×5 1→32, 32→32, batchnorm, pool, conv 3×3 32→64, 64→64, batchnorm, pool, linear."""
+    """Return a case of a convnet on images of 28 × 28.
+
+    Layers: conv 5×5 1→32, 32→32, batchnorm, pool, conv 3×3 32→64, 64→64, batchnorm, pool, linear.
+    """
 
     def inputs(rng: np.random.Generator) -> Arrays:
         arrays: Arrays = {"x": _normal(rng, batch, 1, 28, 28), "y": rng.integers(0, 10, batch, dtype=np.int32)}
@@ -379,15 +396,15 @@ TINY: tuple[Case, ...] = tuple(
 
 
 class UnknownCase(ValueError):
-    """No case has that name."""
+    """No case has the requested name."""
 
 
 def choose_cases(
     patterns: Sequence[str], known: Sequence[Case] = (*CASES, *TINY), default: Sequence[Case] = CASES
 ) -> list[Case]:
-    """The cases of `known` that `patterns` name, in its order; a pattern is a name or a beginning of names.
+    """Return the cases of `known` that `patterns` select, in the order of `known`. Without patterns: `default`.
 
-    Without patterns: `default`.
+    A pattern is a name or the beginning of names.
     """
     if not patterns:
         return list(default)

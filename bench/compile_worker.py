@@ -1,8 +1,12 @@
-"""tinyexplore's own compile times, in a process: `python -m bench.compile_worker plain|stripped`, JSON lines.
+"""Measures tinyexplore's compile times in one process: `python -m bench.compile_worker plain|stripped`, JSON lines.
 
-Requests: {"do": "prepare", "case"} · {"do": "cold", "recording": "off"|"on"|"trace"}: one call with every kernel
-compiled anew · {"do": "running"}: what the kernels themselves take · {"do": "stages"}: where that time goes ·
-{"do": "bye"}.
+Requests:
+
+- {"do": "prepare", "case"};
+- {"do": "cold", "recording": "off"|"on"|"trace"}: one call that compiles every kernel again;
+- {"do": "running"}: the time of the kernels themselves;
+- {"do": "stages"}: the compile time of each stage;
+- {"do": "bye"}.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ from bench.conversation import raised, serve
 
 
 def forget() -> None:
-    """No compiled kernel and no memoised result is left: the next call does all the work again."""
-    from tinyexplore.compile.lowering import _programs  # not before hooks are taken out
+    """Drop every compiled kernel and every memoised result, so that the next call does all the work again."""
+    # not at the top: the import hook of `bench.stripped` must come first
+    from tinyexplore.compile.lowering import _programs
 
     _programs.clear()
     for name, module in list(sys.modules.items()):
@@ -35,21 +40,21 @@ def forget() -> None:
 
 
 def _timed(work: Callable[[], Any]) -> dict[str, float]:
-    """Seconds on the wall and on the CPU."""
+    """Run `work` and return its wall time and CPU time, in seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
 
 
 class CompileWorker:
-    """One process of tinyexplore and the case that it compiles."""
+    """A process of tinyexplore, with the case that it compiles."""
 
     def __init__(self) -> None:
         self.call: Callable[[], Any] = lambda: None
         self.started = time.perf_counter()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; whatever goes wrong becomes one too."""
+        """Return the reply to a request. An exception becomes a reply too."""
         try:
             return {"ok": True, **getattr(self, f"do_{request.pop('do')}")(**request)}
         except Exception as error:
@@ -71,7 +76,10 @@ class CompileWorker:
         return {}
 
     def do_cold(self, recording: str) -> dict[str, Any]:
-        """One call; `cpu_seconds` of all threads, which other programs on the machine change less."""
+        """Run one cold call.
+
+        `cpu_seconds` is the CPU time of all threads, which other programs change less than wall time.
+        """
         forget()
         if recording == "off":
             return {**_timed(self.call), "events": 0}
@@ -98,7 +106,7 @@ class CompileWorker:
         return {**_timed(recorded), "events": len(listener.events)}
 
     def do_running(self) -> dict[str, Any]:
-        """Seconds that the kernels of a call take, when everything is compiled: the least of three calls."""
+        """Return the seconds of the kernels of one call when everything is compiled: the least of three calls."""
         from tinyexplore.trace import Ran, Recorder
         from tinyexplore.trace import recording as listening_to
 
@@ -111,10 +119,11 @@ class CompileWorker:
         return {"seconds": min(found)}
 
     def do_stages(self) -> dict[str, Any]:
-        """Seconds by stage, each without the stages inside it; and how many rules fired, for each second of them.
+        """Return the seconds of each stage without its inner stages, and the rate of rule firings.
 
-        `lowering_seconds`: all stages but the compiler's, from scheduling to the source, whether rules fire in them or
-        not; `rewriting_seconds`: those of them that are passes of rules.
+        `lowering_seconds`: all stages from scheduling to the source, except those of the compiler. `rewriting_seconds`:
+            the
+        share of them in passes that apply rules.
         """
         from tinyexplore.explore import capture
 
@@ -144,8 +153,8 @@ class CompileWorker:
 
 
 def run(way: str) -> None:
-    """Serves with hooks in place, or without them."""
-    os.environ["CACHELEVEL"] = "0"  # nothing from disk
+    """Serve requests with the recorder's hooks in place ("plain"), or without them ("stripped")."""
+    os.environ["CACHELEVEL"] = "0"  # no compiled code from disk
     if way == "stripped":
         from bench.stripped import install
 

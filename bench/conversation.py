@@ -1,4 +1,4 @@
-"""A worker's side of the conversation with the harness (`bench.harness.PeerProcess`): JSON lines in, JSON lines out."""
+"""A worker's side of the conversation with the harness (`bench.harness.PeerProcess`): JSON lines in both directions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Message = dict[str, Any]
 
 
 def serve(answer: Callable[[Message], Message]) -> None:
-    """Answers until told `bye` or the harness goes. What else is printed goes to stderr: stdout is for replies."""
+    """Answer requests until one is `bye` or the harness ends.
+
+    Other output goes to stderr, since stdout carries the replies.
+    """
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -25,7 +28,7 @@ def serve(answer: Callable[[Message], Message]) -> None:
 
 
 def raised(error: Exception) -> Message:
-    """The reply where `error` was raised: a worker's own failure must reach the report, not end the process."""
+    """Return the reply for an exception of a worker: a failure must reach the report, and must not end the process."""
     traceback.print_exception(error, limit=-6)
     words = "".join(traceback.format_exception_only(type(error), error)).strip()
     return {"ok": False, "kind": "error", "reason": words[-600:]}

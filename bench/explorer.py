@@ -1,7 +1,7 @@
-"""`python -m bench explorer`: what the explorer costs and how fast a page answers, in a real Chromium.
+"""`python -m bench explorer`: measures the cost of the explorer and the speed of its page in a real Chromium.
 
-Each figure stands beside its aim; with --out they are kept as explorer.json and explorer.md. What a page does is told
-in its main thread's own processor time, which other work on the machine does not make longer.
+Each figure has an aim. `--out` writes the figures to explorer.json and explorer.md. The time of a page is the CPU
+time of its main thread, which other processes do not change.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ began = time.process_time()
 view.trace
 print(json.dumps(time.process_time() - began))
 """
-BUSY = 0.5  # load for each core, above which a machine does other things too
-# when the browser has painted the boxes, by its own clock, from the moment in which it set out for the page
+BUSY = 0.5  # load per core above which the report says that the machine was busy
+# the time at which the browser has painted the boxes, on its clock, from the start of the navigation
 FIRST_PICTURE = """new PerformanceObserver((seen) => {
   const painted = seen.getEntriesByName('first-contentful-paint')[0];
   const told = (at) => console.debug('first picture', at);
@@ -71,12 +71,12 @@ FIRST_PICTURE = """new PerformanceObserver((seen) => {
   const look = (at) => document.querySelector('.drawing .box') ? told(at) : again();
   if (painted) look(painted.startTime);
 }).observe({type: 'paint', buffered: true})"""
-MIDDLE, NEAR = 0.36, 1.0  # zooms: just near enough for words, and as large as a page
+MIDDLE, NEAR = 0.36, 1.0  # zooms: the smallest at which boxes have words, and the size of a page
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measurement; `aim` is the most that it may be, None where there is none."""
+    """One measurement. `aim`: its upper limit, or None."""
 
     name: str
     value: float
@@ -93,7 +93,10 @@ class Figure:
 
 
 def chain(nodes: int) -> Trace:
-    """Builds about `nodes` LazyBuffers, then raises before they are realized, so that the trace has the whole graph."""
+    """Return the trace of about `nodes` LazyBuffers.
+
+    An exception stops the capture before the LazyBuffers are realized, so that the trace has the whole graph.
+    """
     session = capture(title=f"{nodes} LazyBuffers")
     with suppress(InterruptedError), session:
         x = Tensor.ones(8, 8).contiguous()
@@ -119,7 +122,10 @@ class Block:
 
 
 def blocks(count: int) -> Trace:
-    """As many blocks, forward and backward, scheduled and not run: 332 LazyBuffers each."""
+    """Return the trace of `count` transformer blocks, forward and backward, scheduled but not run.
+
+    A block has 332 LazyBuffers.
+    """
     models, x = [Block(32) for _ in range(count)], Tensor.rand(2, 16, 32).realize()
     parameters = [parameter for model in models for parameter in nn.state.get_parameters(model)]
     for parameter in parameters:
@@ -137,7 +143,7 @@ def blocks(count: int) -> Trace:
 
 
 class MLP:
-    """Two layers."""
+    """An MLP of two layers."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
         self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, outputs)
@@ -147,7 +153,7 @@ class MLP:
 
 
 def mlp_step() -> Trace:
-    """A training step: loss, gradients, the optimizer's update."""
+    """Return the trace of a training step: loss, gradients, and the update of the optimizer."""
     model = MLP(64, 128, 10)
     optimizer = SGD(nn.state.get_parameters(model), lr=0.1)
     x, y = Tensor.rand(32, 64).realize(), Tensor.randint(32, high=10).realize()
@@ -163,7 +169,7 @@ def mlp_step() -> Trace:
 
 
 def block(**options: Any) -> Trace:
-    """A block, forward and backward."""
+    """Return the trace of one block, forward and backward."""
     model, x = Block(64), Tensor.rand(2, 32, 64).realize()
     parameters = nn.state.get_parameters(model)
     for parameter in parameters:
@@ -178,7 +184,7 @@ def block(**options: Any) -> Trace:
 
 
 def firing_bytes(trace: Trace) -> int:
-    """What a compressed trace is larger by for its steps and links."""
+    """Return the bytes that the firings and links of a trace add to its compressed file."""
     stages = tuple(replace(stage, steps=()) for stage in trace.stages)
     return len(trace_to_bytes(trace)) - len(trace_to_bytes(replace(trace, stages=stages, links=())))
 
@@ -203,7 +209,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Page:
-    """One trace as a page in a tab, open at the workbench."""
+    """A trace as a page in a browser tab, with the workbench open."""
 
     def __init__(self, browser: Any, trace: Trace, folder: Path) -> None:
         from tinyexplore.explore.exports.export import export_html
@@ -234,7 +240,7 @@ class Page:
         self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def steps_ms(self, stage: int, count: int) -> list[float]:
-        """Main-thread milliseconds of each of `count` steps forward in a pass."""
+        """Return the main-thread milliseconds of each of `count` steps forward in a pass."""
         self.tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: 0, graph: 'uops', place: 'passes'}})")
         self.tab.focus(".tinyexplore")
         self.settle()
@@ -247,7 +253,7 @@ class Page:
         return found
 
     def frames_ms(self, move: Callable[[int], None], count: int = 40) -> list[float]:
-        """Main-thread milliseconds of each frame while `move(i)` goes on."""
+        """Call `move(i)` `count` times. Return the main-thread milliseconds of each frame."""
         self.settle()
         found = []
         for i in range(count):
@@ -258,12 +264,15 @@ class Page:
         return found
 
     def press(self, words: str) -> None:
-        """A button of the graph, by a script: to look for words takes playwright longer than what is measured."""
+        """Press a button of the graph by a script.
+
+        Playwright's search for the text takes longer than the measured action.
+        """
         found = "[...document.querySelectorAll('.graph button')].find((one) => one.textContent === words)"
         self.tab.evaluate(f"(words) => {found}.click()", words)
 
     def show_every_node(self) -> float:
-        """Draws each LazyBuffer as a box; how many seconds that took."""
+        """Draw each LazyBuffer as a box. Return the seconds."""
         self.tab.select_option(".detail-choice", "views")
         began = time.perf_counter()
         self.press("show all")
@@ -272,17 +281,17 @@ class Page:
         return time.perf_counter() - began
 
     def zoom_to(self, zoom: float, node: int) -> None:
-        """Makes boxes `zoom` times as large as they are, with `node` in the middle; 0: the whole graph."""
+        """Show boxes at `zoom` times their size, with `node` in the center. With 0: the whole graph."""
         if zoom == 0:
             self.press("fit")
-        self.tab.evaluate("tinyexplore.handle.select([])")  # no card lies over the graph
+        self.tab.evaluate("tinyexplore.handle.select([])")  # so that no card covers the graph
         self.tab.mouse.move(*self._middle())
         self.tab.keyboard.down("Control")
         while self.zoom_now() < zoom:
             self.tab.mouse.wheel(0, -60 if self.zoom_now() < 0.8 * zoom else -10)
             self.settle()
         self.tab.keyboard.up("Control")
-        self.tab.mouse.move(1, 1)  # who points at the graph is not led elsewhere
+        self.tab.mouse.move(1, 1)  # so that the pointer rests on no node
         self.tab.evaluate(f"tinyexplore.handle.select([{node}])")
         self.tab.wait_for_timeout(500)
         self.tab.evaluate("tinyexplore.handle.select([])")
@@ -314,10 +323,11 @@ class Page:
 
 
 def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
-    """Every figure, in the order of the table."""
+    """Yield every figure, in the order of the table."""
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
-        Page(browser, chain(2), folder).close()  # a reader's browser has opened a page before; this one has just begun
+        # the browser of a reader has opened pages before; this browser has just started
+        Page(browser, chain(2), folder).close()
         for nodes, aim in ((50, 0.3), (450, 1.5)):
             say(f"first picture of {nodes} nodes")
             trace = chain(nodes)
@@ -361,13 +371,14 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def _capture(rounds: int) -> Figure:
-    """What a first capture costs over a first run that nobody watches, in processor time.
+    """Return the ratio of the CPU time of a first capture to that of a first run without a capture.
 
-    Python's bytecode is there, as pip leaves it: the first round of each makes it, and does not count."""
+    Bytecode is present, as after an installation with pip: the first round of each way creates it and does not count.
+    """
     ways = {"plain": (FIRST_RUN, "plain"), "captured": (FIRST_RUN, "captured"), "asked": (TRACE_ASKED,)}
     taken: dict[str, list[float]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as bytecode:
-        for number in range(rounds + 1):  # in turns: what befalls the machine befalls all
+        for number in range(rounds + 1):  # alternately, so that noise of the machine affects all ways
             for way, program in ways.items():
                 seconds = _first_run(Path(bytecode), *program)
                 if number:
@@ -379,7 +390,7 @@ def _capture(rounds: int) -> Figure:
 
 
 def _opened(name: str, aim: float | None, browser: Any, trace: Trace, folder: Path, rounds: int) -> Figure:
-    """From the address to the frame that shows boxes, and what of it the page's main thread computed."""
+    """Measure the time from the navigation to the first frame with boxes, and its CPU time in the main thread."""
     opened, worked = [], []
     for _ in range(rounds):
         page = Page(browser, trace, folder)
@@ -393,7 +404,7 @@ def _opened(name: str, aim: float | None, browser: Any, trace: Trace, folder: Pa
 
 
 def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) -> Iterator[Figure]:
-    """Steps of a pass."""
+    """Yield the time of a step of a pass."""
     size, firings, trace, stage = _near_450(traces)
     page = Page(browser, trace, folder)
     times = page.steps_ms(stage.id, min(firings, 5 * rounds))
@@ -403,7 +414,7 @@ def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) 
 
 
 def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
-    """What stops the rules of a pass on each node of its graph, in the middle of the pass."""
+    """Yield the time to find what prevents the rules of a pass on each node of its graph, in the middle of the pass."""
     size, _, trace, stage = _near_450(traces)
     step = len(stage.steps) // 2
     nodes = {shown.node for shown in StageReplay(trace, stage.id).graph_at(step).nodes.values()}
@@ -412,7 +423,7 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
     for number, node in enumerate(sorted(nodes)):
         times, asked = (then, asked) if number % 50 and asked is not None else (first, Explainer(trace))
         if times is first:
-            gc.collect()  # what every other figure has left takes longer to look through than the question
+            gc.collect()  # else the collection of garbage from earlier figures would take longer than the question
         began = time.perf_counter()
         asked.why_not(node, stage, step)
         times.append((time.perf_counter() - began) * 1e3)
@@ -423,7 +434,7 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
 
 
 def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
-    """Opts of a small kernel, one after the other: compiled, checked and timed; and another branch, drawn."""
+    """Yield figures of opts on a small kernel: compiled, checked and timed. Draw another branch, too."""
     a, b = Tensor.rand(128, 128).realize(), Tensor.rand(128, 128).realize()
     view = explore(lambda: a @ b, title="product")
     view.whatif.begin(0)
@@ -448,7 +459,10 @@ def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _by_hand() -> Iterator[Figure]:
-    """UOps that the debugger steps; a product's addresses through the model of the caches, held to the plain one."""
+    """Yield the time of UOps in the debugger, and of a product's addresses in the model of the caches.
+
+    The results of the cache model are compared with those of the plain model.
+    """
     a, b = Tensor.rand(32, 32).realize(), Tensor.rand(32, 32).realize()
     view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1)
     debugger, times = view.kernels[0].debug(), []
@@ -480,7 +494,7 @@ def _by_hand() -> Iterator[Figure]:
 
 
 def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
-    """A page that carries the engine: how large it is, when it first answers, and how fast it answers then."""
+    """Yield figures of a page that carries the engine: its size, and the times of its first and later answers."""
     a, b = Tensor.rand(16, 16).realize(), Tensor.rand(16, 16).realize()
     view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1, title="live page")
     path = folder / "live.html"
@@ -520,7 +534,10 @@ ASKED = """async (asked) => {
 
 
 def _editing() -> Iterator[Figure]:
-    """Edits of a small kernel's C: compiled, run apart, compared, timed beside what it was; and some that crash."""
+    """Yield the times of edits of a small kernel's C. Each edit is compiled, run in a process, compared and timed.
+
+    Some of the edits crash.
+    """
     a, b = Tensor.rand(32, 48).realize(), Tensor.rand(48, 64).realize()
     view = explore(lambda: (a @ b).relu(), keep_inputs=True)
     text = view.kernels[0].edit_text("c")
@@ -543,13 +560,16 @@ def _editing() -> Iterator[Figure]:
 
 
 def _rules(traces: Sequence[Trace]) -> Iterator[Figure]:
-    """A rule of one's own on a program, each firing checked: before it fires, fired wherever it matches, and in the
-    pipeline; and every firing of other programs checked."""
+    """Yield the times of a user's rule on a program, with every firing checked.
+
+    The rule is previewed, fired wherever it matches, and added to the pipeline. Then every firing of other programs is
+    checked.
+    """
     x, a = playground.var("x"), playground.cvar("a")
 
     @playground.rule(UPat.of(Ops.MOD, x, a))
     def remainder_written_out(x: UOp, a: UOp) -> UOp:
-        """x % a is x - x // a * a."""
+        """Return x % a as x - x // a * a."""
         return x + x.alu(Ops.IDIV, a) * (a * -1)
 
     t = Tensor.rand(33, 64).realize()
@@ -579,7 +599,7 @@ def _rules(traces: Sequence[Trace]) -> Iterator[Figure]:
 
 
 def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:
-    """An edge cut: rescheduled, compiled, compared and timed; and its branch drawn."""
+    """Yield the times of a cut edge: rescheduled, compiled, compared and timed; and the time to draw its branch."""
     q, k, v = (Tensor.rand(40, 16).realize() for _ in range(3))
     view = explore(lambda: (q @ k.T).softmax() @ v, title="attention")
     root = view.fusion.branch()
@@ -602,7 +622,10 @@ def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
-    """The pass whose graph is nearest to 450 nodes, of those with some steps to take: nodes, firings, and where."""
+    """Return the pass whose graph is nearest to 450 nodes: its nodes, firings, trace and stage.
+
+    It has some steps.
+    """
     sized = []
     for trace in traces:
         for stage in trace.stages:
@@ -614,7 +637,7 @@ def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
 
 
 def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:
-    """All nodes as boxes: laid out, panned and zoomed from far, in the middle and near; and what the schedule says."""
+    """Yield figures of a graph with all nodes as boxes: layout, pan, zoom, and the explanation of the schedule."""
     page = Page(browser, trace, folder)
     lazybuffers = [node for node in trace.nodes if node.kind == "lazybuffer"]
     size = f"{len(lazybuffers)} LazyBuffers"
@@ -650,7 +673,10 @@ def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:
 
 
 def _first_run(bytecode: Path, program: str, *words: str) -> float:
-    """Seconds that a program says it took, the first in its process and on its disk but for what is in `bytecode`."""
+    """Return the seconds that a program reports as the first run of its process.
+
+    All caches are empty, except `bytecode`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": folder, "PYTHONPYCACHEPREFIX": str(bytecode)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -659,11 +685,11 @@ def _first_run(bytecode: Path, program: str, *words: str) -> float:
     return float(json.loads(done.stdout))
 
 
-# *** telling ***
+# *** output ***
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Markdown, one row a figure."""
+    """Return the figures as Markdown, one row per figure."""
     rows = ["| | measured | aim | met | |", "|---|---|---|---|---|"]
     for figure in figures:
         aim = "" if figure.aim is None else f"≤ {figure.aim:g} {figure.unit}"
@@ -674,13 +700,13 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def about_here() -> dict[str, Any]:
-    """When and where this is."""
+    """Return the time and the machine."""
     when = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return {"when": when, "python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
 
 
 def report(about: Mapping[str, Any], figures: Sequence[Figure]) -> str:
-    """The page of docs/performance."""
+    """Return the page of docs/performance."""
     words = f"`tinyexplore bench explorer --out docs/performance`, {about['when'][:10]}, Python {about['python']}, "
     words += f"{about['cores']} cores of {about['machine']}, load {about['load']:.1f} when it began."
     if about["load"] > BUSY * about["cores"]:
@@ -691,7 +717,7 @@ def report(about: Mapping[str, Any], figures: Sequence[Figure]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0."""
+    """Run the command. Return the exit status 0."""
     parser = argparse.ArgumentParser(prog="tinyexplore bench explorer", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="pages and processes for each median (5)")
     parser.add_argument("--out", metavar="FOLDER", help="keep them there as explorer.json and explorer.md")

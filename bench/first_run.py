@@ -1,9 +1,9 @@
-"""First runs: the first call of a fresh process, compiling included, with nothing on disk; ours also with a warm disk.
+"""First runs: the first call of a fresh process, compilation included, with an empty disk cache.
 
-What is timed begins where imports are done and the inputs lie in the engine's own memory, and ends with the result,
-which is compared with NumPy's before it counts. To bring them there each engine opens its device (JAX its client), so
-that this is no part of it. Beside it stands what a user waits for: the same with the engine's
-import and the handing over of the inputs.
+For tinyexplore, a second first run with a full disk cache follows. The measured time starts when imports are done and
+the inputs lie in the engine's memory. To put them there, each engine opens its device (JAX its client), which is
+therefore not measured. The time ends with the result, which must agree with NumPy's. A second time, which users wait
+for, includes the import of the engine and the transfer of the inputs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ COLD, WARM = "tinyexplore", "tinyexplore, warm disk"
 COMPILING_PEERS = ("torch.compile", "jax")
 REPEATS = 5
 PATIENCE = 2.0  # seconds: a longer first run is not repeated
-LONGEST = 60.0  # seconds: who needs more for one first run has none; torch.compile takes 1 to 18 for most cases
+LONGEST = 60.0  # seconds: a longer first run is stopped and has no result; torch.compile takes 1 to 18 for most cases
 
-# where each engine keeps what it compiled
+# the folder in which each engine keeps compiled code
 CACHES = (
     "XDG_CACHE_HOME",
     "TORCHINDUCTOR_CACHE_DIR",
@@ -37,14 +37,14 @@ CACHES = (
 def measure_first_runs(
     cases: Sequence[Case], peers: Sequence[str], settings: Settings, say: Callable[[str], None]
 ) -> list[FirstRun]:
-    """A FirstRun for each case: of tinyexplore, of tinyexplore again on a warm disk, and of each of `peers`."""
+    """Return a FirstRun for each case: of tinyexplore (with an empty and a full disk cache) and of each of `peers`."""
     found = []
     for number, case in enumerate(cases, 1):
         run = FirstRun(case.name, date=datetime.now(timezone.utc).isoformat(timespec="seconds"))
         with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
             request = store(case, Path(folder))
             left = [COLD, *peers]
-            for _ in range(REPEATS):  # in turns: whatever befalls the machine befalls all
+            for _ in range(REPEATS):  # alternately, so that noise of the machine affects all engines
                 left = [way for way in left if _measure(run, way, request, settings)]
         found.append(run)
         shown = ", ".join(f"{way} {seconds * 1e3:,.0f}" for way, seconds in run.seconds.items())
@@ -54,7 +54,10 @@ def measure_first_runs(
 
 
 def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Settings) -> bool:
-    """One more fresh process, with an empty folder for what it compiles; the best so far counts. True: again."""
+    """Run one more fresh process with an empty cache folder, and keep the best time.
+
+    Return whether to repeat.
+    """
     with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-cache-") as cache:
         try:
             for kind in (way, WARM) if way == COLD else (way,):
@@ -73,7 +76,7 @@ def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Setting
 def first_call(
     peer: str, request: dict[str, Any], settings: Settings, cache: str, root: Path = ROOT
 ) -> tuple[float, float]:
-    """Seconds of the first call, and of importing and putting the inputs in place before it."""
+    """Return the seconds of the first call, and the seconds before it (the import, and the transfer of the inputs)."""
     before = 0.0
     process = PeerProcess(peer, settings, variables=dict.fromkeys(CACHES, cache), root=root)
     try:

@@ -1,11 +1,12 @@
-"""First runs of whole networks beside Inductor and JAX: `python -m bench.first_runs [WORD …] [--out FOLDER]`.
+"""First runs of whole networks, compared with Inductor and JAX: `python -m bench.first_runs [WORD …] [--out FOLDER]`.
 
-Each first call is timed in a fresh process, after imports, with its inputs and weights in memory: once with an empty
-folder for what is compiled, then in another process that finds the folder full. All engines compute the same network
-with the same weights: `torch.compile` with Inductor, `torch.compile` with `backend="tinyexplore"`, and JAX
+Each first call is timed in a fresh process, after imports, with inputs and weights in memory. The first process has an
+empty folder for compiled code; a second process finds the folder full. All engines compute the same network with the
+same weights: `torch.compile` with Inductor, `torch.compile` with `backend="tinyexplore"`, and JAX
 (`bench/first_runs_jax.py`). Results are compared with those of eager PyTorch.
 
-The interpreter of the engines is $TINYEXPLORE_BENCH_PYTHON, or this one. It needs PyTorch, and JAX for its column.
+$TINYEXPLORE_BENCH_PYTHON names the interpreter of the engines (default: this one). It needs PyTorch, and JAX for the
+column of JAX.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ENGINES = ("tinyexplore", "inductor", "jax")
 PROGRAMS = ("transformer block, forward and backward", "ResNet-18, forward", "GPT-2-tiny, forward", "MLP, forward")
 SHOWN = PROGRAMS[:3]
 PATIENCE_S = 400.0
-FARTHEST = 2e-3  # the largest difference from eager PyTorch, as a share of the largest value
+FARTHEST = 2e-3  # the largest allowed difference from eager PyTorch, as a share of the largest value
 JAX_KEEPS_ALL = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -41,9 +42,9 @@ JAX_KEEPS_ALL = {
 class First:
     """The first calls of one program by one engine.
 
-    cold_s, warm_s: wall time, with nothing on disk and with what the cold process left there.
-    cold_cpu_s, warm_cpu_s: time on the CPU of the process and the processes that it waited for (compilers).
-    failure: why there are no times; empty if there are.
+    cold_s, warm_s: wall time, with an empty folder and with the code of the cold process.
+    cold_cpu_s, warm_cpu_s: CPU time of the process and of its child processes (compilers).
+    failure: the reason why there are no times, or "".
     """
 
     program: str
@@ -55,11 +56,11 @@ class First:
     failure: str = ""
 
 
-# *** in the engine's process ***
+# *** the process of the engine ***
 
 
 def network(program: str) -> tuple[Any, tuple[Any, ...]]:
-    """The module and its arguments, equal in every process."""
+    """Return the module and its arguments, equal in every process."""
     import torch
 
     from bench import torch_programs
@@ -72,7 +73,10 @@ def network(program: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def torch_call(engine: str, program: str) -> Callable[[], list[Any]]:
-    """The call of a program by PyTorch: its result, or the gradients of the block's squares."""
+    """Return a function that runs a program by PyTorch.
+
+    Its result is the output, or the gradients of the sum of squares.
+    """
     import torch
 
     module, args = network(program)
@@ -96,12 +100,12 @@ def torch_call(engine: str, program: str) -> Callable[[], list[Any]]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those that it waited for."""
+    """Return the CPU seconds of this process and of its finished child processes."""
     return sum(os.times()[:4])
 
 
 def serve(engine: str, program: str) -> dict[str, float]:
-    """Times the first call; a result that differs from eager PyTorch's raises ArithmeticError."""
+    """Time the first call. Raise ArithmeticError if a result differs from that of eager PyTorch."""
     expected = torch_call("eager", program)()
     if engine == "jax":
         from bench.first_runs_jax import jax_call
@@ -119,11 +123,11 @@ def serve(engine: str, program: str) -> dict[str, float]:
     return {"wall": wall, "cpu": cpu}
 
 
-# *** in the caller's process ***
+# *** the process of the caller ***
 
 
 def measure(program: str, engine: str) -> First:
-    """A cold first call and a warm one, each in a process of its own."""
+    """Measure a cold first call and a warm one, each in its own process."""
     python = os.environ.get("TINYEXPLORE_BENCH_PYTHON", sys.executable)
     command = [python, "-m", "bench.first_runs", "--serve", engine, program]
     times = []
@@ -144,12 +148,12 @@ def measure(program: str, engine: str) -> First:
 
 
 def cell(seconds: float, cpu: float) -> str:
-    """Wall time, and time on the CPU."""
+    """Return wall time and CPU time as the text of a cell."""
     return f"{seconds:.2f} ({cpu:.2f})"
 
 
 def table(rows: Sequence[First]) -> str:
-    """A line for each program: cold and warm, of each engine."""
+    """Return a table with one line per program: cold and warm times of each engine."""
     engines = [engine for engine in ENGINES if any(row.engine == engine for row in rows)]
     head = ["program", *(f"{engine}, {disk}" for engine in engines for disk in ("cold", "warm"))]
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
@@ -167,7 +171,7 @@ def table(rows: Sequence[First]) -> str:
 
 
 def page(rows: Sequence[First], load: str) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     from bench.__main__ import _cpu_name
 
     return (
@@ -184,7 +188,7 @@ def page(rows: Sequence[First], load: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 where a row failed, else 0."""
+    """Run the command. Return 1 if a row failed, else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.first_runs", description=__doc__)
     parser.add_argument("words", nargs="*", help="only programs whose name has one of these")
     parser.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)

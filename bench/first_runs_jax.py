@@ -1,4 +1,4 @@
-"""The networks of `bench.first_runs` in JAX, with the weights of PyTorch's modules."""
+"""The networks of `bench.first_runs` in JAX, with the weights of the PyTorch modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Weights = dict[str, Any]
 
 
 def under(w: Weights, name: str) -> Weights:
-    """The weights of a part of a module."""
+    """Return the weights of the submodule `name`."""
     return {key[len(name) + 1 :]: value for key, value in w.items() if key.startswith(name + ".")}
 
 
@@ -84,7 +84,7 @@ def mlp(w: Weights, x: Any) -> Any:
 
 
 def jax_call(program: str, module: Any, args: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """A call of a program: its result, or the gradients by all weights in the module's order."""
+    """Return a function that runs a program: the output, or the gradients of all weights in the order of the module."""
     weights = {name: jnp.array(value.detach().numpy()) for name, value in module.state_dict().items()}
     (x,) = (jnp.array(one.numpy()) for one in args)
     if program.startswith("transformer"):

@@ -1,11 +1,13 @@
-"""A guard on ratios: each kernel on one core beside NumPy, in one process, in turns. `python -m bench.guard [CASE...]`
+"""A guard on ratios: each kernel on one core, compared with NumPy in one process. `python -m bench.guard [CASE...]`
 
-What is timed is the CPU's time of one thread, not the clock's, and every case fits one core's L2 cache: what else the
-machine does then hardly counts. On the CPU on which `usual` was measured, no case may take 1.9 times its usual share of
-NumPy's time: at loads of 1 to 7 on 2 cores, 13 of the 20 cases stayed within 5 % of it in six runs, the others in most
-of them (where memory happens to lie makes up to a half). Where kernels become faster, `usual` has to follow, or a later
-loss would stay unseen: the command says so. On any other CPU, and for any other TARGET, the same run has to know what
-is slow: 1.9 times NumPy's time, which is restricted to that TARGET too, or less gained by opts than there is to gain.
+It measures the CPU time of one thread, alternately, and every case fits the L2 cache of one core. So other processes
+hardly matter. On the CPU of `usual`, no case may take 1.9 times its usual share of NumPy's time. At loads of 1 to 7 on
+2 cores, 13 of the 20 cases stayed within 5 % of it in six runs, the others in most runs (the placement of memory makes
+up to a half). When kernels become faster, `usual` must be lowered, or a later loss would stay unseen; the command
+reports this.
+
+On any other CPU, and for any other TARGET, the limit is 1.9 times NumPy's time, with NumPy restricted to that TARGET.
+Opts must also gain at least as much as `gain` says.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from bench.cases import Case
 from bench.harness import ROOT, environment
 from tinyexplore.target import chosen
 
-MEASURED_ON = "znver4"  # where `usual` is from: AVX-512, OpenBLAS 0.3.31
+MEASURED_ON = "znver4"  # the CPU of `usual`: AVX-512, OpenBLAS 0.3.31
 ROUNDS = 15
 ATTEMPTS = 3
 SAMPLE_SECONDS = 0.0005
@@ -33,9 +35,14 @@ SAMPLE_SECONDS = 0.0005
 
 @dataclass(frozen=True)
 class Guard:
-    """`usual`: how many times NumPy's time the case takes on the CPU named above. `gain`: how many times longer it has
-    to take without opts, on any CPU (half of the least seen with vectors of 128, 256 and 512 bits; 0: they may gain
-    nothing, because LLVM makes vectors of it by itself)."""
+    """A guarded case.
+
+    usual: how many times NumPy's time the case takes on the CPU named above.
+    gain: how many times longer it must take without opts, on any CPU.
+
+    `gain` is half of the least value seen with vectors of 128, 256 and 512 bits. It is 0 if LLVM vectorizes the case by
+    itself.
+    """
 
     case: Case
     usual: float
@@ -43,7 +50,7 @@ class Guard:
 
     @property
     def bound(self) -> float:
-        """How many times NumPy's time is too slow."""
+        """Return how many times NumPy's time is too slow."""
         return 1.9 * (self.usual if is_measured_here() else 1.0)
 
 
@@ -72,16 +79,16 @@ GUARDS = (
 
 
 def is_measured_here() -> bool:
-    """Whether code is for the CPU that `usual` is from."""
+    """Whether the generated code is for the CPU of `usual`."""
     from llvmlite.binding import get_host_cpu_name
 
     return chosen().is_native and get_host_cpu_name() == MEASURED_ON
 
 
 def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, float]:
-    """For each guarded case (those in `names`, else all) ours over NumPy's, measured in a fresh process.
+    """Return tinyexplore's time over NumPy's for each guarded case (in `names`, else all), from a fresh process.
 
-    RuntimeError where a case is wrong or raises.
+    Raise RuntimeError if a case is wrong or raises.
     """
     done = subprocess.run(
         [sys.executable, "-m", "bench.guard", *names],
@@ -96,7 +103,10 @@ def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None
 
 
 def too_slow(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Case → what is slow about it, where every one of ATTEMPTS found it so; `variables` of the environment."""
+    """Return the slow cases, each with a message, if all of ATTEMPTS find it slow.
+
+    `variables`: of the environment.
+    """
     found = {guard.case.name: "" for guard in GUARDS if guard.case.name in (names or [guard.case.name])}
     for _ in range(ATTEMPTS):
         measured = ratios(tuple(found), variables)
@@ -108,7 +118,10 @@ def too_slow(names: Sequence[str] = (), variables: Mapping[str, str] | None = No
 
 
 def verdict(name: str, ratio: float, plain: float | None) -> str:
-    """ "" where a case is quick enough. `ratio`, and `plain` without opts: times NumPy's time."""
+    """Return what is slow about a case, or "".
+
+    `ratio` and `plain` (without opts) are multiples of NumPy's time.
+    """
     guard = next(guard for guard in GUARDS if guard.case.name == name)
     if ratio > guard.bound:
         return f"{ratio:.2f} times NumPy's time, and {guard.bound:.2f} is the most"
@@ -118,7 +131,7 @@ def verdict(name: str, ratio: float, plain: float | None) -> str:
 
 
 def measure(case: Case) -> float:
-    """Ours over NumPy's: the shortest of several samples each, taken in turns, once the results agree."""
+    """Return tinyexplore's time over NumPy's: the shortest of alternate samples, after a check of the results."""
     from bench.peers.numpy import families
     from bench.peers.tinyexplore import Engine
     from bench.worker import compare
@@ -138,7 +151,7 @@ def measure(case: Case) -> float:
 
 
 def _sample(call: Callable[[], Any]) -> float:
-    """CPU seconds of this thread for one call, of as many as SAMPLE_SECONDS hold; the first of them only warms up."""
+    """Return the CPU seconds of one call in this thread, the mean over SAMPLE_SECONDS. The first call only warms up."""
     call()
     calls, start = 0, time.thread_time()
     while (elapsed := time.thread_time() - start) < SAMPLE_SECONDS or calls == 0:

@@ -1,4 +1,4 @@
-"""One process for each peer, timed in turns in many short slices, so that whatever befalls the machine befalls all."""
+"""Runs one process per peer and times them alternately in many short slices, so that noise affects all of them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from bench.peers import PEERS
 from bench.references import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORTEST = 30e-6  # seconds that one sample lasts at least: shorter calls are repeated inside it
+SHORTEST = 30e-6  # the least seconds of one sample; shorter calls are repeated within a sample
 MACHINE = "machine"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`pythons`: which interpreter runs a peer ("" for all others). Times in seconds.
+    """The settings of a run. Times are in seconds.
 
-    A case gets `rounds` slices of `slice_seconds` for each peer, fewer where one call takes longer than that;
-    before each slice the machine rests for `rest_seconds`: the threads of some peers spin for a while after work.
+    `pythons`: the interpreter of each peer ("" for all others).
+
+    Each peer gets `rounds` slices of `slice_seconds` per case, fewer if one call takes longer than a slice. Before each
+    slice the machine rests for `rest_seconds`, because the threads of some peers spin for a while after work.
     """
 
     threads: int = 0
@@ -52,7 +54,7 @@ class Settings:
 
 @dataclass
 class Timing:
-    """What one peer did on one case: seconds of every sample, or why there are none.
+    """The result of one peer on one case: the seconds of every sample, or the reason why there are none.
 
     `failure` is None, or "unsupported", "error", "wrong", "died" or "timeout".
     """
@@ -69,7 +71,7 @@ class Timing:
 
 
 class WorkerLost(RuntimeError):
-    """A peer's process ended or did not answer in time; `kind` is "died" or "timeout"."""
+    """The process of a peer ended or did not answer in time. `kind` is "died" or "timeout"."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -77,7 +79,7 @@ class WorkerLost(RuntimeError):
 
 
 class PeerProcess:
-    """A worker process and its conversation. `root`: the checkout whose code it runs."""
+    """A worker process and the conversation with it. `root`: the checkout whose code it runs."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class PeerProcess:
         self._replies.put("")
 
     def ask(self, timeout: float, **request: Any) -> dict[str, Any]:
-        """The reply; WorkerLost where there is none."""
+        """Send a request and return the reply. Raise WorkerLost if there is none."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -127,12 +129,12 @@ class PeerProcess:
         return json.loads(line)
 
     def errors(self) -> str:
-        """What the process wrote to stderr."""
+        """Return the process's output on stderr."""
         self._errors.seek(0)
         return self._errors.read()
 
     def close(self) -> None:
-        """Ends the process, patiently first."""
+        """End the process: by a request, then by a signal."""
         try:
             assert self._process.stdin is not None
             self._process.stdin.write('{"do": "bye"}\n')
@@ -144,23 +146,27 @@ class PeerProcess:
 
 
 def python_of(name: str, settings: Settings) -> str:
-    """The interpreter of a peer: its own, or that of other engines, or this one."""
+    """Return the interpreter of a peer: the one named for it, the one for other engines, or this one."""
     python = settings.pythons.get(name) or settings.pythons.get(name.split(".")[0])
     if python is not None:
         return python
-    # tinyexplore, NumPy and the machine's probes need nothing that this checkout's own environment lacks
+    # tinyexplore, NumPy and the probes of the machine need only the packages of this environment
     foreign = PEERS[name].module not in ("tinyexplore", "machine", "numpy")
     return (settings.pythons.get("") if foreign else None) or sys.executable
 
 
 def environment(threads: int, root: Path = ROOT) -> dict[str, str]:
-    """Peers at their best: as many threads each, libraries that look at the CPU themselves, memory that is kept."""
+    """Return an environment in which each peer is at its best.
+
+    All have the same number of threads, libraries detect the CPU, and freed memory stays mapped.
+    """
     env = dict(os.environ)
     env.pop("OPENBLAS_CORETYPE", None)
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # else what pip installed is compiled already, and this checkout never
+    # else Python would compile the modules of this checkout again in each process
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC", "THREADS"):
         env[name] = str(threads)
-    # big results come from the heap, which stays mapped, and on huge pages: else every one costs its page faults anew
+    # large results come from the heap, which stays mapped, on huge pages; else each result would cost page faults
     env["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1"
     env["MALLOC_TRIM_THRESHOLD_"] = env["MALLOC_TOP_PAD_"] = str(1 << 30)
     env["PYTHONPATH"] = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -169,7 +175,7 @@ def environment(threads: int, root: Path = ROOT) -> dict[str, str]:
 
 
 class Harness:
-    """The peers' processes. Use as a context manager; `left_out` says which peers are missing, and why."""
+    """The processes of all peers, as a context manager. `left_out`: missing peers, each with the reason."""
 
     def __init__(self, peers: Sequence[str], settings: Settings, say: Callable[[str], None] = print) -> None:
         if unknown := [name for name in peers if name not in PEERS]:
@@ -179,7 +185,7 @@ class Harness:
         self.say = say
         self.versions: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
-        self.peak_flops = 0.0  # the most that the machine was seen to do in a second
+        self.peak_flops = 0.0  # the highest measured rate of the machine, per second
         self._processes: dict[str, PeerProcess] = {}
 
     def __enter__(self) -> Harness:
@@ -217,11 +223,11 @@ class Harness:
 
     @property
     def peers(self) -> list[str]:
-        """Those that run, the machine aside."""
+        """Return the peers that run, without the machine."""
         return [name for name in self._processes if name != MACHINE]
 
     def probes(self) -> list[tuple[str, int, float, str]]:
-        """The machine's abilities; none where its process does not work."""
+        """Return the probes of the machine; none if its process fails."""
         if MACHINE not in self._processes:
             return []
         reply = self._processes[MACHINE].ask(120, do="probes")
@@ -234,7 +240,7 @@ class Harness:
         return found
 
     def run(self, case: Case) -> dict[str, Timing]:
-        """Every peer on `case`; peers that fail have a Timing that says so."""
+        """Run every peer on `case`. The Timing of a peer that fails has the reason."""
         timings = {name: Timing() for name in self._processes}
         with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
             estimates = self._set_up(case, Path(folder), timings)
@@ -248,7 +254,7 @@ class Harness:
         return timings
 
     def _set_up(self, case: Case, folder: Path, timings: dict[str, Timing]) -> dict[str, float]:
-        """Seconds that one call takes about, for the peers that are ready."""
+        """Set up `case` in each peer. Return the estimated seconds of one call, for the peers that are ready."""
         request = {
             "do": "setup",
             **store(case, folder),
@@ -259,7 +265,7 @@ class Harness:
         def prepare(name: str) -> dict[str, Any] | None:
             return self._ask(name, timings[name], self.settings.setup_timeout, **request)
 
-        # compiling is not what is timed here: several at once; the machine itself, which is, when they are done
+        # several peers compile at once, since that time is not measured; the machine's probe runs after them
         names = list(self._processes)
         with ThreadPoolExecutor(max(2, self.settings.thread_count)) as pool:
             replies = dict(zip(names, pool.map(lambda name: prepare(name) if name != MACHINE else None, names)))
@@ -273,7 +279,10 @@ class Harness:
         return estimates
 
     def _ask(self, name: str, timing: Timing, timeout: float, **request: Any) -> dict[str, Any] | None:
-        """The reply, or None: then `timing` says what went wrong, and a lost process has a successor."""
+        """Return the reply, or None.
+
+        On None, `timing` has the reason, and a new process has replaced a lost one.
+        """
         try:
             reply = self._processes[name].ask(timeout, **request)
         except WorkerLost as lost:
@@ -289,7 +298,7 @@ class Harness:
     def _take_turns(self, timings: dict[str, Timing], estimates: dict[str, float]) -> None:
         settings = self.settings
         for number, names in enumerate(turns(estimates, settings)):
-            # who follows whom changes from round to round
+            # the order of the peers changes from round to round
             for name in names[number % len(names) :] + names[: number % len(names)] if names else []:
                 timing = timings[name]
                 if timing.failure is not None:
@@ -303,7 +312,10 @@ class Harness:
 
 
 def store(case: Case, folder: Path) -> dict[str, Any]:
-    """A case's inputs and its results by NumPy in `folder`; what a worker must be told to find and compare them."""
+    """Store the inputs of a case and NumPy's results in `folder`.
+
+    Return the fields of a request that refer to them.
+    """
     arrays = case.make_inputs()
     np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
     np.savez(folder / "reference.npz", *(np.asarray(value) for value in case.reference(arrays)))
@@ -317,9 +329,9 @@ def store(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def turns(estimates: dict[str, float], settings: Settings) -> list[list[str]]:
-    """Who takes part in which round: all in every one, but slow peers only in as many as their time allows.
+    """Return the peers of each round. A slow peer takes part in fewer rounds.
 
-    A peer whose call takes longer than a slice gets rounds enough for its share of the time, at least two,
+    A peer whose call takes longer than a slice gets as many rounds as fit its share of the time, at least two. They are
     spread evenly.
     """
     rounds: list[list[str]] = [[] for _ in range(settings.rounds)]

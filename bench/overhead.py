@@ -1,4 +1,4 @@
-"""What the compiler and Python themselves cost: imports, lazy operations, replays, recording, compile times."""
+"""The costs of the compiler and of Python: imports, lazy operations, replays, recording, compile times."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MIXED_OPS = 8  # operations in a call of py_mixed
 REPLAYED = 100  # kernels in a call of py_jit_100
 SIMPLIFIED = 20  # expressions in a call of py_simplify
 REWRITERS = ("tinyexplore", "tinygrad")
-LEAST_REWRITES = 100_000.0  # a second
+LEAST_REWRITES = 100_000.0  # per second
 RECORDED = (("add", "ew_add_1K"), ("matmul 512", "matmul_512"), ("MLP training step", "mlp_adam_128"))
-# label, case, milliseconds it may take to compile it, rewrites a second that it must reach
+# label, case, upper limit of the compile time in ms, lower limit of the rewrites per second
 COMPILED: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("add", "ew_add_1K", 10.0, None),
     ("matmul 512", "matmul_512", 50.0, None),
@@ -52,7 +52,10 @@ print(seconds, resident() - before)
 
 @dataclass(frozen=True)
 class PythonCase:
-    """A call that is all overhead: `per` operations or kernels in it, and the microseconds that one may cost."""
+    """A call that is all overhead.
+
+    It has `per` operations or kernels, and `aim` is the upper limit of each, in µs.
+    """
 
     case: Case
     per: int
@@ -60,13 +63,13 @@ class PythonCase:
 
 
 def _mixed(x: Arrays) -> Results:
-    """As the peers' `py_mixed`."""
+    """Return the result of the peers' `py_mixed`."""
     t = np.maximum((x["a"] * 2 + x["b"]).reshape(2, 2).T, 0)
     return (np.broadcast_to(np.exp(t).sum(1, keepdims=True), (2, 3)),)
 
 
 def python_cases() -> tuple[PythonCase, ...]:
-    """The rows of what Python costs: each peer runs them as its own programs, `make_py_…`."""
+    """Return the rows of Python costs. Each peer implements them as `make_py_…`."""
 
     def inputs(rng: np.random.Generator) -> Arrays:
         return {name: rng.standard_normal(4, dtype=np.float32) for name in "ab"}
@@ -102,7 +105,7 @@ def python_cases() -> tuple[PythonCase, ...]:
 
 
 def measure_overhead(settings: Settings, peers: Sequence[str], rounds: int, say: Callable[[str], None]) -> list[Entry]:
-    """Every row of the overhead table; what fails is a row that says so."""
+    """Return every row of the overhead table. A measurement that fails becomes a row with the reason."""
     parts = {
         "import": lambda: _imports(settings, peers, rounds),
         "Python": lambda: _python_overhead(settings, peers, say),
@@ -113,7 +116,7 @@ def measure_overhead(settings: Settings, peers: Sequence[str], rounds: int, say:
     entries: list[Entry] = []
     for area, part in parts.items():
         try:
-            for entry in part():  # those before a failure count
+            for entry in part():  # rows before a failure count
                 entries.append(
                     {"area": area, **entry, "date": datetime.now(timezone.utc).isoformat(timespec="seconds")}
                 )
@@ -131,7 +134,7 @@ def _entry(name: str, who: str, value: Any, unit: str, target: float | None, det
 
 
 def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[Entry]:
-    """A fresh process for each; the quickest of a few."""
+    """Yield the import times and the memory of each module: the shortest of several fresh processes."""
     modules = {"tinyexplore": "tinyexplore", "numpy": "numpy", MACHINE: "llvmlite"}
     modules.update({name: PEERS[name].needs for name in peers if name == PEERS[name].module and name not in modules})
     statements = [(name, module) for name, module in modules.items() if name in peers]
@@ -152,13 +155,13 @@ def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[
             seconds.append(float(first))
             megabytes.append(float(second))
         if not seconds:
-            continue  # left out aloud already, by the harness
+            continue  # the harness has reported the missing peer
         ours = module == "tinyexplore"
         yield _entry("import", module, min(seconds) * 1e3, "ms", 100.0 if ours else None)
         yield _entry("import, memory", module, min(megabytes), "MB", 40.0 if ours else None)
 
 
-# *** what Python costs ***
+# *** the costs of Python ***
 
 
 def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[str], None]) -> Iterator[Entry]:
@@ -182,9 +185,10 @@ def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[st
 
 
 def _rewriting(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[Entry]:
-    """Rewrites a second where rules fire, without compiling: the median over several graphs, of each its median round.
+    """Yield the rewrites per second of each engine, without compilation.
 
-    Rewrites are counted as each engine counts its own, so what the same graphs take is told too.
+    The value is the median over several graphs, each with its median round. Each engine counts its own rewrites, so the
+    row also has the time for the same graphs.
     """
     for name in [name for name in REWRITERS if name in peers]:
         process = PeerProcess(name, settings, "bench.rewriting")
@@ -212,7 +216,7 @@ def _rewriting(settings: Settings, peers: Sequence[str], rounds: int) -> Iterato
 
 
 class _Compilers:
-    """Processes of `bench.compile_worker`, closed at the end."""
+    """Processes of `bench.compile_worker`, as a context manager that closes them."""
 
     def __init__(self, settings: Settings, *ways: str) -> None:
         self.settings = settings
@@ -235,10 +239,13 @@ class _Compilers:
 
 
 def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
-    """The recorder off over code without hooks, and on over off: everything compiled anew, in turns, by CPU time."""
+    """Yield the cost of the recorder: switched off over code without hooks, and switched on over off.
+
+    Every call compiles everything again. The ways alternate, and CPU time counts.
+    """
     with _Compilers(settings, "plain", "stripped") as compilers:
         for label, case in RECORDED:
-            repeats = {"ew_add_1K": 10, "matmul_512": 3}.get(case, 1)  # quick ones vary more
+            repeats = {"ew_add_1K": 10, "matmul_512": 3}.get(case, 1)  # short ones vary more
             for way in compilers.processes:
                 compilers.ask(way, do="prepare", case=case)
             times: dict[str, list[float]] = {}
@@ -265,9 +272,10 @@ def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
 
 
 def _compile_times(settings: Settings, rounds: int) -> Iterator[Entry]:
-    """The first call in a fresh process that has compiled one small kernel, without a recorder; then by stage.
+    """Yield the compile time of the first call of a fresh process that has compiled one small kernel; then that of each
+    stage.
 
-    Compiling is all of such a call but what the kernels themselves took in a later one.
+    Compile time is the time of such a call, less the time of the kernels in a later call. No recorder is attached.
     """
     for label, case, aim_ms, aim_rate in COMPILED:
         fresh, again, parts = [], [], {}
@@ -281,7 +289,7 @@ def _compile_times(settings: Settings, rounds: int) -> Iterator[Entry]:
                     again.append(compilers.ask("plain", do="cold", recording="off")["seconds"] - running)
                 found = compilers.ask("plain", do="stages")
                 if not parts or found["lowering_seconds"] < parts["lowering_seconds"]:
-                    parts = found  # of the quickest, as the other figures
+                    parts = found  # of the fastest run, as the other figures
         detail = f"{parts['kernels']} kernels; of the call, {running * 1e3:.3g} ms were spent in them"
         yield _entry(f"compile, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", aim_ms, detail)
         yield _entry(f"compile, again: {label}", "tinyexplore", min(again) * 1e3, "ms", None)

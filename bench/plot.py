@@ -1,4 +1,4 @@
-"""The picture of a report: for each case, every peer's time over the machine's limit, on a logarithmic scale."""
+"""The picture of a report: for each case, the time of every peer over the machine's limit, on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bench.tables import three_digits
 ROW_HEIGHT = 24
 LEFT, RIGHT, TOP, BOTTOM = 190, 130, 84, 34
 PLOT_WIDTH = 640
-FARTHEST = 300.0  # times the limit: what is slower is drawn at the edge, with an arrow
-# colors that people with the usual kinds of color blindness tell apart (Okabe and Ito, 2008), and a shape each
+FARTHEST = 300.0  # times the limit; a slower peer is drawn at the edge, with an arrow
+# colors for people with the usual kinds of color blindness (Okabe and Ito, 2008), each with its own shape
 MARKS: dict[str, tuple[str, str]] = {
     "tinyexplore": ("#d55e00", "diamond"),
     "tinyexplore.jit": ("#d55e00", "ring"),
@@ -30,7 +30,7 @@ OTHER = ("#666666", "circle")
 
 
 def plot_svg(report: Report) -> str:
-    """A stand-alone SVG. A case without a limit is drawn over the quickest peer instead, and says so."""
+    """Return a stand-alone SVG. A case without a limit uses the time of the fastest peer as the base, with a note."""
     peers = list(dict.fromkeys(name for row in report.rows for name in row.figures))
     spans = [value for row in report.rows for value in _span(row)]
     low, high = (min(spans), max(spans)) if spans else (1.0, 10.0)

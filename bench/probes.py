@@ -1,4 +1,4 @@
-"""What this machine can do at best: multiply-adds a second, and bytes a second at every level of its memory."""
+"""The limits of this machine: multiply-adds per second, and bytes per second at every level of its memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from tinyexplore.explore.analysis.machine.loops import HugePageMemory, Loops, Team, shares
 from tinyexplore.explore.analysis.machine.table import ceilings
 
-SHORT = 0.0004  # seconds of one measurement: long beside its start, short beside what disturbs it
-TIMES = 8  # measurements in a row
+SHORT = 0.0004  # seconds of one measurement: long compared with its start, short compared with disturbances
+TIMES = 8  # measurements per call
 FMA_ROUNDS = 25
-# bytes for each thread, well inside the level on current CPUs; "memory" is for all threads together
+# bytes per thread, well inside the level on current CPUs; "memory" is for all threads together
 LEVELS = {"l1": 16 << 10, "l2": 256 << 10, "l3": 4 << 20}
 MEMORY_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One measured ability: the best of a few rounds."""
+    """One measured limit: the best of several rounds."""
 
     name: str
     threads: int
@@ -27,7 +27,7 @@ class Probe:
 
 
 class Prober:
-    """Loops and memory for the probes; the memory is kept between them, its pages already there."""
+    """Loops and memory for the probes. The probes share the memory, whose pages are mapped."""
 
     def __init__(self, threads: int) -> None:
         self.loops = Loops()
@@ -36,7 +36,7 @@ class Prober:
         self._to: HugePageMemory | None = None
 
     def memory(self, nbytes: int) -> tuple[int, int]:
-        """Addresses of two areas of at least `nbytes`, touched."""
+        """Return the addresses of two areas of at least `nbytes`, with mapped pages."""
         if self._from is None or self._from.nbytes < nbytes:
             self._from, self._to = HugePageMemory(nbytes), HugePageMemory(nbytes)
             for area in (self._from, self._to):
@@ -62,9 +62,9 @@ class Prober:
     def stream_seconds(
         self, reads: int, writes: int, *, past_caches: bool, threads: int, repeat: int, times: int = TIMES
     ) -> float:
-        """Seconds to read `reads` and write `writes` bytes once, divided among threads: the shortest of `times`.
+        """Return the seconds to read `reads` and write `writes` bytes once, divided among threads.
 
-        Each of them is the mean of `repeat` in one go.
+        It is the shortest of `times` measurements. Each is the mean of `repeat` passes.
         """
         source, to = self.memory(max(reads, writes))
         both = min(reads, writes)
@@ -79,7 +79,7 @@ class Prober:
         def work(number: int) -> None:
             offset, size = copied[number]
             offset2, size2 = rest[number]
-            # each thread's accumulators go to a line of its own
+            # each thread's accumulators have their own cache line
             for _ in range(turns):
                 if size:
                     stream(copy, source + offset, to + offset, size, inner)
@@ -91,7 +91,7 @@ class Prober:
         return Team(self.loops, threads).best_seconds(work, times) / repeat
 
     def best_stream_seconds(self, reads: int, writes: int, threads: int | None = None, rounds: int = 1) -> float:
-        """The shortest of `rounds` measurements, with the usual stores and with those that go past the caches.
+        """Return the shortest of `rounds` measurements, with usual stores and with stores past the caches.
 
         `threads` None: the better of one thread and all.
         """
@@ -106,7 +106,7 @@ class Prober:
         )
 
     def _repeats(self, reads: int, writes: int, threads: int) -> int:
-        """How often to stream in one measurement, so that starting the threads counts for nothing."""
+        """Return the number of passes in one measurement that makes the start of the threads negligible."""
         repeat = 1
         while True:
             once = self.stream_seconds(reads, writes, past_caches=False, threads=threads, repeat=repeat, times=3)
@@ -116,7 +116,7 @@ class Prober:
             repeat *= 4
 
     def page_fault_seconds(self, *, huge: bool) -> float:
-        """Seconds for each fresh 4 KiB when memory is touched for the first time."""
+        """Return the seconds per new 4 KiB of memory that is touched for the first time."""
         nbytes = 64 << 20
         best = float("inf")
         for _ in range(3):
@@ -128,7 +128,7 @@ class Prober:
         return best * 4096 / nbytes
 
     def all(self) -> list[Probe]:
-        """The ceilings of this machine, measured again, on one thread and on all; and what page faults take."""
+        """Measure the limits of this machine again, on one thread and on all, and the cost of page faults."""
         known = ceilings("LLVM", again=True)
         found = []
         for threads in sorted({1, self.threads}):

@@ -1,4 +1,7 @@
-"""What each family of cases computes, in NumPy: the judge of every peer. Nets have their gradients written out."""
+"""The result of each family of cases in NumPy, against which every peer is compared.
+
+Gradients are written out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ Gradients = Callable[[Arrays], tuple[np.ndarray, Arrays]]
 
 HEADS = 8
 SGD_RATE = 0.1
-# an epsilon this large keeps a first step well conditioned where a gradient is all but zero; it costs the same
+# an epsilon this large keeps a first step well conditioned at gradients near zero; it costs the same
 ADAM_RATE, ADAM_B1, ADAM_B2, ADAM_EPS = 1e-3, 0.9, 0.999, 1e-3
 NORM_EPS = 1e-5
 GELU_SCALE = 0.7978845608028654  # √(2/π)
@@ -117,13 +120,13 @@ def embedding(x: Arrays) -> Results:
 
 
 def _columns(x: np.ndarray, size: int) -> np.ndarray:
-    """Every window of every image as a row: (batch · height · width, channels · size · size)."""
+    """Return every window of every image as a row: (batch · height · width, channels · size · size)."""
     windows = sliding_window_view(x, (size, size), axis=(2, 3))
     return windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, x.shape[1] * size * size)
 
 
 def convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """x (batch, channels, height, width), w (out, channels, size, size), no padding."""
+    """Return the convolution of x (batch, channels, height, width) with w (out, channels, size, size), no padding."""
     out, _, size, _ = w.shape
     batch, _, height, width = x.shape
     flat = _columns(x, size) @ w.reshape(out, -1).T
@@ -156,7 +159,7 @@ def _mlp_parameters(x: Arrays) -> list[str]:
 
 
 def mlp_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
-    """The loss and the gradient of every parameter."""
+    """Return the loss and the gradient of every parameter."""
     layers = sum(name.startswith("w") for name in x)
     hidden = [x["x"]]
     for number in range(1, layers + 1):
@@ -180,11 +183,11 @@ def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, 
     return loss, slope / np.float32(len(labels))
 
 
-STEPS = 6  # of a training case, whose losses are compared one by one: a replay must train as the first step did
+STEPS = 6  # of a training case; all losses are compared, so that a replay must train as the first step does
 
 
 def _trained(x: Arrays, names: list[str], gradients: Gradients, rule: str) -> Results:
-    """The loss, every parameter after one step, and the losses of STEPS steps."""
+    """Return the loss, every parameter after one step, and the losses of STEPS steps."""
     now = dict(x)
     m, v = ({name: np.zeros_like(x[name]) for name in names} for _ in range(2))
     losses: list[np.ndarray] = []
@@ -224,7 +227,7 @@ def mlp_adam(x: Arrays) -> Results:
 
 
 def _normalized(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with mean 0 and variance 1, and what they were divided by, inverted."""
+    """Return rows with mean 0 and variance 1, and the reciprocal of each row's divisor."""
     centered = x - x.mean(-1, keepdims=True)
     inverse = 1 / np.sqrt((centered * centered).mean(-1, keepdims=True) + NORM_EPS)
     return centered * inverse, inverse
@@ -241,7 +244,7 @@ def _joined(x: np.ndarray) -> np.ndarray:
 
 
 def _block_forward(x: Arrays) -> Arrays:
-    """Every value on the way that the gradients need."""
+    """Return every intermediate value that the gradients need."""
     kept: Arrays = {}
     kept["n1"], kept["i1"] = _normalized(x["x"])
     kept["h1"] = kept["n1"] * x["ln1_w"] + x["ln1_b"]
@@ -282,7 +285,7 @@ def _gelu_slope(x: np.ndarray) -> np.ndarray:
 
 
 def block_fwdbwd(x: Arrays) -> Results:
-    """The mean square of the output, and its gradients in the inputs' order."""
+    """Return the mean square of the output, and its gradients in the order of the inputs."""
     kept = _block_forward(x)
     out = kept["out"]
     found: Arrays = {}
@@ -319,9 +322,9 @@ def convnet_fwd(x: Arrays) -> Results:
 
 
 def convnet_clearance(x: Arrays) -> np.ndarray:
-    """For each image how near `convnet_adam` comes to a place where its gradient jumps, over the layer's spread.
+    """Return for each image the distance to the nearest jump of a gradient of `convnet_adam`, over the layer's spread.
 
-    Such places are a ReLU's input at 0, and a pool's window with two equal largest values.
+    A gradient jumps where the input of a ReLU is 0, or where a pool window has two equal largest values.
     """
     value = x["x"].astype(np.float64)
     batch = len(value)
@@ -333,7 +336,7 @@ def convnet_clearance(x: Arrays) -> np.ndarray:
             closest = np.minimum(closest, np.abs(before).reshape(batch, -1).min(1) / spread)
             value = np.maximum(before, 0)
         second, first = np.moveaxis(np.partition(_windows(value), (2, 3), axis=-1)[..., 2:], -1, 0)
-        # where the second is a ReLU's 0, the first is as far from it as was seen above
+        # where the second value is a ReLU's 0, the distance of the first from 0 was included above
         gap = np.where(second > 0, first - second, np.inf)
         closest = np.minimum(closest, gap.reshape(batch, -1).min(1) / spread)
         centered = value - value.mean((0, 2, 3), keepdims=True)
@@ -343,14 +346,17 @@ def convnet_clearance(x: Arrays) -> np.ndarray:
 
 
 def _windows(x: np.ndarray) -> np.ndarray:
-    """The four values of each window of a pool: (batch, channels, height / 2, width / 2, 4)."""
+    """Return the four values of each pool window: (batch, channels, height / 2, width / 2, 4)."""
     batch, channels, height, width = x.shape
     split = x.reshape(batch, channels, height // 2, 2, width // 2, 2).transpose(0, 1, 2, 4, 3, 5)
     return split.reshape(*split.shape[:4], 4)
 
 
 def _pool_gradient(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """To the first of equals; equals here are cut off by the ReLU below, so that it does not matter which."""
+    """Return the gradient of a pool's input. The first of equal values receives it.
+
+    Equal values are zeros of the ReLU below here, which discards their gradients, so the choice does not matter.
+    """
     batch, channels, height, width = x.shape
     windows = _windows(x)
     found = np.zeros_like(windows)
@@ -364,12 +370,15 @@ def convnet_adam(x: Arrays) -> Results:
 
 
 def _over_images(x: np.ndarray) -> np.ndarray:
-    """The mean of each channel, summed in float64: NumPy's float32 sum over these axes errs in the fifth digit."""
+    """Return the mean of each channel, summed in float64.
+
+    NumPy's float32 sum over these axes errs in the fifth digit.
+    """
     return x.mean((0, 2, 3), keepdims=True, dtype=np.float64).astype(x.dtype)
 
 
 def convnet_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
-    """The loss and the gradient of every trained parameter."""
+    """Return the loss and the gradient of every trained parameter."""
     axes, count = (0, 2, 3), 0
     kept: dict[str, np.ndarray] = {"v1": x["x"]}
     value = x["x"]

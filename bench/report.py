@@ -1,4 +1,4 @@
-"""What was measured, as data: figures, rows with their ratios, and the whole report in and out of JSON."""
+"""The measurements as data: figures, rows with their ratios, and the whole report as JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bench.peers import OURS
 from bench.wide.cases import TINY_WIDE, WIDE
 
 REPORT_VERSION = 2
-SHORTEST_LIMIT = 20e-6  # seconds: below that a case measures the price of a call, and has no limit stated
-SMALLEST_TRAFFIC = 256 << 10  # bytes: streaming less than that measures the start of threads
+SHORTEST_LIMIT = 20e-6  # seconds; a shorter case measures the cost of a call, and no limit is stated
+SMALLEST_TRAFFIC = 256 << 10  # bytes; streaming less measures the start of the threads
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds: the minimum, median and quartiles of the samples."""
+    """The minimum, median and quartiles of the samples, in seconds."""
 
     minimum: float
     low: float
@@ -42,10 +42,10 @@ class Figures:
 
 @dataclass
 class Row:
-    """One case: every peer's figures or failure, and the ratios that follow.
+    """One case: the figures or the failure of every peer, and the ratios.
 
-    `limit` is the machine's own: the longer of doing the case's flops at the measured peak and moving its bytes at
-    the best bandwidth, the latter measured among the peers. Ratios are of minima; None where a side is missing.
+    `limit` is that of the machine: the longer of the case's flops at the measured peak and its bytes at the best
+    bandwidth, which is measured as a peer. Ratios are ratios of minima, or None if one side is missing.
     """
 
     name: str
@@ -59,21 +59,21 @@ class Row:
 
     @property
     def ours(self) -> str | None:
-        """The quicker way of using tinyexplore."""
+        """Return the faster way of using tinyexplore."""
         return self.quickest(name for name in self.figures if name in OURS)
 
     @property
     def best(self) -> str | None:
-        """The quickest other peer."""
+        """Return the fastest other peer."""
         return self.quickest(name for name in self.figures if name not in OURS)
 
     def quickest(self, names: Iterable[str]) -> str | None:
-        """Of the peers in `names` that have a time."""
+        """Return the fastest of the peers in `names` that have a time."""
         timed = [name for name in names if name in self.figures]
         return min(timed, key=lambda name: self.figures[name].minimum, default=None)
 
     def ratio(self, top: str | None, bottom: str | None) -> float | None:
-        """How many times longer `top` takes than `bottom`."""
+        """Return how many times longer `top` takes than `bottom`."""
         if top is None or bottom is None:
             return None
         return self.figures[top].minimum / self.figures[bottom].minimum
@@ -89,7 +89,10 @@ class Row:
 
 
 def make_row(case: Case, timings: dict[str, Timing], peak_flops: float | None, date: str = "") -> Row:
-    """Sums up what the harness brought; `peak_flops` is what the machine does in a second."""
+    """Return the row of `case` from the timings of the harness.
+
+    `peak_flops`: the machine's peak per second.
+    """
     row = Row(case.name, case.what, flops=case.flops, date=date)
     for name, timing in timings.items():
         if timing.failure is not None:
@@ -109,9 +112,9 @@ def make_row(case: Case, timings: dict[str, Timing], peak_flops: float | None, d
 
 @dataclass
 class FirstRun:
-    """The first call of a fresh process, in seconds, for each way of making one; or why there is none.
+    """The first call of a fresh process for each way, in seconds; or the reason why there is none.
 
-    with_imports: from the start of the engine's import, over the inputs being handed to it, to the first result.
+    with_imports: from the start of the engine's import, over the transfer of the inputs, to the first result.
     """
 
     name: str
@@ -123,7 +126,10 @@ class FirstRun:
 
 @dataclass
 class Report:
-    """What was measured on one machine. `about`: machine, threads, settings; `probes`: (name, threads, value, unit)."""
+    """The measurements of one machine.
+
+    `about`: machine, threads, settings. `probes`: tuples of (name, threads, value, unit).
+    """
 
     about: dict[str, Any]
     peers: dict[str, str]
@@ -134,7 +140,7 @@ class Report:
     overhead: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: milliseconds for cases."""
+        """Return the report as plain data, with the times of cases in milliseconds."""
         return {
             "version": REPORT_VERSION,
             "about": self.about,
@@ -148,7 +154,7 @@ class Report:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Report:
-        """The inverse of `to_dict`."""
+        """Return the report from the data of `to_dict`."""
         if data.get("version") != REPORT_VERSION:
             raise ValueError(f"a report of version {data.get('version')}; this bench reads version {REPORT_VERSION}")
         probes = [(probe["name"], probe["threads"], probe["value"], probe["unit"]) for probe in data["probes"]]
@@ -165,7 +171,10 @@ class Report:
         return Report.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
     def updating(self, older: Report) -> Report:
-        """This report, and of `older` whatever this one has not measured anew. ValueError for another machine's."""
+        """Return this report, completed with the measurements of `older` that it lacks.
+
+        Raise ValueError if machines differ.
+        """
         for fact in ("machine", "target", "threads"):
             if self.about.get(fact) != older.about.get(fact) and fact in older.about:
                 raise ValueError(f"the {fact} was {older.about.get(fact)}, and is {self.about.get(fact)}")

@@ -1,7 +1,7 @@
-"""What a rewriter alone does where rules fire: index arithmetic simplified, in a process of its own.
+"""Measures a rewriter alone, in its own process: the simplification of index arithmetic.
 
-`python -m bench.rewriting PEER`, JSON lines. Requests: {"do": "simplify", "graphs", "rounds"}: the rewrites by the
-engine's own count, and the seconds of each round · {"do": "bye"}.
+`python -m bench.rewriting PEER`, JSON lines. Requests: {"do": "simplify", "graphs", "rounds"} returns the rewrites, as
+the engine counts them, and the seconds of each round · {"do": "bye"}.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from bench.peers.tensors import raveled, unraveled, viewed
 
 @dataclass(frozen=True)
 class Graphs:
-    """`build` makes expressions of indices of these sizes: of ints their values, of Variables a graph."""
+    """A family of graphs.
+
+    `build` makes expressions of indices of these sizes: values from ints, or a graph from Variables.
+    """
 
     name: str
     sizes: tuple[int, ...]
@@ -28,14 +31,14 @@ class Graphs:
 
 
 def permuted(index: Sequence[Any]) -> list[Any]:
-    """Tensors permuted and reshaped flat, twice."""
+    """Return addresses in tensors that are permuted and flattened, twice."""
     orders = ((2, 0, 3, 1), (3, 1, 0, 2), (1, 3, 2, 0), (0, 2, 1, 3), (3, 2, 1, 0))
     sizes = [6, 4, 8, 3]
     return [viewed(list(index), sizes, [list(first), list(second)], 1) for first in orders for second in orders]
 
 
 def reshaped(index: Sequence[Any]) -> list[Any]:
-    """One flat loop, taken apart and put together again in other shapes: divisions that cannot all go."""
+    """Return one flat loop, split and merged in other shapes. Not all of its divisions can be removed."""
     shapes = ([16, 9, 5], [10, 72], [3, 16, 15], [5, 4, 36])
     others = ([20, 36], [4, 9, 20], [8, 90])
     flat = [raveled(unraveled(index[0], shape), shape) for shape in shapes]
@@ -43,7 +46,7 @@ def reshaped(index: Sequence[Any]) -> list[Any]:
 
 
 def tiled(index: Sequence[Any]) -> list[Any]:
-    """The places of each element of a product's tile."""
+    """Return the addresses of the elements of a matrix product's tile."""
     i, j, k = index
     found = []
     for row in range(8):
@@ -55,7 +58,7 @@ def tiled(index: Sequence[Any]) -> list[Any]:
 
 
 def padded(index: Sequence[Any]) -> list[Any]:
-    """The places that padded windows read, and where these are."""
+    """Return the addresses that padded windows read, and the conditions under which they exist."""
     channel, y, x = index
     found = []
     for down in range(3):
@@ -78,8 +81,11 @@ GRAPHS = {
 
 
 def measure(api: Any, graphs: Graphs, rounds: int) -> dict[str, Any]:
-    """CPU seconds of each round, the same graph of variables that no round before had; the graph is made before, and
-    a last one compared with what Python's ints come to."""
+    """Return the CPU seconds of each round.
+
+    Each round simplifies the same graph with new variables. The graph is built before the time starts. A last graph is
+    compared with the values of Python ints.
+    """
     made = 0
 
     def variables() -> list[Any]:
@@ -105,7 +111,7 @@ def measure(api: Any, graphs: Graphs, rounds: int) -> dict[str, Any]:
 
 
 def check(api: Any, graphs: Graphs, index: list[Any]) -> None:
-    """Raises where an expression, simplified, has another value than before."""
+    """Raise ArithmeticError if simplification changed the value of an expression."""
     nothing = api.Variable("any", 0, 1) * 0
     simplified = api.simplify(graphs.build(index))
     for share in (0.0, 0.4, 0.99):
@@ -118,7 +124,7 @@ def check(api: Any, graphs: Graphs, index: list[Any]) -> None:
 
 
 def run(name: str) -> None:
-    """Serves as that engine."""
+    """Serve requests for that engine."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -1,7 +1,7 @@
-"""`python -m bench.roofs`: every kernel of five programs beside its measured roof.
+"""`python -m bench.roofs`: compares every kernel of five programs with its measured roof.
 
-A kernel reaches at most the arithmetic and the bandwidth that were measured on this machine. Samples spread, so a
-share above 1 counts only where it exceeds the spread that the roof and the samples state.
+The roof of a kernel is the arithmetic rate and the bandwidth that were measured on this machine. Samples vary, so a
+share above 1 counts only if it exceeds the spread of the roof and of the samples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Share:
 
     kernel: its name.
     arithmetic, memory: its rates over those of the roof, at the median time.
-    spread: how far the samples of the roof and of the kernel lie apart, as a share of their medians.
+    spread: the spread of the samples of roof and kernel, as a share of their medians.
     """
 
     kernel: str
@@ -36,12 +36,12 @@ class Share:
 
     @property
     def is_above(self) -> bool:
-        """Whether it passes its roof by more than the stated spread."""
+        """Whether the kernel exceeds its roof by more than the spread."""
         return max(self.arithmetic, self.memory) > 1 + self.spread
 
 
 def captured(program: Program) -> Explorer:
-    """The capture of one call, with samples of each kernel."""
+    """Return the capture of one call, with samples of each kernel."""
     inputs = {name: Tensor(value).contiguous().realize() for name, value in program.draw().items()}
     leaves = [inputs[name].requires_grad_() for name in program.gradients]
 
@@ -54,7 +54,7 @@ def captured(program: Program) -> Explorer:
 
 
 def shares(view: Explorer) -> Iterator[Share]:
-    """Each sampled kernel that has a roof."""
+    """Yield the share of each sampled kernel that has a roof."""
     trace = with_ceilings(view.trace, ceilings(), improve)
     roofs = {roof.kernel: roof for roof in trace.roofs}
     kernels = {kernel.id: kernel for kernel in trace.kernels}
@@ -74,7 +74,7 @@ def shares(view: Explorer) -> Iterator[Share]:
 
 
 def main() -> int:
-    """The exit status: 1 where a kernel lies above its roof by more than the spread, else 0."""
+    """Print the shares. Return 1 if a kernel exceeds its roof by more than the spread, else 0."""
     by_name = {program.name: program for program in PROGRAMS}
     above = 0
     for name in NAMES:

@@ -1,7 +1,7 @@
-"""tinyexplore without its hooks: loaded with every question for a recorder answered "none" before it is compiled.
+"""tinyexplore without its hooks, loaded by an import hook that removes them from the syntax tree.
 
-What the recorder costs when it is off can only be seen beside code that does not ask for one. This import hook
-makes that code of the very same files: `if recorder is not None:` blocks go, `staged(name, root, work)` is `work()`.
+The cost of a detached recorder is visible only in comparison with code without hooks. The import hook makes that code
+of the same files: it removes `if recorder is not None:` blocks, and replaces `staged(name, root, work)` by `work()`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEPT = ("tinyexplore.trace", "tinyexplore.explore")
 
 
 class _Stripper(ast.NodeTransformer):
-    """Names that hold a recorder are None, and what depends on that is decided."""
+    """Replaces names of a recorder by None, and removes the branches that depend on them."""
 
     def __init__(self) -> None:
         self.removed = 0
@@ -56,7 +56,7 @@ class _Stripper(ast.NodeTransformer):
 
 
 def truth(test: ast.expr) -> bool | None:
-    """What a test is where there is no recorder; None where it does not depend on one alone."""
+    """Return the value of a test without a recorder, or None if it also depends on something else."""
     if _is_recorder(test):
         return False
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -87,7 +87,7 @@ def _is_recorder(value: ast.expr) -> bool:
 
 
 def strip(source: str | bytes, path: str = "<source>") -> tuple[ast.Module, int]:
-    """The tree without its hooks, and how many places were changed."""
+    """Return the tree without hooks, and the number of changed places."""
     stripper = _Stripper()
     tree = stripper.visit(ast.parse(source, path))
     return ast.fix_missing_locations(tree), stripper.removed
@@ -120,7 +120,7 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """From now on tinyexplore's modules are imported without hooks."""
+    """Install the import hook. Later imports of tinyexplore's modules are without hooks."""
     if any(name.startswith("tinyexplore.") for name in sys.modules):
         raise RuntimeError("tinyexplore is imported already")
     sys.meta_path.insert(0, _Finder())

@@ -12,7 +12,7 @@ from bench.peers import OURS
 from bench.report import FirstRun, Report, Row
 from bench.targets import MOST_OF_SIBLING, Aim, aims, python_costs
 
-# several ways of using one engine are one column: the better of them counts
+# several ways of using one engine share a column, which shows the best
 COLUMNS = {
     "NumPy": ("numpy",),
     "torch": ("torch",),
@@ -21,8 +21,8 @@ COLUMNS = {
     "Numba": ("numba",),
     "tinygrad": ("tinygrad", "tinygrad.llvm", "tinygrad.x86"),
 }
-NEAR = 1.1  # times as long as the best peer: what a noisy run cannot tell from as long
-BUSY = 0.7  # processes that wanted to run when it began
+NEAR = 1.1  # times the best peer; noise hides smaller differences
+BUSY = 0.7  # load at the start (processes ready to run) above which the report has a warning
 LIMITED_BY = {"flops": "arithmetic", "bytes": "memory", "": ""}
 
 
@@ -30,7 +30,7 @@ LIMITED_BY = {"flops": "arithmetic", "bytes": "memory", "": ""}
 
 
 def three_digits(value: float | None) -> str:
-    """`value` to three digits, without an exponent."""
+    """Return `value` with three digits, without an exponent."""
     if value is None or math.isnan(value):
         return "–"
     if value == 0:
@@ -52,7 +52,7 @@ def percent(share: float | None) -> str:
 
 
 def summary(report: Report) -> str:
-    """How many rows are met, in a sentence; empty where no ratio is known."""
+    """Return a sentence with the number of rows that meet the aim, or "" if no ratio is known."""
     ratios = [row.ours_over_best for row in report.rows if row.ours_over_best is not None]
     if not ratios:
         return ""
@@ -66,7 +66,7 @@ def summary(report: Report) -> str:
 
 
 def not_measured(report: Report) -> list[str]:
-    """A line for everything that went wrong, or that tinyexplore cannot do."""
+    """Return a line for every failure, and for every case that tinyexplore does not support."""
     entries: list[tuple[str, dict[str, tuple[str, str]]]] = [(row.name, row.failures) for row in report.rows]
     entries.extend((f"{run.name}, first run", run.failures) for run in report.first)
     return [
@@ -81,7 +81,7 @@ def not_measured(report: Report) -> list[str]:
 
 
 def text(report: Report) -> str:
-    """The whole report for a terminal, and everything that is missing said below."""
+    """Return the whole report for a terminal. Missing measurements are listed at the end."""
     parts = [_machine_lines(report), _case_table(report), *_notes(report)]
     if report.first:
         parts.append(text_table(*first_run_cells(report.first)))
@@ -93,14 +93,14 @@ def text(report: Report) -> str:
 
 
 def targets_text(report: Report) -> str:
-    """Every aim beside its figure, for a terminal."""
+    """Return every aim with its figure, for a terminal."""
     head = ["aim", "", "measured", "met"]
     rows = [[f"{aim.area}: {aim.name}", _bound(aim), _found(aim), _met(aim)] for aim in aims(report)]
     return text_table(head, rows) + "\n"
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side, the first to the left and the others to the right."""
+    """Return an aligned table: the first column to the left, the others to the right."""
     widths = [max(len(line[place]) for line in (head, *rows)) for place in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -136,7 +136,7 @@ def _case_table(report: Report) -> str:
 
 
 def _time(row: Row, name: str) -> str:
-    """A peer's best time in ms, or what became of it in a word."""
+    """Return the best time of a peer in ms, or one word for the reason why there is none."""
     if name in row.figures:
         return milliseconds(row.figures[name].minimum)
     kind = row.failures.get(name, ("", ""))[0]
@@ -145,7 +145,7 @@ def _time(row: Row, name: str) -> str:
 
 
 def _spread(row: Row) -> str:
-    """Median and quartiles of ours, over its minimum."""
+    """Return the median and quartiles of tinyexplore over its minimum."""
     if row.ours is None:
         return "–"
     figures = row.figures[row.ours]
@@ -167,7 +167,7 @@ def _notes(report: Report) -> list[str]:
 
 
 def first_run_cells(runs: Sequence[FirstRun]) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the table of first runs, in ms."""
+    """Return head and rows of the table of first runs, in ms."""
     ways = [way for way in dict.fromkeys(way for run in runs for way in (*run.seconds, *run.failures)) if way != WARM]
     if any(WARM in run.seconds for run in runs):
         ways.insert(1, WARM)
@@ -182,13 +182,13 @@ def first_run_cells(runs: Sequence[FirstRun]) -> tuple[list[str], list[list[str]
 
 
 def _over_best(seconds: Mapping[str, float]) -> float | None:
-    """Our cold time over the quickest other engine's."""
+    """Return tinyexplore's cold time over that of the fastest other engine."""
     others = [value for way, value in seconds.items() if way not in (COLD, WARM)]
     return seconds[COLD] / min(others) if others and COLD in seconds else None
 
 
 def overhead_table(entries: Sequence[dict[str, Any]]) -> str:
-    """What the compiler and Python themselves cost."""
+    """Return the table of the costs of the compiler and of Python."""
     lines = []
     for entry in entries:
         value = three_digits(entry["value"]) if isinstance(entry["value"], (int, float)) else str(entry["value"])
@@ -204,7 +204,7 @@ def overhead_table(entries: Sequence[dict[str, Any]]) -> str:
 
 
 def python_cost_cells(report: Report) -> tuple[list[str], list[list[str]]] | None:
-    """Head and rows of what Python costs here and in tinygrad; None where only one of them was measured."""
+    """Return head and rows of the costs of Python here and in tinygrad, or None if only one of them was measured."""
     costs = python_costs(report)
     if all(cost.ratio is None for cost in costs):
         return None
@@ -247,7 +247,7 @@ def _met(aim: Aim) -> str:
 
 
 def markdown(report: Report, command: str) -> str:
-    """The document that `command` writes: everything measured, with machine and dates."""
+    """Return the document that `command` writes: all measurements, with machine and dates."""
     parts = [
         "# Measured",
         f"Written by `{command}` from [results.json](results.json), which has medians and spreads too; do not edit.",
@@ -288,7 +288,7 @@ _PYTHON = (
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, the others to the right."""
+    """Return a Markdown table: the first column to the left, the others to the right."""
     ruler = ["---", *("---:" for _ in head[1:])]
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, ruler, *rows))
 
@@ -356,7 +356,9 @@ def _aims_markdown(report: Report) -> str:
 
 
 def _overhead_markdown(entries: Sequence[dict[str, Any]]) -> list[str]:
-    """Imports, Python and rewriters by engine; recording and compiling, which are ours alone; where its time goes."""
+    """Return tables of imports, Python and rewriters by engine, of recording and compilation here, and of the
+    stages.
+    """
     parts = []
     for areas in (("import", "Python"), ("rewriting",), ("recording", "compiling")):
         chosen = [entry for entry in entries if entry["area"] in areas]

@@ -1,7 +1,7 @@
-"""What this project aims at, and how far it is: each figure beside its aim.
+"""The aims of this project, each with its measured figure.
 
-Kernels' aims are times on one machine (2 cores with AVX-512), each beside that machine's own limit for the case (see
-`Row`). Another machine has other limits, so what is compared is how many times its limit a kernel takes.
+The aims of kernels are times on one machine (2 cores with AVX-512), each with that machine's limit for the case (see
+`Row`). Other machines have other limits, so the compared figure is the time over the limit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench.peers import OURS
 from bench.report import Report, Row
 
-PEAK = 532.0  # GFLOP/s, of that machine
+PEAK = 532.0  # GFLOP/s of that machine
 FLOPS_AIMS = (
     ("matmul, all layouts", 410.0, ("matmul_256",)),
     (
@@ -21,7 +21,7 @@ FLOPS_AIMS = (
     ),
     ("convolution", 420.0, ("conv3x3_32x64x56",)),
 )
-# aim and limit there, in ms
+# aim and limit on that machine, in ms
 TIME_AIMS = (
     ("attention", (("sdpa_4x8x512x64", 8.0, 4.04),)),
     ("elementwise", (("ew_chain_16M", 6.0, 2.88), ("ew_gelu_16M", 2.3, 1.04), ("ew_add_16M", 1.8, 1.63))),
@@ -48,19 +48,20 @@ TIME_AIMS = (
         ),
     ),
 )
-# aim and the best peer there, in ms: what limits a sort is neither arithmetic nor memory
+# aim and the best peer on that machine, in ms: neither arithmetic nor memory limits a sort
 PEER_AIMS = (("sort", (("sort_1M", 3.8, 3.84),)),)
 
 
-SIBLING = ("tinygrad", "tinygrad.llvm", "tinygrad.x86")  # ways of using the engine that the same programs run on
+SIBLING = ("tinygrad", "tinygrad.llvm", "tinygrad.x86")  # ways of using the engine that runs the same programs
 MOST_OF_SIBLING = 0.5
 
 
 @dataclass(frozen=True)
 class PythonCost:
-    """What one operation or kernel costs in Python, in µs: here and in tinygrad, each used in its quickest way.
+    """The cost of one operation or kernel in Python, in µs, here and in tinygrad. Each engine is used in its fastest
+    way.
 
-    None where it was not measured.
+    None: not measured.
     """
 
     what: str
@@ -73,12 +74,12 @@ class PythonCost:
 
     @property
     def is_met(self) -> bool | None:
-        """At most half of theirs."""
+        """Whether the cost is at most half of tinygrad's."""
         return None if self.ratio is None else self.ratio <= MOST_OF_SIBLING
 
 
 def python_costs(report: Report) -> list[PythonCost]:
-    """Every cost of Python that `report` has of either side, in its order."""
+    """Return every cost of Python that `report` has for either engine, in its order."""
     found: dict[str, dict[str, float]] = {}
     for entry in report.overhead:
         is_asked = entry["area"] == "Python" and entry["who"] in (*OURS, *SIBLING)
@@ -93,8 +94,11 @@ def _least(costs: dict[str, float], names: tuple[str, ...]) -> float | None:
 
 @dataclass(frozen=True)
 class Aim:
-    """`found` is None where it was not measured. `there` and `here` say what a ratio is of: its aim, and what was
-    found."""
+    """One aim with its measured figure.
+
+    `found`: the figure, None if not measured. `there` and `here` are the numbers behind the ratios: of the aim, and of
+    this machine.
+    """
 
     area: str
     name: str
@@ -113,7 +117,7 @@ class Aim:
 
 
 def aims(report: Report) -> list[Aim]:
-    """Every aim, with what `report` has of it."""
+    """Return every aim, with its figure in `report`."""
     rows = {row.name: row for row in report.rows if row.ours is not None}
     found = []
     for area, aim, names in FLOPS_AIMS:
@@ -142,7 +146,7 @@ def aims(report: Report) -> list[Aim]:
 
 
 def _rate_aim(area: str, name: str, aim: float, row: Row | None) -> Aim:
-    """`aim`: in GFLOP/s."""
+    """Return an aim of a rate. `aim`: in GFLOP/s."""
     there = f"{aim:.0f} of {PEAK:.0f} GFLOP/s"
     if row is None or row.ours is None or row.limit is None:
         return Aim(area, name, "of the limit", aim / PEAK, None, True, there)
@@ -151,7 +155,10 @@ def _rate_aim(area: str, name: str, aim: float, row: Row | None) -> Aim:
 
 
 def _time_aim(area: str, name: str, of: str, aim: float, base: float, row: Row | None, found: float | None) -> Aim:
-    """`aim` and `base`: in ms on that machine; `found`: here, in seconds, what `base` was there."""
+    """Return an aim of a time.
+
+    `aim` and `base`: in ms on the machine of the aims. `found`: the counterpart of `base` on this machine, in seconds.
+    """
     there = f"{aim:g} of {base:g} ms"
     if row is None or row.ours is None or found is None:
         return Aim(area, name, f"× the {of}", aim / base, None, there=there)
@@ -161,6 +168,6 @@ def _time_aim(area: str, name: str, of: str, aim: float, base: float, row: Row |
 
 
 def cases_with_aims() -> list[str]:
-    """The names of the cases that an aim is about."""
+    """Return the names of the cases that have an aim."""
     names = [name for _, _, group in FLOPS_AIMS for name in group]
     return names + [name for _, triples in (*TIME_AIMS, *PEER_AIMS) for name, _, _ in triples]

@@ -1,4 +1,4 @@
-"""How long a page's main thread was taken at once, in its own processor time: a busy machine makes no test slower."""
+"""Measures the longest tasks of a page's main thread in CPU time, which other processes do not change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CATEGORIES = ["disabled-by-default-devtools.timeline", "__metadata"]
 
 
 def longest_task_ms(browser: Any, act: Callable[[], None]) -> float:
-    """The longest task of any page's main thread while `act()` went on."""
+    """Return the milliseconds of the longest task of any page's main thread during `act()`."""
     events: list[dict[str, Any]] = []
     devtools = browser.new_browser_cdp_session()
     ended: list[object] = []
@@ -27,4 +27,4 @@ def longest_task_ms(browser: Any, act: Callable[[], None]) -> float:
     names = [event for event in events if event["name"] == "thread_name"]
     main = {(event["pid"], event["tid"]) for event in names if event["args"]["name"] == "CrRendererMain"}
     tasks = [event for event in events if event["name"] == "RunTask" and (event["pid"], event["tid"]) in main]
-    return max(task.get("tdur", 0) for task in tasks) / 1e3  # of one that was cut off by the end, none is told
+    return max(task.get("tdur", 0) for task in tasks) / 1e3  # a task that the end cut off has no duration

@@ -1,10 +1,11 @@
-"""Twelve programs of PyTorch beside eager and Inductor: `python -m bench.torch_models [WORD …] [--write]`.
+"""Twelve programs of PyTorch: eager, Inductor and tinyexplore. `python -m bench.torch_models [WORD …] [--write]`.
 
-For each program: the first call (compilation included) and a later call, of eager PyTorch, of
-`torch.compile(program)` (Inductor) and of `torch.compile(program, backend="tinyexplore")`, timed in turns. `--train`
-times a training step: forward, backward and no optimizer. `--cpu` counts the time of one thread on the CPU, which
-other work on the machine changes less. `--write` puts the rows into docs/performance/torch.json and
-the table of all rows into docs/performance/torch.md.
+For each program: the time of the first call (compilation included) and of a later call. The engines are eager PyTorch,
+`torch.compile(program)` (Inductor) and `torch.compile(program, backend="tinyexplore")`, timed alternately.
+
+`--train` times a training step: forward and backward, without an optimizer. `--cpu` measures the CPU time of one
+thread, which other processes change less. `--write` puts the rows into docs/performance/torch.json and the table of all
+rows into docs/performance/torch.md.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from typing import Any
 from bench.__main__ import _cpu_name
 from tinyexplore.util import Context, config
 
-SECONDS = 1.5  # of later calls, of each engine
+SECONDS = 1.5  # of later calls, for each engine
 MOST_TURNS = 60
-SPINNING = 0.01  # seconds: OpenMP's threads
+SPINNING = 0.01  # seconds that idle threads of OpenMP spin
 AIM, LIMIT = 1.2, 3.0
 FOLDER = Path(__file__).parents[1] / "docs" / "performance"
 CLOCKS = {True: "time on the CPU, one thread", False: "the wall's, a thread for each core"}
@@ -34,17 +35,17 @@ ENGINES = ("eager", "inductor", "tinyexplore")
 
 
 def threads() -> int:
-    """Threads of all engines."""
+    """Return the number of threads of all engines."""
     return config().THREADS or os.cpu_count() or 1
 
 
 def now() -> float:
-    """Seconds of the clock: of the process where there is one thread, else of the wall."""
+    """Return the clock in seconds: CPU time of the process with one thread, else wall time."""
     return time.process_time() if threads() == 1 else time.perf_counter()
 
 
 def called(engine: str, module: Any, args: tuple[Any, ...], train: bool) -> Callable[[], Any]:
-    """A call of a module by one engine; of a training step the result is the gradients."""
+    """Return a call of a module by one engine. The results of a training step are the gradients."""
     import torch
 
     from tinyexplore.frontends.torch import tinyexplore
@@ -67,21 +68,23 @@ def called(engine: str, module: Any, args: tuple[Any, ...], train: bool) -> Call
 
 
 def apart(found: list[Any], expected: list[Any]) -> float:
-    """The largest difference as a share of the largest value."""
+    """Return the largest difference as a share of the largest value."""
     largest = max(float(one.abs().max()) for one in expected)
     return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True)) / max(largest, 1e-30)
 
 
 def take_over(call: Callable[[], Any], spinning: float = SPINNING) -> None:
-    """Untimed calls for `spinning` seconds: idle threads of the engine before spin for that long, on cores that `call`
-    needs."""
+    """Call `call` untimed for `spinning` seconds.
+
+    Idle threads of the previous engine spin that long on its cores.
+    """
     ends = time.perf_counter() + spinning
     while time.perf_counter() < ends:
         call()
 
 
 def measure(name: str, train: bool) -> dict[str, Any]:
-    """The times of one program in seconds."""
+    """Return the times of one program in seconds."""
     import torch
 
     from bench.torch_programs import PROGRAMS
@@ -123,12 +126,12 @@ def measure(name: str, train: bool) -> dict[str, Any]:
 
 
 def ratio(row: dict[str, Any]) -> float:
-    """Our time over that of the faster of the other two."""
+    """Return tinyexplore's time over that of the faster of the other two."""
     return float(row["tinyexplore"]["median"] / min(row["eager"]["median"], row["inductor"]["median"]))
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as a Markdown table, with what they come to."""
+    """Return the rows as a Markdown table, with a summary."""
     lines = [
         "| program | eager, ms | Inductor, ms | tinyexplore, ms | ratio to the faster | first call, s: Inductor |"
         " tinyexplore | largest difference |",
@@ -150,14 +153,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def written(rows: list[dict[str, Any]]) -> None:
-    """Puts rows into the file of all rows, and writes the page."""
+    """Add rows to the file of all rows, and write the page."""
     import torch
 
     from bench.torch_programs import PROGRAMS
 
     path = FOLDER / "torch.json"
     known = json.loads(path.read_text())["rows"] if path.is_file() else []
-    known = [row for row in known if row["threads"] == threads()]  # rows under other conditions are no comparison
+    known = [row for row in known if row["threads"] == threads()]  # rows of other settings are not comparable
     merged = {(row["name"], row["train"]): row for row in [*known, *rows]}
     order = [merged[name, train] for train in (False, True) for name in PROGRAMS if (name, train) in merged]
     path.write_text(json.dumps({"cpu": _cpu_name(), "rows": order}, indent=1) + "\n", encoding="utf-8")
@@ -192,7 +195,7 @@ def main() -> None:
 
 
 def _all(options: argparse.Namespace) -> None:
-    """Measures the programs named on the command line."""
+    """Measure the programs that the command line names."""
     import torch
 
     from bench.torch_programs import PROGRAMS

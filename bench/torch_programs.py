@@ -1,4 +1,4 @@
-"""Twelve programs of PyTorch, small, with random weights: those that `bench.torch_models` times. Needs PyTorch."""
+"""Twelve small programs of PyTorch with random weights, for `bench.torch_models`. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mlp() -> Made:
 
 
 class Residual(nn.Module):
-    """Two convolutions of 3 × 3, and their input beside them."""
+    """Two convolutions of 3 × 3 with a residual connection."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def resnet18() -> Made:
 
 
 class Inverted(nn.Module):
-    """The block of MobileNetV2: wider, a convolution of each channel, narrower."""
+    """The block of MobileNetV2: a wider layer, a depthwise convolution, a narrower layer."""
 
     def __init__(self, inside: int, outside: int, stride: int, wider: int) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ def unet() -> Made:
 
 
 class Denoising(nn.Module):
-    """One step of a diffusion model: a U-Net that is told the time, and the sample of a step before."""
+    """One step of a diffusion model: a U-Net with an embedding of the time, and the sample of the previous step."""
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ def diffusion() -> Made:
 
 
 class Attention(nn.Module):
-    """Attention of several heads; heads of keys may be fewer, and positions may turn them."""
+    """Attention of several heads, optionally with fewer heads of keys and with rotary positions."""
 
     def __init__(self, width: int, heads: int, kept: int = 0, causal: bool = False, turned: bool = False) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class Attention(nn.Module):
 
 
 def turned(x: Any) -> Any:
-    """Rotary positions."""
+    """Return `x` with rotary positions."""
     length, half = x.shape[2], x.shape[3] // 2
     angles = torch.arange(length)[:, None] * torch.exp(-torch.arange(half) * (9.2 / half))
     a, b = x[..., :half], x[..., half:]
@@ -169,7 +169,7 @@ def turned(x: Any) -> Any:
 
 
 class Block(nn.Module):
-    """A transformer's block: with normalization before each part, or (BERT) behind it."""
+    """A transformer block with normalization before each part, or (BERT) after it."""
 
     def __init__(self, width: int, heads: int, causal: bool = False, before: bool = True) -> None:
         super().__init__()
@@ -187,7 +187,10 @@ class Block(nn.Module):
 
 
 class Words(nn.Module):
-    """A transformer over words; the result is a score for each word of the vocabulary, or of the first place."""
+    """A transformer over words.
+
+    The result is a score for each word of the vocabulary, or for the first place.
+    """
 
     def __init__(self, words: int, width: int, blocks: list[nn.Module], norm: nn.Module, places: int = 0) -> None:
         super().__init__()
@@ -214,7 +217,7 @@ def bert() -> Made:
 
 
 class LlamaBlock(nn.Module):
-    """A block of LLaMA: root-mean-square normalization, rotary positions, fewer keys, a gated layer."""
+    """A block of LLaMA: root-mean-square normalization, rotary positions, fewer key heads, a gated layer."""
 
     def __init__(self, width: int, heads: int, kept: int, inside: int) -> None:
         super().__init__()
@@ -259,7 +262,7 @@ def vit() -> Made:
 
 
 class Recurrent(nn.Module):
-    """An LSTM, and a layer over its last state."""
+    """An LSTM, and a linear layer over its last state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,7 +277,7 @@ def lstm() -> Made:
 
 
 class Messages(nn.Module):
-    """Two rounds of messages along edges: gathered from where an edge begins, added where it ends."""
+    """Two rounds of messages along edges: gathered from the source of each edge, added at its target."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -296,7 +299,7 @@ def gnn() -> Made:
 
 
 class Selective(nn.Module):
-    """A block of Mamba: a short convolution, and a state that each place changes as its input says."""
+    """A block of Mamba: a short convolution, and a state whose update depends on the input at each place."""
 
     def __init__(self, width: int, state: int = 8) -> None:
         super().__init__()

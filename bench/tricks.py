@@ -1,9 +1,10 @@
-"""What each trick gains that the engine has for speed alone: `python -m bench.tricks [NAME...]`.
+"""Measures the gain of each trick that exists for speed alone: `python -m bench.tricks [NAME...]`.
 
-A trick is taken away, and the same work is done with it and without it in turns, in one process, or in fresh ones for
-what happens once in a process. Where a trick spares work, CPU time is compared, of all threads, which a busy machine
-leaves as it is; where it spares waiting, the clock on the wall, of which only the shortest counts: that needs a quiet
-machine. What gains less than 5 % of what a person notices is not worth its code (STYLE, habit 19).
+The same work runs with and without the trick, alternately in one process. Fresh processes are used for tricks that
+act once per process. CPU time of all threads is compared if a trick saves work; other processes do not change it.
+Wall time is compared if a trick saves waiting; only the shortest time counts, and the machine must be quiet.
+
+A gain below 5 % of a time that a person notices is not worth the code (STYLE, habit 19).
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from bench.harness import ROOT
 Work = Callable[[], Any]
 Clock = Literal["CPU", "wall"]
 CLOCKS: dict[Clock, Callable[[], float]] = {"CPU": time.process_time, "wall": time.perf_counter}
-WORTH = 1.05  # times as long without it
+WORTH = 1.05  # time without the trick / time with it
 
 
 @contextmanager
 def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
-    """Other values for attributes: (owner, name, value)."""
+    """Set attributes to other values inside the block: (owner, name, value)."""
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     try:
         for owner, name, value in places:
@@ -47,8 +48,13 @@ def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Trick:
-    """`noticed`: what a person waits for. `work`: makes the function that is timed. `without`: a context in which the
-    trick is not there. `calls`: how often the function is called for one sample."""
+    """A trick, and the work that shows its gain.
+
+    noticed: what a person waits for.
+    work: makes the function that is timed.
+    without: a context without the trick.
+    calls: the number of calls in one sample.
+    """
 
     name: str
     noticed: str
@@ -60,8 +66,10 @@ class Trick:
 
 @dataclass(frozen=True)
 class Once:
-    """A trick of which a process has only one occasion. `program` prints milliseconds of CPU time and by the wall;
-    `without` is put before it."""
+    """A trick that acts once per process.
+
+    `program` prints milliseconds of CPU time and of wall time. `without` is code that runs before it.
+    """
 
     name: str
     noticed: str
@@ -70,11 +78,11 @@ class Once:
     without: str
 
 
-# *** what is done with a trick and without it ***
+# *** work with and without a trick ***
 
 
 def compiling(case: str) -> Callable[[], Work]:
-    """A call of a case for which every kernel is chosen, lowered and compiled anew."""
+    """Return a maker of a call that chooses opts, lowers and compiles every kernel of a case again."""
 
     def made() -> Work:
         from tinyexplore import Context
@@ -103,12 +111,12 @@ def prepared(case: str, variant: str = "") -> Work:
 
 
 def calling(case: str, variant: str = "") -> Callable[[], Work]:
-    """A call of a case, of which everything is compiled."""
+    """Return a maker of a call of a case that is compiled already."""
     return lambda: prepared(case, variant)
 
 
 def compiling_from_disk(case: str) -> Callable[[], Work]:
-    """As `compiling`, in a process that finds on disk what an earlier one has left there."""
+    """Return a maker as `compiling` does, for a process that finds the files of an earlier process on disk."""
 
     def made() -> Work:
         call = prepared(case)
@@ -124,7 +132,7 @@ def compiling_from_disk(case: str) -> Callable[[], Work]:
 
 
 def chain_of_buffers() -> Work:
-    """A graph of many kernels, nobody holds what lies between."""
+    """Return a function that realizes a graph of many kernels, whose intermediate values have no other references."""
     from tinyexplore import Tensor
 
     x = Tensor(np.ones((64, 256), np.float32)).realize()
@@ -139,7 +147,7 @@ def chain_of_buffers() -> Work:
 
 
 def writing_a_part() -> Work:
-    """Two rows of 4 MiB are written, as a cache of keys and values is."""
+    """Return a function that writes two rows into 4 MiB, as a cache of keys and values does."""
     from tinyexplore import Tensor
 
     held = Tensor.zeros(4096, 256).contiguous().realize()
@@ -153,7 +161,7 @@ def writing_a_part() -> Work:
 
 
 def stepping() -> Work:
-    """A small training step, recorded and run without TinyJit."""
+    """Return a function that records and runs a small training step without TinyJit."""
     from tinyexplore import Tensor
     from tinyexplore.nn.optim import SGD
 
@@ -175,11 +183,11 @@ def stepping() -> Work:
     return run
 
 
-# *** how a trick is taken away ***
+# *** removal of tricks ***
 
 
 def in_module(module: str, **values: Any) -> Callable[[], Any]:
-    """Other values for names of a module of the package."""
+    """Return a context maker that sets names of a module of the package to other values."""
 
     def without() -> Any:
         found = __import__(f"tinyexplore.{module}", fromlist=["*"])
@@ -190,7 +198,10 @@ def in_module(module: str, **values: Any) -> Callable[[], Any]:
 
 @contextmanager
 def planning_anew(*places: tuple[str, str, Any]) -> Iterator[None]:
-    """Plans made without something: those made before and meanwhile are forgotten."""
+    """Set attributes to other values inside the block.
+
+    Plans from before and from inside the block are dropped.
+    """
     from tinyexplore.execute.plan import plans
 
     with ExitStack() as stack:
@@ -223,7 +234,7 @@ def without_plans() -> Any:
 
 
 def in_python() -> Any:
-    """Replays made without an entry in machine code; the one that was timed is made anew."""
+    """Return a context in which a new replay has no machine-code entry. The timed replay is made again."""
     return in_module("jit.tinyjit", make_entry=lambda replay: None)()
 
 
@@ -351,12 +362,12 @@ ONCE: tuple[Once, ...] = (
 )
 
 
-# *** measuring ***
+# *** measurement ***
 
 
 @dataclass(frozen=True)
 class Found:
-    """Seconds of one trick, with it and without it."""
+    """The seconds of one trick, with it and without it."""
 
     name: str
     noticed: str
@@ -366,7 +377,9 @@ class Found:
 
     @property
     def ratio(self) -> float:
-        """How many times as long it takes without: by the shortest, and by the medians for CPU time."""
+        """Return how many times longer the work takes without the trick, by the shortest times (CPU time: by the
+        medians).
+        """
         return min(self.lacking) / min(self.having)
 
     def line(self) -> str:
@@ -377,7 +390,7 @@ class Found:
 
 
 def measured(trick: Trick, rounds: int) -> Found:
-    """In turns in this process; the first call of each turn is not timed."""
+    """Measure alternately in this process. The first call of each turn is not timed."""
     clock = CLOCKS[trick.clock]
     work = trick.work()
     having: list[float] = []
@@ -402,7 +415,7 @@ def measured(trick: Trick, rounds: int) -> Found:
 
 
 def measured_once(trick: Once, rounds: int) -> Found:
-    """Each time in a fresh process; what is kept on disk is there in all but the first two."""
+    """Measure each sample in a fresh process. All but the first two find the files on disk."""
     samples: dict[bool, list[float]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as cache:
         env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}
@@ -422,7 +435,7 @@ HEAD = """| trick | what a person notices | clock | with, ms | without, ms | rat
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the table."""
+    """Print the table. Return the exit status 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.tricks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="parts of names (default: all)")
     parser.add_argument("--rounds", type=int, default=8, help="samples with it and without it (8)")

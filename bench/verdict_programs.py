@@ -1,4 +1,4 @@
-"""The programs of `python -m bench.verdicts`: what they compute, and what bounds them by first principles."""
+"""The programs of `python -m bench.verdicts`: the computations, and what bounds them by first principles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tinyexplore.explore import Explorer, explore
 
 @dataclass(frozen=True)
 class Program:
-    """A program and what bounds it.
+    """A program and its bottleneck.
 
     name: of the program.
-    kinds: the kinds that are right; several where machines or LLVM differ.
-    make: its inputs.
-    run: what is captured.
+    kinds: the correct kinds; several where machines or LLVM versions differ.
+    make: returns its inputs.
+    run: the function to capture.
     options: of `explore`.
-    opts: the kernel's opts, instead of the heuristics'.
+    opts: the opts of the kernel, instead of the heuristics' choice.
     why: the reason for `kinds`, from sizes and instructions alone.
     """
 
@@ -34,7 +34,7 @@ class Program:
     why: str = ""
 
     def captured(self) -> Explorer:
-        """The capture of it, with samples."""
+        """Return the capture of the program, with samples."""
         inputs = self.make()
         if not self.opts:
             return explore(lambda: self.run(*inputs), **self.options)
@@ -42,8 +42,12 @@ class Program:
 
 
 def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
-    """`work()`, with these opts in place of those that the heuristics choose; `{lanes}` is the width of a vector,
-    `{doubles}` that of float64, `{columns}` and `{rows}` the tile that its registers hold."""
+    """Return `work()`, run with these opts instead of the heuristics' choice.
+
+    Placeholders: `{lanes}` is the number of float32 in a vector, `{doubles}` that of float64. `{columns}` and `{rows}`
+        are
+    the sizes of the tile that fits the registers.
+    """
     from unittest.mock import patch
 
     from tinyexplore.compile import compiler
@@ -81,11 +85,11 @@ def _table(log_size: int, count: int) -> tuple[Tensor, Tensor]:
     return _random(1 << log_size), Tensor(numbers.astype(np.int32)).realize()
 
 
-ON_TILES = ("compute", "unexplained")  # on tile registers, packing takes time that nothing here models
+ON_TILES = ("compute", "unexplained")  # on tile registers, no model covers the time to pack the operands
 
 
 def programs() -> Iterator[Program]:
-    """Those of the table, small ones first where the kind allows."""
+    """Yield the programs of the table, small ones first where the kind allows."""
     yield Program("16 elements", ("launch overhead",), lambda: (_random(16), _random(16)), lambda a, b: a + b)
     yield Program(
         "add out of memory", ("bandwidth",), lambda: (_random(4096, 4096), _random(4096, 4096)), lambda a, b: a + b
@@ -162,7 +166,7 @@ def programs() -> Iterator[Program]:
 
 
 def neighbors() -> Iterator[Program]:
-    """Further programs whose bottleneck is known, of the same and of other families."""
+    """Yield further programs with a known bottleneck, of the same and of other families."""
     yield Program(
         "softmax out of memory", ("bandwidth", "compute"), lambda: (_random(8192, 4096),), lambda a: a.softmax(-1)
     )
@@ -305,7 +309,9 @@ def _blur(a: Tensor) -> Tensor:
 
 
 def further() -> Iterator[Program]:
-    """Programs of the same kinds that no rule was made for: other types, shapes, devices and chains."""
+    """Yield programs of the same kinds that were not used to make the rules: other types, shapes, devices and
+    chains.
+    """
     yield Program(
         "outer product",
         ("bandwidth",),

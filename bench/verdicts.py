@@ -1,7 +1,7 @@
-"""Programs whose bottleneck is known: `python -m bench.verdicts [NAME…]` prints the expected and the found verdict.
+"""Programs with a known bottleneck: `python -m bench.verdicts [NAME…]` prints the expected and the found verdict.
 
-`--facts FILE` also writes their facts and what NumPy reaches on the machine, with which
-`tests/explore/test_verdict.py` tests the rules and the shares of the limit.
+`--facts FILE` also writes their facts, and the rates of NumPy on the machine. `tests/explore/test_verdict.py` uses that
+file to test the rules and the shares of the limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GROUPS = {"table": programs, "neighbors": neighbors, "further": further}
 
 
 def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
-    """The verdict on the kernel that takes longest, from the capture that other processes disturbed least."""
+    """Return the verdict on the longest kernel, from the capture with the least disturbance by other processes."""
     best: SpeedVerdict | None = None
     for _ in range(max(1, tries)):
         view = program.captured()
@@ -45,17 +45,19 @@ def _waited(found: SpeedVerdict) -> float:
 
 
 def numpy_gflops(seconds: float = 1.0) -> float:
-    """10⁹ operations a second of a float32 product by NumPy on all cores, the best within `seconds`: a peak that this
-    project did not measure."""
+    """Return NumPy's 10⁹ operations per second of a float32 product on all cores, the best within `seconds`.
+
+    It is a peak that does not depend on this project's probes.
+    """
     a, b = (np.random.default_rng(0).random((2048, 2048), np.float32) for _ in range(2))
     out = np.empty_like(a)
     return 2 * 2048**3 / _least_seconds(lambda: np.matmul(a, b, out=out), seconds) / 1e9
 
 
 def numpy_memory_us(moved: int, written: int, seconds: float = 0.5) -> float:
-    """Microseconds in which NumPy moves as many bytes on all cores, in arrays that are as large together.
+    """Return the microseconds in which NumPy moves as many bytes on all cores, in arrays of the same total size.
 
-    It copies what is written (`np.copyto`), and multiplies vectors of what else is read (`np.dot`), each at the best
+    NumPy copies `written` bytes (`np.copyto`), and multiplies vectors of the other bytes (`np.dot`). Each uses its best
     rate within `seconds`.
     """
     cores = core_count()
@@ -79,7 +81,7 @@ def _least_seconds(work: Callable[[], Any], seconds: float) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the table; the number of wrong kinds."""
+    """Print the table. Return the number of wrong kinds."""
     parser = argparse.ArgumentParser(prog="python -m bench.verdicts", description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of the names of programs; all by default")
     parser.add_argument("--group", choices=GROUPS, help="one group of programs; all by default")

@@ -1,4 +1,4 @@
-"""python -m bench.wasm: kernels as WebAssembly beside the same as machine code with vectors as wide, on one thread."""
+"""`python -m bench.wasm`: times kernels as WebAssembly and as machine code with vectors as wide, on one thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.target import machine
 
-# vectors of 16 bytes and no fused multiply-add, as in WebAssembly; of another architecture, this CPU
+# vectors of 16 bytes without fused multiply-add, as in WebAssembly; on another architecture, this CPU
 LEVEL = "x86-64-v2" if machine() == "x86_64" else "native"
 NATIVE = f"{LEVEL},threads=1,l1=32K,l2=256K"
 SAMPLES = 41
@@ -20,7 +20,7 @@ SAMPLES = 41
 
 @dataclass(frozen=True)
 class Case:
-    """A program of one or more arrays. `shapes`: theirs."""
+    """A program of one or more arrays. `shapes`: of the arrays."""
 
     name: str
     program: Callable[..., Tensor]
@@ -39,7 +39,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Times:
-    """Medians, in µs of CPU time, of runs in turns; `apart`: how far the results are, at most."""
+    """Median CPU times in µs of alternate runs. `apart`: the largest difference of the results."""
 
     case: str
     native_us: float
@@ -52,7 +52,7 @@ class Times:
 
 
 def measure(case: Case, samples: int = SAMPLES) -> Times:
-    """`case` on both, replayed by TinyJit."""
+    """Time `case` on both, replayed by TinyJit."""
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape, dtype=np.float32) for shape in case.shapes]
     calls, results = [], []
@@ -71,7 +71,7 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
 
 
 def _prepared(case: Case, arrays: list[np.ndarray], device: str, target: str) -> tuple[Callable[[], None], np.ndarray]:
-    """A replay of `case`, and its result."""
+    """Return a replay of `case`, and its result."""
     settings = {"DEVICE": device, "TARGET": target, "THREADS": 1}
     with Context(**settings):
         jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())

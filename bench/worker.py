@@ -1,12 +1,13 @@
-"""One peer in one process: JSON lines in, JSON lines out. Started by the harness: `python -m bench.worker PEER`.
+"""One peer in one process: JSON lines in both directions. The harness starts `python -m bench.worker PEER`.
 
 Requests: {"do": "hello", "threads"} · {"do": "load", "threads"}, which asks for no version ·
 {"do": "setup", "family", "inputs", "reference" (.npz files), "rtol", "atol",
 "traffic" (bytes read and written at least), "steps"} ·
 {"do": "first", "family", "inputs", "reference", "rtol", "atol"} ·
 {"do": "time", "slice_seconds", "warm_seconds", "shortest"} · {"do": "check"} · {"do": "drop"} · {"do": "bye"}.
-A reply has "ok"; where it is false, "reason" says why and "kind" whether the peer cannot ("unsupported"), raised
-("error") or computed something else than the reference ("wrong").
+
+A reply has "ok". If it is false, "reason" has the message and "kind" the class: the peer does not implement the
+family ("unsupported"), raised ("error"), or its result differs from the reference ("wrong").
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ import numpy as np
 from bench.conversation import raised, serve
 from bench.peers import PEERS, Engine, Unsupported, as_input
 
-PATIENCE = 1.0  # seconds: a call that takes longer is not repeated for a better estimate
+PATIENCE = 1.0  # seconds; a longer call is not repeated for a better estimate
 
 
 class WrongResult(ArithmeticError):
-    """A peer computed something else than the reference."""
+    """The result of a peer differs from the reference."""
 
 
 def compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], rtol: float, atol: float) -> float:
-    """The largest error, as a share of what is allowed: rtol of each value and atol of the array's root mean square.
+    """Return the largest error as a share of the allowed error: rtol of each value plus atol of the root mean square.
 
-    Raises WrongResult where that is more than 1, where shapes differ, or where a value is not a number.
+    Raise WrongResult if it exceeds 1, if shapes differ, or if a value is not a number.
     """
     if len(found) != len(wanted):
         raise WrongResult(f"{len(found)} results; the reference has {len(wanted)}")
@@ -64,13 +65,13 @@ def compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], rtol:
 
 
 def load_inputs(path: str) -> dict[str, np.ndarray]:
-    """A case's inputs, which lie for every peer as for any other."""
+    """Return the inputs of a case, with the same alignment for every peer."""
     with np.load(path) as stored:
         return {name: as_input(stored[name]) for name in stored.files}
 
 
 class Worker:
-    """One peer and the case that it has prepared."""
+    """One peer, and the case that it has prepared."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -81,7 +82,7 @@ class Worker:
         self.first_loss: float | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; whatever goes wrong becomes one too."""
+        """Return the reply to a request. An exception becomes a reply too."""
         try:
             return {"ok": True, **getattr(self, f"do_{request.pop('do')}")(**request)}
         except Unsupported as reason:
@@ -92,7 +93,7 @@ class Worker:
             return raised(error)
 
     def do_load(self, threads: int) -> dict[str, Any]:
-        """Imports the peer, and no more: what it opens when values are put on it is opened then."""
+        """Import the peer only. A device that the peer opens at the first use of a value stays closed."""
         peer = PEERS[self.name]
         start = time.perf_counter()
         self.engine = importlib.import_module(f"bench.peers.{peer.module}").Engine(peer.variant, threads)
@@ -106,9 +107,9 @@ class Worker:
     def do_setup(
         self, family: str, inputs: str, reference: str, rtol: float, atol: float, traffic: tuple[int, int], steps: int
     ) -> dict[str, Any]:
-        """Prepares, calls once, checks, and calls once or twice more for an estimate.
+        """Prepare the case, call it once, check the result, and call it once or twice more for an estimate.
 
-        `steps`: for a training case, how many calls in a row have their losses compared; else 0.
+        `steps`: for a training case, the number of calls whose losses are compared; else 0.
         """
         engine = self._engine()
         self.do_drop()
@@ -129,7 +130,10 @@ class Worker:
         return {"seconds": seconds, "error": error, "note": engine.note}
 
     def do_first(self, family: str, inputs: str, reference: str, rtol: float, atol: float) -> dict[str, Any]:
-        """The first call of this process, compiling included, from inputs that are ready: seconds, once it is right."""
+        """Return the seconds of the first call in this process, compilation included, from inputs in memory.
+
+        The result must be correct.
+        """
         engine = self._engine()
         arrays = load_inputs(inputs)
         start = time.perf_counter()
@@ -145,9 +149,9 @@ class Worker:
         return {"seconds": first, "ready_seconds": ready - start}
 
     def do_time(self, slice_seconds: float, warm_seconds: float, shortest: float) -> dict[str, Any]:
-        """Samples for about `slice_seconds`, after warming up anew: others have used the caches since.
+        """Return samples for about `slice_seconds`, after a warm-up, since other peers have used the caches.
 
-        A call shorter than `shortest` is repeated until a sample lasts that long, and its mean is the sample.
+        A call shorter than `shortest` is repeated until a sample lasts that long. The sample is the mean.
         """
         call = self._prepared()
         clock = time.perf_counter
@@ -156,7 +160,7 @@ class Worker:
         while clock() - start < warm_seconds:
             quickest = min(quickest, self._timed(call, 1))
         if quickest > slice_seconds:
-            return {"seconds": [quickest]}  # longer than all that a cache can hold takes to come back
+            return {"seconds": [quickest]}  # longer than any cache takes to fill
         inner = max(1, math.ceil(shortest / max(quickest, 1e-9)))
         start = clock()
         samples = [self._timed(call, inner)]
@@ -165,9 +169,10 @@ class Worker:
         return {"seconds": samples}
 
     def do_check(self) -> dict[str, Any]:
-        """What was timed was right to the end: a result is spoiled, so that a call that does nothing is found out.
+        """Check that the timed calls were correct. The result is overwritten first, so that a call without effect is
+        found.
 
-        Of a training case, the loss must have gone down.
+        The loss of a training case must have decreased.
         """
         engine, call = self._engine(), self._prepared()
         if self.first_loss is not None:
@@ -208,7 +213,7 @@ class Worker:
 
 
 class MachineWorker(Worker):
-    """The machine as a peer: a call moves what a case must move at least, and does nothing with it."""
+    """The machine as a peer: a call moves the bytes that a case must move at least, and computes nothing."""
 
     def do_hello(self, threads: int) -> dict[str, Any]:
         from bench.probes import Prober
@@ -235,12 +240,15 @@ class MachineWorker(Worker):
         return {}
 
     def do_probes(self) -> dict[str, Any]:
-        """Everything that `bench.probes` knows to measure."""
+        """Return all measurements of `bench.probes`."""
         return {"probes": [[probe.name, probe.threads, probe.value, probe.unit] for probe in self.prober.all()]}
 
 
 def run(name: str) -> None:
-    """Serves as that peer, then ends at once: some wait for ever for threads of their own at exit."""
+    """Serve requests for that peer, then exit at once.
+
+    Some peers would wait forever for their threads at exit.
+    """
     worker = MachineWorker(name) if name == "machine" else Worker(name)
     serve(worker.answer)
     sys.stderr.flush()

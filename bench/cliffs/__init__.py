@@ -1,1 +1,1 @@
-"""Ordinary programs beside PyTorch: `python -m bench.cliffs` finds the ones that fall off a cliff."""
+"""Ordinary programs, compared with PyTorch: `python -m bench.cliffs` finds programs that are much slower here."""

@@ -1,4 +1,4 @@
-"""`python -m bench.cliffs`: ordinary programs beside PyTorch, printed worst first."""
+"""`python -m bench.cliffs`: times ordinary programs here and in PyTorch, and prints the worst ratio first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 where a program failed or its numbers differ from PyTorch's, else 0."""
+    """Run the command. Return 1 if a program failed or its numbers differ from those of PyTorch, else 0."""
     options = _parser().parse_args(arguments)
     if options.cpu_time:
-        options.threads = 1  # the time of several threads would be their sum
+        options.threads = 1  # the CPU time of several threads would be their sum
     if options.target:
-        os.environ["TARGET"] = options.target  # read when tinyexplore is imported
+        os.environ["TARGET"] = options.target  # tinyexplore reads it at import
     from bench.limits import peer_limits
 
-    os.environ.update(peer_limits())  # read when PyTorch is imported
+    os.environ.update(peer_limits())  # PyTorch reads them at import
     from bench.cliffs import report
     from bench.cliffs.measure import Settings, import_engines, measure
     from bench.cliffs.programs import PROGRAMS

@@ -1,7 +1,7 @@
-"""Times one program on both engines, each in a process of its own, in turns.
+"""Times one program on both engines, alternately, each in its own process.
 
-A process is forked from one that has imported both engines and has run neither. So each first call is that of a
-fresh process, and no program meets what another one has compiled.
+Each process is forked from a parent that has imported both engines but has run neither. So a first call is that of a
+fresh process, and no program reuses code that another program compiled.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from bench.peers import as_input
 from bench.worker import compare
 
 Call = Callable[[], tuple[Any, ...]]
-SHORTEST = 30e-6  # seconds of one sample: shorter calls are repeated inside it
-ESTIMATE = 10e-3  # seconds: how long a first look at a program's time takes
-LONGEST = 1.5  # seconds of all samples of one engine: slow programs get fewer rounds
+SHORTEST = 30e-6  # seconds of one sample; shorter calls are repeated within a sample
+ESTIMATE = 10e-3  # seconds: the length of the first estimate of a program's time
+LONGEST = 1.5  # seconds of all samples of one engine; slow programs get fewer rounds
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure.
+    """The settings of a measurement.
 
-    threads: of each engine.
-    rounds: turns of each engine.
-    slice_seconds: length of a turn.
-    rest_seconds: pause before a turn, in which the other engine's threads go to sleep.
+    threads: number of threads of each engine.
+    rounds: slices of each engine.
+    slice_seconds: length of a slice.
+    rest_seconds: pause before a slice, in which the threads of the other engine go to sleep.
     compiles: PyTorch runs through torch.compile instead of eagerly.
-    short: seconds; a program that takes PyTorch less is replayed by TinyJit.
-    cpu_time: samples are the process's time on a CPU, with one thread: what else runs there takes no part of it.
+    short: seconds; TinyJit replays a program that takes PyTorch less.
+    cpu_time: samples are CPU time of the process, with one thread, which other processes do not change.
     """
 
     threads: int = 2
@@ -53,12 +53,12 @@ class Settings:
 
 @dataclass
 class Measured:
-    """One row.
+    """The result of one program.
 
-    ours, theirs: seconds of a call, medians.
+    ours, theirs: median seconds of a call.
     first: seconds of tinyexplore's first call, compilation included.
     is_replayed: TinyJit replayed the program.
-    failure: why there is no ratio; empty if there is one.
+    failure: the reason why there is no ratio, or "".
     """
 
     name: str
@@ -73,16 +73,16 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """Our time over PyTorch's; infinite where the program failed."""
+        """Return tinyexplore's time over PyTorch's, or infinity if the program failed."""
         return self.ours / self.theirs if not self.failure else float("inf")
 
 
 class Failed(RuntimeError):
-    """An engine's process raised; the text is its error."""
+    """The process of an engine raised an exception; the text is its message."""
 
 
 class Engine:
-    """The process of one engine with one program."""
+    """The process that runs one program on one engine."""
 
     def __init__(self, kind: str, program: Program, settings: Settings) -> None:
         context = multiprocessing.get_context("fork")
@@ -92,7 +92,7 @@ class Engine:
         theirs.close()
 
     def ask(self, *question: Any) -> Any:
-        """The answer to a question; raises Failed where the process raised or died."""
+        """Send a question to the process and return its answer. Raise Failed if the process raised or died."""
         self._ours.send(question)
         try:
             answer = self._ours.recv()
@@ -110,9 +110,10 @@ class Engine:
 
 
 def measure(program: Program, settings: Settings) -> Measured:
-    """Times `program`, and compares the results with PyTorch's before and after."""
+    """Time `program`. Compare its results with those of PyTorch before and after the measurement."""
     with tempfile.TemporaryDirectory(prefix="tinyexplore-cliffs-") as folder:
-        os.environ["XDG_CACHE_HOME"] = folder  # the engines' processes inherit it: no first run finds compiled code
+        # the processes of the engines inherit it: no first run finds compiled code
+        os.environ["XDG_CACHE_HOME"] = folder
         return _measure(program, settings)
 
 
@@ -144,7 +145,10 @@ def _measure(program: Program, settings: Settings) -> Measured:
 
 
 def _in_turns(ours: Engine, theirs: Engine, settings: Settings) -> tuple[list[float], list[float]]:
-    """Seconds of calls; who begins a round changes from round to round."""
+    """Return the seconds of the calls of both engines, measured alternately.
+
+    The first engine of a round changes each round.
+    """
     sides: list[tuple[Engine, list[float]]] = [(ours, []), (theirs, [])]
     spent = [0.0, 0.0]
     for number in range(settings.rounds):
@@ -163,7 +167,7 @@ def _in_turns(ours: Engine, theirs: Engine, settings: Settings) -> tuple[list[fl
 
 
 def _serve(connection: Connection, kind: str, program: Program, settings: Settings) -> None:
-    """Answers questions until the process is killed."""
+    """Answer questions until the parent kills the process."""
     try:
         side = (_Ours if kind == "ours" else _Theirs)(program, settings)
         side.clock = time.process_time if settings.cpu_time else time.perf_counter
@@ -175,24 +179,24 @@ def _serve(connection: Connection, kind: str, program: Program, settings: Settin
 
 
 class _Side:
-    """A program on one engine: `call` runs it, to the end, and `clock` times it."""
+    """A program on one engine. `call` runs the program to its end, and `clock` times it."""
 
     call: Call
     clock: Callable[[], float]
 
     def first(self) -> float:
-        """Seconds of the first call."""
+        """Return the seconds of the first call."""
         start = self.clock()
         self.call()
         return self.clock() - start
 
     def estimate(self) -> float:
-        """Seconds of a later call: the shortest of some."""
+        """Return the seconds of a later call: the shortest of several."""
         self.slice(ESTIMATE)
         return min(self.slice(ESTIMATE))
 
     def slice(self, seconds: float) -> list[float]:
-        """Seconds of calls for about `seconds`, after one that warms the caches again."""
+        """Return samples of the seconds of a call, for about `seconds`, after one call that warms the caches."""
         clock = self.clock
         quickest = self.first()
         if quickest > seconds:
@@ -208,7 +212,7 @@ class _Side:
         return samples
 
     def result(self) -> tuple[np.ndarray, ...]:
-        """The values of the last call. Each engine's class overrides this."""
+        """Return the values of the last call. The class of each engine overrides this method."""
         raise NotImplementedError
 
 
@@ -243,7 +247,7 @@ class _Ours(_Side):
         from tinyexplore import Tensor
         from tinyexplore.util import Context
 
-        Context(THREADS=settings.threads).__enter__()  # for good: this process has one program
+        Context(THREADS=settings.threads).__enter__()  # never left: this process runs one program only
         inputs = {name: Tensor(value).contiguous().realize() for name, value in program.draw().items()}
         *rest, last = inputs.values()
         arguments, given = (rest, last) if program.given else ([*rest, last], None)
@@ -259,7 +263,7 @@ class _Ours(_Side):
         self.call = call
 
     def replay(self) -> None:
-        """Captures the program: later calls are replays."""
+        """Capture the program, so that later calls are replays."""
         from tinyexplore.jit import TinyJit
 
         captured = TinyJit(self.call)
@@ -276,7 +280,10 @@ def _several(results: Any) -> tuple[Any, ...]:
 
 
 def import_engines() -> None:
-    """Imports both engines, so that forked processes have them; neither runs, so that none has threads."""
+    """Import both engines, so that forked processes have them.
+
+    Neither runs, so that no threads exist before the fork.
+    """
     import llvmlite.binding  # noqa: F401
     import torch  # noqa: F401
 

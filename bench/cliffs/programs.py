@@ -1,4 +1,7 @@
-"""The programs: each one a function of its inputs, written once for both engines where their texts agree."""
+"""The programs.
+
+Each is a function of its inputs, with one text for both engines where the two APIs agree.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Function = Callable[..., Any]
 
 
 class Late:
-    """A module that is imported at the first use of a name: the table can be read without PyTorch."""
+    """A module that is imported when a name of it is first used, so that the table can be read without PyTorch."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,16 +35,16 @@ te: Any = Late("tinyexplore")
 
 @dataclass(frozen=True)
 class Program:
-    """One row of the table.
+    """One program of the table.
 
-    name: unique name, also what `--only` looks for.
-    group: what kind of program it is.
-    inputs: arrays by name, in the order of the functions' parameters.
+    name: unique name, which `--only` matches.
+    group: kind of program.
+    inputs: arrays by name, in the order of the parameters.
     ours: the program on tinyexplore's Tensors; one result or a sequence of results.
-    theirs: the program on PyTorch's; None where the text of `ours` serves both.
+    theirs: the program on PyTorch's Tensors, or None if `ours` works for both.
     gradients: names of the inputs whose gradients are the results; then the program returns one Tensor.
     given: the last input is the gradient of that Tensor; otherwise the Tensor is a scalar.
-    atol: absolute error allowed, in units of each result's root mean square.
+    atol: allowed absolute error, as a multiple of each result's root mean square.
     counts: whether the row counts for the aims.
     replayed: whether TinyJit may replay the program.
     """
@@ -58,18 +61,18 @@ class Program:
     replayed: bool = True
 
     def draw(self) -> dict[str, np.ndarray]:
-        """The inputs' values, the same in each run."""
+        """Return the values of the inputs, the same in each run."""
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         return {name: each.draw(rng) for name, each in self.inputs.items()}
 
 
 def scaled(*shape: int) -> Input:
-    """Weights: normal values over the square root of the first size."""
+    """Return an input of weights: normal values over the square root of the first size."""
     return Input(shape, scale=shape[0] ** -0.5)
 
 
 def positive(*shape: int) -> Input:
-    """Values around 1, for products along an axis."""
+    """Return an input of values around 1, for products along an axis."""
     return Input(shape, scale=0.01, shift=1.0)
 
 
@@ -84,7 +87,7 @@ NORM = {"x": floats(2048, 768), "w": floats(768), "b": floats(768)}
 TABLE = floats(10_000, 128)
 
 
-# *** functions that need more than a line ***
+# *** functions of more than one line ***
 
 
 def two_layers(x: Any, w: Any, v: Any) -> Any:
@@ -92,7 +95,7 @@ def two_layers(x: Any, w: Any, v: Any) -> Any:
 
 
 def fused_qkv(h: Any, w: Any) -> tuple[Any, ...]:
-    """q, k and v of one product, as most transformers write it."""
+    """Return q, k and v as parts of one product, as most transformers compute them."""
     batch, length, width = h.shape
     return tuple((h @ w).reshape(batch, length, 3, HEADS, width // HEADS)[:, :, i] for i in range(3))
 
@@ -103,7 +106,7 @@ def fused_qkv_loss(h: Any, w: Any) -> Any:
 
 
 def heads(h: Any, w: Any) -> Any:
-    """Attention of all heads of `h @ w`, which is q, k and v side by side."""
+    """Return q, k and v of all heads of `h @ w`, and the shape (batch, length, width)."""
     batch, length, width = h.shape
     q, k, v = (part.transpose(1, 2) for part in fused_qkv(h, w))
     return q, k, v, (batch, length, width)
@@ -152,7 +155,7 @@ BLOCK_WEIGHTS = ("wqkv", "wo", "w1", "w2")
 
 
 def rnn(x: Any, h: Any, wx: Any, wh: Any) -> Any:
-    """A tanh cell over the first axis of `x`."""
+    """Run a tanh cell over the first axis of `x`."""
     for step in range(x.shape[0]):
         h = (x[step] @ wx + h @ wh).tanh()
     return h
@@ -162,7 +165,7 @@ RNN = {"x": floats(8, 64, 128), "h": floats(64, 256), "wx": scaled(128, 256), "w
 
 
 def gru(x: Any, h: Any, wx: Any, wh: Any) -> Any:
-    """A GRU cell: reset, update and candidate side by side."""
+    """Run one step of a GRU cell. The weights of reset, update and candidate are concatenated."""
     rx, zx, nx = (x @ wx).chunk(3, 1)
     rh, zh, nh = (h @ wh).chunk(3, 1)
     z = (zx + zh).sigmoid()
@@ -173,7 +176,7 @@ GRU = {"x": floats(128, 256), "h": floats(128, 256), "wx": scaled(256, 768), "wh
 
 
 def lstm(x: Any, h: Any, c: Any, wx: Any, wh: Any) -> Any:
-    """An LSTM cell over the first axis of `x`."""
+    """Run an LSTM cell over the first axis of `x`."""
     for step in range(x.shape[0]):
         i, f, g, o = (x[step] @ wx + h @ wh).chunk(4, 1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -241,12 +244,12 @@ def our_huber(x: Any, y: Any) -> Any:
 
 
 def pairwise(a: Any, b: Any) -> Any:
-    """Squared distances of each row of `a` to each row of `b`, from the difference of all pairs."""
+    """Return the squared distances of each row of `a` to each row of `b`, from the differences of all pairs."""
     return ((a.unsqueeze(1) - b.unsqueeze(0)) ** 2).sum(2)
 
 
 def contrastive(a: Any, b: Any) -> Any:
-    """The negative mean log-probability that a row's partner is its own."""
+    """Return the mean negative log-probability that each row of `a` selects its partner in `b`."""
     scores = a @ b.T * 0.05
     return (scores.logsumexp(1) - (a * b).sum(1) * 0.05).mean()
 
@@ -261,7 +264,7 @@ def cosine_matrix(a: Any) -> Any:
 
 
 def distances(a: Any, b: Any) -> Any:
-    """Distances of each row of `a` to each row of `b`, from a product."""
+    """Return the distances of each row of `a` to each row of `b`, from a matrix product."""
     return ((a * a).sum(1, keepdim=True) + (b * b).sum(1) - 2 * a @ b.T).sqrt()
 
 
@@ -274,7 +277,7 @@ def triplet(a: Any, b: Any, c: Any) -> Any:
 
 
 def our_shared_heads(q: Any, k: Any, v: Any) -> Any:
-    """Attention in which four heads share the keys and values of one."""
+    """Return attention in which four query heads share one head of keys and values."""
     return our_attention(q, k.repeat_interleave(4, 1), v.repeat_interleave(4, 1))
 
 
@@ -283,24 +286,27 @@ def their_shared_heads(q: Any, k: Any, v: Any) -> Any:
 
 
 def rotated(x: Any, c: Any, s: Any) -> tuple[Any, ...]:
-    """Both halves of a rotary embedding."""
+    """Return both halves of a rotary embedding."""
     a, b = x[..., :32], x[..., 32:]
     return a * c - b * s, a * s + b * c
 
 
 def _gradient(name: str, of: str, inputs: dict[str, Input], ours: Function, theirs: Function | None = None) -> Program:
-    """The gradients of a scalar with respect to `of`, names separated by spaces."""
+    """Return a program whose results are gradients of a scalar with respect to `of` (names separated by spaces)."""
     return Program(name, "gradient", inputs, ours, theirs, tuple(of.split()), atol=1e-3)
 
 
 def _given(name: str, of: str, inputs: dict[str, Input], ours: Function, theirs: Function | None = None) -> Program:
-    """The gradients with respect to `of`, where the last input is the gradient of the result."""
+    """Return a program whose results are gradients with respect to `of`.
+
+    Its last input is the gradient of the result.
+    """
     return Program(name, "gradient", inputs, ours, theirs, tuple(of.split()), given=True, atol=1e-3)
 
 
 # fmt: off
 PROGRAMS: tuple[Program, ...] = (
-    # products of operands that are not plain reads
+    # products of operands that are computed expressions
     Program("x @ w", "product", XW, lambda x, w: x @ w),
     Program("expanded row @ w", "product", {"x": floats(1, 1024), "w": W}, lambda x, w: x.expand(512, 1024) @ w),
     Program("x @ expanded column", "product", {"x": X, "v": floats(1024, 1)}, lambda x, v: x @ v.expand(1024, 512)),
@@ -524,7 +530,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program("row plus column", "elementwise", {"a": floats(1024), "b": floats(1024, 1)}, lambda a, b: (a + b).relu()),
     Program("float16 a * b + a", "elementwise", {name: Input((1 << 19,), np.float16) for name in "ab"},
             lambda a, b: a * b + a, atol=2e-3),
-    # neighbors of the rows above
+    # variants of the rows above
     Program("x.mean(0) @ w", "product", XW, lambda x, w: x.mean(0) @ w),
     Program("x.triu() @ w", "product", {"x": floats(512, 512), "w": scaled(512, 512)}, lambda x, w: x.triu() @ w),
     Program("x.T @ x", "product", {"x": floats(1024, 256)}, lambda x: x.T @ x),
@@ -647,7 +653,7 @@ PROGRAMS: tuple[Program, ...] = (
             lambda x, w: x.conv2d(w, padding=1), lambda x, w: F.conv3d(x, w, padding=1)),
     Program("bilinear upsampling", "window", {"x": floats(8, 16, 32, 32)},
             lambda x: x.interpolate((64, 64), mode="linear"), lambda x: F.interpolate(x, (64, 64), mode="bilinear")),
-    # what a lazy call costs
+    # the cost of a lazy call
     Program("lazy call: x + 1", "lazy call", {"x": floats(16)}, lambda x: x + 1, counts=False, replayed=False),
     Program("lazy call: gradient", "lazy call", {"x": floats(16, 16), "w": floats(16, 16)},
             lambda x, w: (x @ w).relu().sum(), gradients=("w",), counts=False, replayed=False),

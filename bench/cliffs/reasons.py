@@ -1,4 +1,4 @@
-"""Why rows are above the aim: the causes that are known, by program."""
+"""The known causes why rows miss the aim, by program."""
 
 from __future__ import annotations
 

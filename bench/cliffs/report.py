@@ -1,4 +1,4 @@
-"""The table of a run: as text, Markdown and JSON."""
+"""The table of a run as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from bench.cliffs.measure import Measured, Settings
 from bench.cliffs.programs import PROGRAMS
 from bench.cliffs.reasons import REASONS
 
-BAD, GOOD, FIRST = 2.0, 1.2, 1.0  # the aims: no ratio above BAD, 90 % at most GOOD, no first run above FIRST seconds
+# the aims: no ratio above BAD, 90 % of the ratios at most GOOD, no first run above FIRST seconds
+BAD, GOOD, FIRST = 2.0, 1.2, 1.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """The rows of a run, and the machine and settings it ran with."""
+    """The rows of a run, with the machine and the settings."""
 
     about: dict[str, str]
     rows: list[Measured]
@@ -42,7 +43,7 @@ class Report:
 
 
 def about(settings: Settings) -> dict[str, Any]:
-    """Machine, date and settings."""
+    """Return the machine, date and settings."""
     from llvmlite.binding import get_host_cpu_name
 
     from bench.__main__ import _cpu_name
@@ -62,7 +63,7 @@ def about(settings: Settings) -> dict[str, Any]:
 
 
 def line(row: Measured) -> str:
-    """One row as text."""
+    """Return one row as text."""
     if row.failure:
         return f"{'FAILED':>8} {row.name}: {row.failure}"
     way = "replayed" if row.is_replayed else "realized"
@@ -73,12 +74,12 @@ def line(row: Measured) -> str:
 
 
 def text(report: Report) -> str:
-    """The rows, worst first, and the summary."""
+    """Return the rows as text, worst first, and the summary."""
     return "\n".join([*map(line, report.worst_first), "", summary(report)])
 
 
 def summary(report: Report) -> str:
-    """How far the aims are met."""
+    """Return a sentence about each aim: how many rows meet it."""
     rows = [row for row in report.rows if row.counts]
     timed = [row for row in rows if not row.failure]
     if not timed:
@@ -95,7 +96,7 @@ def summary(report: Report) -> str:
 
 
 def markdown(report: Report, before: Report | None) -> str:
-    """The table as a document; `before` adds the ratios of an earlier run."""
+    """Return the table as a document. `before` adds the ratios of an earlier run."""
     earlier = {row.name: row for row in before.rows} if before else {}
     lines = [
         "# Ordinary programs beside PyTorch",
@@ -122,7 +123,7 @@ def markdown(report: Report, before: Report | None) -> str:
 
 
 def reasons(report: Report) -> list[str]:
-    """A section that says why rows are above the aim."""
+    """Return a section with the causes why rows miss the aim."""
     above = [row for row in report.worst_first if row.counts and not row.failure and row.ratio > GOOD]
     if not above:
         return []
@@ -134,14 +135,14 @@ def reasons(report: Report) -> list[str]:
 
 
 def rows_of(file: str) -> list[Measured]:
-    """The rows of FILE.json."""
+    """Return the rows of FILE.json."""
     return Report.load(Path(file).with_suffix(".json")).rows
 
 
 def updated(file: str, report: Report) -> Report:
-    """`report` with the rows of FILE.json that it lacks.
+    """Return `report`, completed with the rows of FILE.json that it lacks.
 
-    Rows of programs that exist no more are dropped. Raises ValueError where FILE.json was measured in another way.
+    Rows of programs that no longer exist are dropped. Raise ValueError if FILE.json was measured with other settings.
     """
     path = Path(file).with_suffix(".json")
     if not path.is_file():
@@ -162,7 +163,10 @@ def updated(file: str, report: Report) -> Report:
 
 
 def write(report: Report, file: str) -> None:
-    """FILE.json and FILE.md; FILE-before.json, if it exists, is the earlier run that the document compares with."""
+    """Write FILE.json and FILE.md.
+
+    If FILE-before.json exists, the document compares the rows with that earlier run.
+    """
     path = Path(file).with_suffix(".json")
     path.parent.mkdir(parents=True, exist_ok=True)
     report.save(path)

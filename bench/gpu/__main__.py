@@ -1,12 +1,12 @@
-"""`python -m bench.gpu --out gpu.json`: what this project does on the GPU of this machine, in at most eight minutes.
+"""`python -m bench.gpu --out gpu.json`: measures this project on the GPU of this machine, in at most eight minutes.
 
-The parts are speed beside PyTorch, replays by CUDA graphs, the tests of every operation, and the fuzz of opts. Each
-part is a process with a limit of its own, since a kernel that goes wrong loses what the GPU holds. The file has what a
-part measured as soon as that ends; `--report gpu.json` prints its tables.
+The parts are speed compared with PyTorch, replays by CUDA graphs, the tests of every operation, and the fuzz of opts.
+Each part is a process with its own time limit, since a faulty kernel destroys the GPU state of its process. The file
+is written as soon as a part ends. `--report gpu.json` prints its tables.
 
-A bare machine needs Python 3.10 and NVIDIA's driver. Packages that it lacks come from a folder of wheels:
-`python -m bench.gpu --collect wheels --python 3.12` fills it elsewhere, and `--wheels wheels` installs from it.
-This module needs the standard library alone.
+A bare machine needs Python 3.10 and NVIDIA's driver. Missing packages come from a folder of wheels:
+`python -m bench.gpu --collect wheels --python 3.12` fills it on another machine, and `--wheels wheels` installs from
+it. This module needs the standard library only.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-MARGIN_S = 5.0  # kept for writing the file
+MARGIN_S = 5.0  # seconds reserved to write the file
 SMALL = "--small"
-# modules that the parts import, and the distributions that bring them
+# modules that the parts import, with the distributions that contain them
 NEEDED = {
     "numpy": ("numpy",),
     "llvmlite": ("llvmlite",),
@@ -36,12 +36,12 @@ NEEDED = {
     "hypothesis": ("hypothesis", "sortedcontainers"),
 }
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-# seconds of each part, in their order: what is wanted most comes first
+# seconds of each part, the most important part first
 PARTS = {"machine": 20, "speed": 200, "graphs": 40, "backends": 110, "fuzz": 100}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 1 where a part failed, did not end or found a wrong result, else 0."""
+    """Run the command. Return 1 if a part failed, did not end or found a wrong result, else 0."""
     options = _parser().parse_args(arguments)
     if options.report:
         from bench.gpu.report import markdown
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def whole(options: argparse.Namespace) -> int:
-    """All parts, each in a process of its own, until the time is up."""
+    """Run all parts, each in its own process, until the time is over. Return the exit status."""
     began = time.monotonic()
     environment = prepared(options.wheels)
     unknown = set(options.only) - PARTS.keys()
@@ -81,14 +81,14 @@ def whole(options: argparse.Namespace) -> int:
 
 
 def failures(part: dict[str, Any]) -> int:
-    """How many rows of a part say that something is wrong."""
+    """Return how many rows of a part report a failure."""
     return sum(bool(row.get("wrong")) for row in part["rows"])
 
 
 def one_part(name: str, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> dict[str, Any]:
-    """Returns the output of a part, up to its end or the time limit.
+    """Run a part and return its output, up to its end or the time limit.
 
-    A part gets seven eighths of its time to end by itself; a kernel that never ends takes the rest, and is stopped.
+    A part should end within seven eighths of its time. After its whole time, the process is stopped.
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def one_part(name: str, seconds: float, options: argparse.Namespace, environment
 
 
 def is_missing(module: str) -> bool:
-    """True where a module cannot be imported; packages above it are."""
+    """Whether a module cannot be imported. The packages that contain it are imported."""
     try:
         return importlib.util.find_spec(module) is None
     except ImportError:
@@ -130,7 +130,10 @@ def is_missing(module: str) -> bool:
 
 
 def prepared(wheels: str) -> dict[str, str]:
-    """The environment of the parts: with the packages that this Python lacks, from the folder `wheels`."""
+    """Return the environment of the parts.
+
+    Packages that this Python lacks are installed from the folder `wheels`.
+    """
     environment = dict(os.environ, PYTHONUNBUFFERED="1")
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), environment.get("PYTHONPATH"))))
     missing = [name for module, names in NEEDED.items() if is_missing(module) for name in names]
@@ -149,7 +152,10 @@ def prepared(wheels: str) -> dict[str, str]:
 
 
 def collect(folder: str, python: str) -> int:
-    """Wheels of all that a bare machine with that Python may lack, in `folder`."""
+    """Download to `folder` the wheels of all packages that a bare machine with that Python may lack.
+
+    Return pip's status.
+    """
     names = [name for names in NEEDED.values() for name in names]
     platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
     options = ["--no-deps", "--only-binary=:all:", "--python-version", python, "--implementation", "cp", *platforms]

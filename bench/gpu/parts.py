@@ -1,4 +1,7 @@
-"""The parts of `python -m bench.gpu`: each writes rows, one JSON object a line, as soon as it has them."""
+"""The parts of `python -m bench.gpu`.
+
+Each writes rows, one JSON object per line, as soon as they are measured.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +25,23 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = "tests.support.stand_in"
-ROUNDS, SLICE_S = 9, 0.02  # turns of each engine, and about how long one lasts
-SMALL_KERNELS = 24  # of the program that is launched as a graph
-SEQUENCES, SMALL_SEQUENCES = 200, 3  # of opts
-SMALL_PROGRAMS = 3  # of those that are timed
+ROUNDS, SLICE_S = 9, 0.02  # slices of each engine, and about how many seconds one lasts
+SMALL_KERNELS = 24  # in the program that is launched as a graph
+SEQUENCES, SMALL_SEQUENCES = 200, 3  # sequences of opts
+SMALL_PROGRAMS = 3  # of the programs that are timed
 TESTS, SMALL_TESTS = "tests/ops", "tests/ops/test_reduction.py"
 Row = dict[str, Any]
 
 
 class Rows:
-    """The output of a part. `ends`: the time by which it should end."""
+    """The output of a part. `ends`: the time at which it should end."""
 
     def __init__(self, file: Path, seconds: float, *, small: bool, stand_in: bool) -> None:
         self.file, self.ends, self.small, self.stand_in = file, time.monotonic() + seconds, small, stand_in
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Return the seconds that are left."""
         return self.ends - time.monotonic()
 
     def add(self, name: str, **values: Any) -> None:
@@ -47,7 +50,7 @@ class Rows:
 
 
 def run(part: str, file: Path, seconds: float, *, small: bool, stand_in: bool) -> int:
-    """One part, in this process."""
+    """Run one part in this process."""
     if stand_in:
         importlib.import_module(STAND_IN).install()
     PARTS[part](Rows(file, seconds, small=small, stand_in=stand_in))
@@ -55,7 +58,7 @@ def run(part: str, file: Path, seconds: float, *, small: bool, stand_in: bool) -
 
 
 def machine(rows: Rows) -> None:
-    """The card, the driver and the versions."""
+    """Report the card, the driver and the versions."""
     from tinyexplore import Device
     from tinyexplore.runtime.cuda import opened_cuda
 
@@ -74,7 +77,7 @@ def machine(rows: Rows) -> None:
 
 
 def said(command: list[str]) -> str:
-    """Returns the output of a program, or the reason of its failure."""
+    """Return the output of a program, or the reason of its failure."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip() or "no answer"
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -85,7 +88,7 @@ def said(command: list[str]) -> str:
 
 
 def speed(rows: Rows) -> None:
-    """Each program, replayed by TinyJit, in turns with PyTorch's on the same inputs."""
+    """Time each program, replayed by TinyJit, alternately with the PyTorch program on the same inputs."""
     from bench.gpu.programs import PROGRAMS
 
     programs = PROGRAMS[:: len(PROGRAMS) // SMALL_PROGRAMS] if rows.small else PROGRAMS
@@ -96,12 +99,12 @@ def speed(rows: Rows) -> None:
         share = rows.left / (len(programs) - place)
         try:
             rows.add(program.name, **compared(program, rows, share))
-        except Exception as error:  # a row that fails says so, and the others are measured
+        except Exception as error:  # the row reports its failure, and the other programs are measured
             rows.add(program.name, wrong=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
 
 def compared(program: Any, rows: Rows, seconds: float) -> Row:
-    """Medians of ours and PyTorch's, in µs, and how far apart the results are."""
+    """Return the median times of tinyexplore and PyTorch, in µs, and the largest difference of the results."""
     rng = np.random.default_rng(zlib.crc32(program.name.encode()))
     shapes = program.small if rows.small else program.shapes
     arrays = [rng.standard_normal(shape, dtype=np.float32) / np.float32(shape[0] ** 0.5) for shape in shapes]
@@ -130,7 +133,10 @@ def compared(program: Any, rows: Rows, seconds: float) -> Row:
 
 
 def one_slice(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> float:
-    """Seconds of one call, of as many as take so long; the last is waited for."""
+    """Return the seconds of one call, as a mean over the calls that fit into `seconds`.
+
+    Only the last call is waited for.
+    """
     start = time.perf_counter()
     call()
     wait()
@@ -143,7 +149,7 @@ def one_slice(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) 
 
 
 def apart(mine: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference, over the root mean square of the values."""
+    """Return the largest difference over the root mean square of the values."""
     size = float(np.sqrt(np.mean(np.square(other, dtype=np.float64)))) or 1.0
     difference = float(np.abs(mine.reshape(other.shape).astype(np.float64) - other).max())
     return difference / size if np.isfinite(difference) else float("inf")
@@ -153,7 +159,7 @@ Calls = tuple[Callable[[], Any], Callable[[], list[np.ndarray]], Callable[[], An
 
 
 def our_calls(program: Any, arrays: list[np.ndarray]) -> tuple[Calls, int]:
-    """A replay of the program on CUDA, and how many kernels it has."""
+    """Return a replay of the program on CUDA, and the number of its kernels."""
     from tinyexplore import Context, Device, Tensor, TinyJit
 
     settings = Context(DEVICE="CUDA", ALLOW_TF32=int(program.tf32))
@@ -181,7 +187,10 @@ def our_calls(program: Any, arrays: list[np.ndarray]) -> tuple[Calls, int]:
 
 
 def their_calls(program: Any, arrays: list[np.ndarray], rows: Rows) -> Calls | None:
-    """The program on PyTorch; None where there is none for a GPU. Beside the stand-in it runs on the processor."""
+    """Return the program on PyTorch, or None without a PyTorch for GPUs.
+
+    With the stand-in driver, it runs on the CPU.
+    """
     try:
         torch: Any = importlib.import_module("torch")
     except ImportError:
@@ -207,7 +216,7 @@ def their_calls(program: Any, arrays: list[np.ndarray], rows: Rows) -> Calls | N
 
 
 def graphs(rows: Rows) -> None:
-    """A row of small kernels: launched one by one, and replayed as one CUDA graph, by us and by PyTorch."""
+    """Time a sequence of small kernels: launched one by one, as one CUDA graph, and as a CUDA graph of PyTorch."""
     from tinyexplore import Context, Device, Tensor, TinyJit
 
     x = Tensor(np.ones((16, 16), np.float32), device="CUDA").contiguous().realize()
@@ -239,7 +248,7 @@ def graphs(rows: Rows) -> None:
 
 
 def their_graph(torch: Any, slice_s: float) -> list[float]:
-    """Seconds of replays of PyTorch's graph of as many kernels."""
+    """Return the seconds of replays of PyTorch's graph with the same number of kernels."""
     x = torch.ones(16, 16, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -249,11 +258,11 @@ def their_graph(torch: Any, slice_s: float) -> list[float]:
     return [one_slice(graph.replay, torch.cuda.synchronize, slice_s) for _ in range(ROUNDS)]
 
 
-# *** right results ***
+# *** correctness ***
 
 
 def backends(rows: Rows) -> None:
-    """The tests of every operation on CUDA, as far as the time allows."""
+    """Run the tests of every operation on CUDA, within the time limit."""
     chosen, keyword = (SMALL_TESTS, "layernorm and CUDA") if rows.small else (TESTS, "CUDA")
     words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=line", chosen, "-k", keyword]
     words += ["-p", STAND_IN] if rows.stand_in else []
@@ -281,7 +290,7 @@ def backends(rows: Rows) -> None:
 
 
 def fuzz(rows: Rows) -> None:
-    """Random programs under random legal opts on CUDA, beside NumPy."""
+    """Run random programs under random legal opts on CUDA, and compare the results with NumPy's."""
     from tests.fuzz.gpu import run_case
     from tests.fuzz.opts import Mismatch, Tried
 

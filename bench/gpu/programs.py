@@ -1,4 +1,4 @@
-"""Programs that are timed on a GPU beside PyTorch."""
+"""Programs that are timed on a GPU here and in PyTorch."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Timed:
 
     name: unique name.
     shapes: shapes of its inputs.
-    small: shapes of the same program in seconds on a driver stand-in.
+    small: shapes with which the program takes seconds on a driver stand-in.
     ours: the program on tinyexplore's Tensors.
-    theirs: the program on PyTorch's; None where the text of `ours` serves both.
+    theirs: the program on PyTorch's Tensors, or None if `ours` works for both.
     dtype: of the inputs: float32 or bfloat16.
     tf32: tensor cores may read 10 bits of a float32's fraction.
-    gradients: places of the inputs whose gradients of the sum of squares are the results.
+    gradients: indices of the inputs whose gradients (of the sum of squares) are the results.
     flops: operations of one run.
     moved: bytes that one run has to read and write.
     """
@@ -50,7 +50,7 @@ class Timed:
 
     @property
     def rounding(self) -> float:
-        """The error of one product of two inputs, about."""
+        """Return the approximate error of one product of two inputs."""
         return 2e-2 if self.dtype == "bfloat16" else 3e-3 if self.tf32 else 1e-4
 
 
@@ -71,7 +71,7 @@ def _attention(batch: int, heads: int, length: int, dtype: str) -> Timed:
 
 
 def _stream(name: str, shape: Shape, small: Shape, count: int, moved: int, ours: Any, theirs: Any = None) -> Timed:
-    """A program whose time is that of its memory: `count` inputs, and `moved` bytes for each of their elements."""
+    """Return a program that memory traffic bounds: `count` inputs, and `moved` bytes per element of an input."""
     size = 1
     for side in shape:
         size *= side

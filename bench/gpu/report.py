@@ -6,7 +6,7 @@ from typing import Any
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """All parts of a run, as Markdown."""
+    """Return all parts of a run as Markdown."""
     parts = found["parts"]
     about = {row["name"]: row["is"] for row in parts.get("machine", {}).get("rows", [])}
     lines = [f"{found['date']}, {about.get('gpu', 'no GPU')}" + (", by the stand-in" if found["stand_in"] else ""), ""]
@@ -22,7 +22,7 @@ def markdown(found: dict[str, Any]) -> str:
 
 
 def speed(rows: list[dict[str, Any]]) -> list[str]:
-    """Medians of both engines, and the rate of ours."""
+    """Return lines with the medians of both engines, and the rate of tinyexplore."""
     lines = [
         "| program | ours, µs | PyTorch, µs | ratio | quartiles | rate | kernels |",
         "|---|---:|---:|---:|---|---:|---:|",
@@ -38,19 +38,19 @@ def speed(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def rate(row: dict[str, Any]) -> str:
-    """Operations or bytes a second."""
+    """Return the operations or the bytes per second, as text."""
     if row["flops"]:
         return f"{row['flops'] / row['us'] / 1e6:,.2f} TFLOP/s"
     return f"{row['moved'] / row['us'] / 1e3:,.0f} GB/s" if row["moved"] else ""
 
 
 def graphs(rows: list[dict[str, Any]]) -> list[str]:
-    """Returns a line for each row with the time of a replay."""
+    """Return a line for each row that has the time of a replay."""
     return [f"- {row['name']}: {row['us']:,.1f} µs" for row in rows if "us" in row]
 
 
 def counted(rows: list[dict[str, Any]]) -> list[str]:
-    """Returns a line for each row: how many programs had which result."""
+    """Return a line for each row: how many programs had each result."""
     lines = []
     for row in rows:
         if "counts" in row:

@@ -1,4 +1,4 @@
-"""The peers by name, and what the worker asks of each."""
+"""The peers by name, and the interface that the worker uses."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import numpy as np
 Arrays = dict[str, np.ndarray]
 Call = Callable[[], Any]
 E = TypeVar("E", bound="Engine")
-WIDE_PREFIX = "wide_"  # of the families that `bench.wide` has, in a module for each engine
+WIDE_PREFIX = "wide_"  # of the families in `bench.wide`, which has a module for each engine
 
 
 class Unsupported(NotImplementedError):
-    """This peer has no way to do that family of cases."""
+    """The peer does not implement that family of cases."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """`module` is in `bench.peers`; `variant` is told to its Engine; `needs` is what must be installed."""
+    """An entry of the table of peers.
+
+    module: the module in `bench.peers`.
+    variant: the argument of its Engine.
+    needs: the package that must be installed.
+    """
 
     name: str
     module: str
@@ -31,7 +36,10 @@ class Peer:
 
 
 class Engine:
-    """A peer inside its worker. `version` says which; `note`, after `prepare`, how it was done where that varies."""
+    """A peer inside its worker process. `version` describes it.
+
+    `note` describes, after `prepare`, the chosen method where a peer has several.
+    """
 
     version: str = ""
     note: str = ""
@@ -41,25 +49,31 @@ class Engine:
         self.threads = threads
 
     def prepare(self, family: str, arrays: Arrays) -> Call:
-        """A function of nothing that does the case once, to the end, from inputs that are ready. Or Unsupported."""
+        """Return a function without parameters that runs the case to its end, from inputs in memory.
+
+        Raise Unsupported if the peer does not implement `family`.
+        """
         raise NotImplementedError
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
-        """What a call returned, copied."""
+        """Return copies of the results of a call."""
         raise NotImplementedError
 
     def spoil(self, result: Any) -> None:
-        """Overwrites the memory of a result that the next call will use again, where there is such memory."""
+        """Overwrite the memory of a result if the next call uses it again."""
 
     def drop(self) -> None:
-        """Lets go of what belongs to the last case."""
+        """Release everything that belongs to the last case."""
 
 
-LINE = 64  # bytes: what all memory of a case starts at a multiple of, whoever computes with it
+LINE = 64  # bytes; the memory of a case starts at a multiple of this for every peer
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
-    """A result's memory, at a cache line: NumPy's own lies at any 16 bytes, and every second vector on two lines."""
+    """Return memory for a result, aligned to a cache line.
+
+    NumPy aligns to 16 bytes only, so that every second vector would lie on two lines.
+    """
     wanted = np.dtype(dtype)
     nbytes = int(np.prod(shape)) * wanted.itemsize
     memory = np.empty(nbytes + LINE, np.uint8)
@@ -67,7 +81,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 
 
 def as_input(values: np.ndarray) -> np.ndarray:
-    """A copy of `values` at a cache line, in memory that NumPy does not own: so nobody takes it for a result's."""
+    """Return a copy of `values`, aligned to a cache line, in memory that NumPy does not own.
+
+    `spoil_array` therefore does not take it for a result.
+    """
     memory = np.frombuffer(bytearray(values.nbytes + LINE), np.uint8)
     copy = _at_a_line(memory, values.nbytes).view(values.dtype).reshape(values.shape)
     copy[...] = values
@@ -80,7 +97,7 @@ def _at_a_line(memory: np.ndarray, nbytes: int) -> np.ndarray:
 
 
 def spoil_array(result: Any) -> None:
-    """`spoil` for NumPy arrays, but those that are a case's input."""
+    """Overwrite a NumPy array, unless it is an input of a case."""
     if not isinstance(result, np.ndarray):
         return
     owner = result if result.base is None else result.base
@@ -89,7 +106,10 @@ def spoil_array(result: Any) -> None:
 
 
 class Families(Generic[E]):
-    """How one peer does each family: `@families("matmul")` on a function of (engine, arrays) that returns the call."""
+    """The implementations of one peer.
+
+    `@families("matmul")` registers a function of (engine, arrays) that returns the call.
+    """
 
     def __init__(self, peer: str) -> None:
         self.peer = peer

@@ -1,4 +1,4 @@
-"""JAX on the CPU, every case one jitted function."""
+"""JAX on the CPU; every case is one jitted function."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ families("sort")(simple(jnp.sort, "x"))
 families("sdpa")(simple(attention, "q", "k", "v"))
 
 
-# *** what Python costs: eager operations, and a call of a jitted function ***
+# *** the costs of Python: eager operations, and a call of a jitted function ***
 
 
 @families("py_lazy_add")
@@ -160,7 +160,7 @@ def cross_entropy(scores: Any, y: Any) -> Any:
 
 
 def split(arrays: Arrays) -> tuple[Any, Any, Parameters]:
-    """The input, the labels (if any) and the rest."""
+    """Return the input, the labels (None without labels) and the parameters."""
     p = {name: jnp.array(value) for name, value in arrays.items()}
     return p.pop("x"), p.pop("y", None), p
 
@@ -192,7 +192,10 @@ def block_fwdbwd(engine: Engine, arrays: Arrays) -> Call:
 
 
 def training(names: list[str], state: Any, step: Callable[..., Any]) -> Call:
-    """`step(state)` gives the loss and the next state, whose first part are the parameters."""
+    """Return a call of one training step.
+
+    `step(state)` returns the loss and the next state. The first part of a state is the parameters.
+    """
     compiled = jax.jit(step, donate_argnums=0)
     kept = [state]
 

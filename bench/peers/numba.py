@@ -1,4 +1,4 @@
-"""Numba: plain loops, compiled in parallel, for the cases that are loops."""
+"""Numba: loops compiled in parallel, for the cases that are loops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Engine(Base):
 
 
 def into(f: Any, out_of: Callable[[Arrays], np.ndarray], *names: str) -> Callable[[Engine, Arrays], Call]:
-    """A loop that writes its result into an array that stays."""
+    """Return a maker of calls of a loop. The loop writes its result into an array that all calls share."""
 
     def make(engine: Engine, x: Arrays) -> Call:
         arguments = [x[name] for name in names]

@@ -1,4 +1,4 @@
-"""NumPy, as one writes it when speed matters: into results that stay, where the function allows."""
+"""NumPy, written for speed: into arrays that all calls share, where the function allows that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every case as a program on a lazy Tensor: the same text serves tinyexplore and tinygrad."""
+"""Every case as a program on a lazy Tensor, with one text for tinyexplore and tinygrad."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ Forward = Callable[[dict[str, Any]], Any]
 
 @dataclass
 class Simplified:
-    """A simplified index expression; as an array, its value where the variables have those of `known`, less `number`,
-    by which it differs from that of another call."""
+    """A simplified index expression, with the interface of a result.
+
+    As an array, it is the value of the expression for the variables in `known`, less `number`. Each call adds its own
+    `number`.
+    """
 
     api: Any
     expression: Any
@@ -45,7 +48,7 @@ class Simplified:
 
 
 def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int) -> Any:
-    """`index` into a tensor that is permuted and reshaped flat again and again, as its address, plus a number."""
+    """Return the address of `index` in a tensor that is repeatedly permuted and flattened, times 3, plus `plus`."""
     flat = raveled(index, dims)
     for permutation in order:
         parts = unraveled(flat, dims)
@@ -55,7 +58,7 @@ def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int)
 
 
 def raveled(index: list[Any], dims: list[int]) -> Any:
-    """The flat position of `index` in a tensor of sizes `dims`."""
+    """Return the flat position of `index` in a tensor of sizes `dims`."""
     flat = 0
     for position, size in zip(index, dims):
         flat = flat * size + position
@@ -63,7 +66,7 @@ def raveled(index: list[Any], dims: list[int]) -> Any:
 
 
 def unraveled(flat: Any, dims: list[int]) -> list[Any]:
-    """The index into a tensor of sizes `dims` at the position `flat`."""
+    """Return the index of the flat position `flat` in a tensor of sizes `dims`."""
     parts, step = [], 1
     for size in reversed(dims):
         parts.insert(0, (flat // step) % size)
@@ -72,9 +75,16 @@ def unraveled(flat: Any, dims: list[int]) -> list[Any]:
 
 
 class LazyEngine(Base):
-    """`api` has Tensor, TinyJit, SGD, Adam, training (a context), Variable; `simplify`, which applies the engine's
-    rules of index arithmetic to expressions until none fires, `simplify_recorded` (None where nothing records), and
-    `rewrites`, which says how many fire, as the engine counts; `jit` says whether a call is a replay."""
+    """An engine with lazy Tensors.
+
+    `api` has Tensor, TinyJit, SGD, Adam, training (a context), Variable, and these functions:
+
+    - `simplify` applies the engine's rules of index arithmetic to expressions until none fires;
+    - `simplify_recorded` also records them (None without a recorder);
+    - `rewrites` returns the number of rule firings, as the engine counts them.
+
+    `jit`: whether a call is a replay.
+    """
 
     api: Any
     jit: bool = False
@@ -94,7 +104,7 @@ class LazyEngine(Base):
         return tuple(np.array(value.numpy()) for value in result)
 
     def tensors(self, arrays: Arrays) -> dict[str, Any]:
-        """The inputs in the engine's own memory."""
+        """Return the inputs in the memory of the engine."""
         found = {name: self.api.Tensor(value).contiguous() for name, value in arrays.items()}
         for tensor in found.values():
             tensor.realize()
@@ -113,7 +123,7 @@ class LazyEngine(Base):
         return self.jitted(lambda: (f(x).realize(),))
 
     def make_wide(self, family: str, arrays: Arrays) -> Call:
-        """A program of the wide table, or its gradients."""
+        """Return a call of a program of the wide table, or of its gradients."""
         program, nn = PROGRAMS[family], self.api.nn
         x = self.tensors(arrays)
         if is_bfloat16(family):
@@ -131,7 +141,7 @@ class LazyEngine(Base):
 
         return self.jitted(step)
 
-    # *** what Python costs ***
+    # *** the costs of Python ***
 
     def make_py_lazy_add(self, arrays: Arrays) -> Call:
         self._only_without_replay()
@@ -184,7 +194,9 @@ class LazyEngine(Base):
         calls = count()
 
         def call() -> Any:
-            """Of sizes and constants that no call before had: what is found of an expression is found once."""
+            """Simplify expressions with sizes and constants of no earlier call, since results for an expression are
+            memoised.
+            """
             number = next(calls)
             index = [self.api.Variable(f"i{number}_{axis}", 0, size - 1) for axis, size in enumerate(dims)]
             found = [viewed(index, dims, order, number) for order in orders]
@@ -242,13 +254,13 @@ class LazyEngine(Base):
                 steps.zero_grad()
                 loss = loss_of(x)
                 loss.backward()
-                # together: afterwards the loss would be that of the new weights
+                # computed together, since the loss would use the new weights afterwards
                 loss.realize(*steps.schedule_step())
                 return (loss, *leaves)
 
         if not self.jit:
             return step
-        # a result is judged after the first step from the given weights; the steps that record must not count
+        # a result is judged after the first step from the given weights; the recorded steps must not count
         jit, first = self.api.TinyJit(step), [True]
 
         def call() -> Any:
@@ -275,7 +287,7 @@ class LazyEngine(Base):
 
 
 def realized(results: Any) -> tuple[Any, ...]:
-    """One tensor or several, computed together."""
+    """Return one tensor or several as a tuple, computed together."""
     found = results if isinstance(results, tuple) else (results,)
     found[0].realize(*found[1:])
     return found

@@ -22,7 +22,7 @@ class Engine(LazyEngine):
 
     @property
     def version(self) -> str:  # type: ignore[override]
-        """Its own, and the device's, which this opens."""
+        """Return the version and the target. This opens the device."""
         import tinyexplore
         from tinyexplore import Device
 
@@ -31,12 +31,12 @@ class Engine(LazyEngine):
     def spoil(self, result: Any) -> None:
         for tensor in result:
             buffer = tensor.lazydata.base.buffer if hasattr(tensor, "lazydata") else None
-            if buffer is not None:  # a lazy result has no memory yet, a simplified expression never
+            if buffer is not None:  # a lazy result has no memory yet, a simplified expression never has any
                 buffer.memoryview()[:] = b"\xff" * buffer.nbytes
 
 
 def simplify(expressions: list[Any]) -> tuple[Any, ...]:
-    """Index expressions, rewritten until no rule fires."""
+    """Return index expressions, rewritten until no rule fires."""
     from tinyexplore.uop import UOp, graph_rewrite
     from tinyexplore.uop.algebra import SIMPLIFY
 
@@ -44,7 +44,7 @@ def simplify(expressions: list[Any]) -> tuple[Any, ...]:
 
 
 def simplify_recorded(expressions: list[Any]) -> list[Any]:
-    """`simplify`, and the events of it."""
+    """Return the events of `simplify`."""
     from tinyexplore.trace import Recorder, recording
 
     recorder = Recorder()
@@ -54,14 +54,14 @@ def simplify_recorded(expressions: list[Any]) -> list[Any]:
 
 
 def rewrites(expressions: list[Any]) -> int:
-    """How often a rule fires until none does."""
+    """Return the number of rule firings until none fires."""
     from tinyexplore.trace import Rewrote
 
     return sum(isinstance(event, Rewrote) for event in simplify_recorded(expressions))
 
 
 class _Api(SimpleNamespace):
-    """Looked up when a case asks: what does not exist is that case's failure, not the peer's."""
+    """The engine's API. Names are looked up at their first use, so that a missing name fails one case, not the peer."""
 
     _homes = {
         "TinyJit": "tinyexplore.jit",

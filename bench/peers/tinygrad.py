@@ -1,4 +1,7 @@
-"""tinygrad on its CPU device, inside its TinyJit: compiled by clang (variant ""), LLVM ("llvm") or itself ("x86")."""
+"""tinygrad on its CPU device, in its TinyJit.
+
+Compiler: clang (variant ""), LLVM ("llvm") or its own ("x86").
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from typing import Any
 from bench.peers.tensors import LazyEngine
 
 LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "~/.rustup/toolchains", "/opt/homebrew/opt")
-SMALLEST_LIBRARY = 1 << 20  # bytes: what is smaller is a script for the linker
-OPAQUE_POINTERS = 16  # the first LLVM that reads the typed pointers of tinygrad's text as pointers to anything
+SMALLEST_LIBRARY = 1 << 20  # bytes; a smaller file is a linker script
+OPAQUE_POINTERS = 16  # the first LLVM that reads the typed pointers of tinygrad's text as opaque pointers
 
 
 class Engine(LazyEngine):
@@ -44,7 +47,7 @@ class Engine(LazyEngine):
 
     @staticmethod
     def _choose_device(compiler: str) -> None:
-        """By the environment, which it reads when it is imported; each generation of releases has its own way."""
+        """Set the environment variables that tinygrad reads at its import. They depend on the release."""
         release = tuple(int(part) for part in version("tinygrad").split(".")[:2])
         if compiler == "LLVM" and release >= (0, 11):
             os.environ.setdefault("LLVM_PATH", newest_llvm())
@@ -58,7 +61,7 @@ class Engine(LazyEngine):
 
 
 def simplify(expressions: list[Any]) -> tuple[Any, ...]:
-    """Index expressions, rewritten until no rule fires."""
+    """Return index expressions, rewritten until no rule fires."""
     from tinygrad.uop.ops import UOp, graph_rewrite
     from tinygrad.uop.symbolic import symbolic
 
@@ -66,7 +69,7 @@ def simplify(expressions: list[Any]) -> tuple[Any, ...]:
 
 
 class _Counted:
-    """A table of rules that counts as tinygrad's TRACK_MATCH_STATS does: what a rule makes that is another node."""
+    """A table of rules that counts as tinygrad's TRACK_MATCH_STATS does: rule results that differ from their node."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -79,7 +82,7 @@ class _Counted:
 
 
 def rewrites(expressions: list[Any]) -> int:
-    """How often a rule fires until none does."""
+    """Return the number of rule firings until none fires."""
     from tinygrad.uop.ops import UOp, graph_rewrite
     from tinygrad.uop.symbolic import symbolic
 
@@ -89,7 +92,7 @@ def rewrites(expressions: list[Any]) -> int:
 
 
 def newest_llvm() -> str:
-    """The shared library of the newest LLVM on this machine; where several are found, tinygrad takes any."""
+    """Return the shared library of the newest LLVM on this machine. tinygrad would take an arbitrary one."""
     found = dict(_llvm_libraries())
     newest = max(found, default=0)
     if newest < OPAQUE_POINTERS:

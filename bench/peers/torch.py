@@ -49,7 +49,7 @@ class Engine(Base):
         return torch.compile(f, mode="max-autotune-no-cudagraphs" if self.variant == "max" else None)
 
     def forward(self, f: Callable[..., Any], *arguments: Any) -> Call:
-        """`f(*arguments)` without a tape."""
+        """Return a call of `f(*arguments)` without a tape."""
         compiled = self.compiled(f)
 
         def call() -> Any:
@@ -90,7 +90,7 @@ families("sort")(simple(lambda x: x.sort().values, "x"))
 families("sdpa")(simple(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), "q", "k", "v"))
 
 
-# *** what Python costs ***
+# *** the costs of Python ***
 
 
 @families("py_lazy_add")

@@ -1,7 +1,7 @@
-"""The wide table: operations and layers that people use, and that no list of aims names; a module for each engine.
+"""The wide table: common operations and layers that no list of aims names, with a module for each engine.
 
-`DIFFERENTIATED` names the families whose result are gradients: those of sum(output · g), or of the output itself where
-there is no input g, with respect to these inputs. A family whose name ends in `_bf16` has its floats in bfloat16.
+`DIFFERENTIATED` maps families to the inputs whose gradients are the results. The gradients are those of sum(output ·
+g), or of the output if there is no input g. A family whose name ends in `_bf16` has its floats in bfloat16.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIFFERENTIATED: dict[str, tuple[str, ...]] = {
 }
 GROUPS = 8
 TOP = 10
-LEVELS_PER_UNIT = 20  # of a value that is quantized to int8
+LEVELS_PER_UNIT = 20  # levels per unit of a value that is quantized to int8
 
 
 def is_bfloat16(family: str) -> bool:

@@ -1,4 +1,7 @@
-"""The cases of the wide table, each with the sizes it is measured at and tiny ones, at which every engine is tested."""
+"""The cases of the wide table.
+
+Each has the sizes at which it is measured, and tiny sizes for tests of every engine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Input:
     """One array of random values.
 
     shape, dtype: of the array.
-    below: if positive, integers from 0 to below - 1.
+    below: if positive, values are integers from 0 to below - 1.
     distinct: no two values are equal.
     scale, shift: standard deviation and mean of normal values.
     """
@@ -73,8 +76,11 @@ def places(below: int, *shape: int) -> Input:
 
 @dataclass(frozen=True)
 class Wide:
-    """A family at `sizes` and at `tiny` ones. `inputs`, `flops` (of products; the rest counts for nothing) and
-    `written` (elements of the results, of four bytes unless `itemsize` says otherwise) are functions of the sizes."""
+    """A family at `sizes` and at `tiny` sizes. `inputs`, `flops` and `written` are functions of the sizes.
+
+    `flops` counts the operations of matrix products only. `written` counts the elements of the results, of four bytes
+    unless `itemsize` says otherwise.
+    """
 
     family: str
     what: str

@@ -1,4 +1,4 @@
-"""The wide table by JAX, every program jitted."""
+"""The wide table in JAX; every program is jitted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Program = Callable[[Inputs], Any]
 
 
 def prepare(engine: Any, family: str, arrays: Arrays) -> Call:
-    """A call of a family's program, or of its gradients; only float64 has JAX's 64 bits, which slow the rest down."""
+    """Return a call of a family's program, or of its gradients. 64-bit types are on only for float64, since they are
+    slower.
+    """
     wide = any(value.dtype == np.float64 for value in arrays.values())
     jax.config.update("jax_enable_x64", wide)
     x = {name: jnp.array(value) for name, value in arrays.items()}

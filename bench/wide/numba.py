@@ -1,4 +1,4 @@
-"""What of the wide table is a plain loop, compiled in parallel by Numba."""
+"""The families of the wide table that are loops, compiled in parallel by Numba."""
 
 from __future__ import annotations
 

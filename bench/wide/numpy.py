@@ -1,4 +1,4 @@
-"""What of the wide table NumPy does at speed, into results that stay where the function allows."""
+"""The families of the wide table that NumPy computes fast, into shared result arrays where the function allows that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each family of the wide table computes, in NumPy; gradients written out."""
+"""The result of each family of the wide table in NumPy. Gradients are written out."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bench.wide import GROUPS, LEVELS_PER_UNIT, TOP
 
 
 def reference(family: str) -> Callable[[Arrays], Results]:
-    """The function of this module by that name; of products, the one for all dtypes."""
+    """Return the function of this module with that name; `matmul` for the products of all dtypes."""
     found: Callable[[Arrays], Results] = globals()["matmul" if family.startswith("matmul_") else family]
     return found
 
 
 def rounded_to_bfloat16(arrays: Arrays) -> Arrays:
-    """Floats cut to what a bfloat16 holds."""
+    """Return the arrays with floats truncated to bfloat16."""
 
     def cut(value: np.ndarray) -> np.ndarray:
         return (value.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -38,7 +38,7 @@ def rounded_to_bfloat16(arrays: Arrays) -> Arrays:
 
 
 def _standardized(x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """x at mean 0 and variance 1 over `axes`, and what it was multiplied by."""
+    """Return x with mean 0 and variance 1 over `axes`, and the factor."""
     centered = x - x.mean(axes, keepdims=True)
     inverse = 1 / np.sqrt(np.square(centered).mean(axes, keepdims=True) + NORM_EPS)
     return centered * inverse, inverse
@@ -47,7 +47,7 @@ def _standardized(x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.
 def _standardized_slope(
     slope: np.ndarray, normal: np.ndarray, inverse: np.ndarray, axes: tuple[int, ...]
 ) -> np.ndarray:
-    """The gradient of x from that of what it was standardized to."""
+    """Return the gradient of x from the gradient of its standardized value."""
     along = (slope * normal).mean(axes, keepdims=True)
     return inverse * (slope - slope.mean(axes, keepdims=True) - normal * along)
 
@@ -124,7 +124,7 @@ def conv1d(x: Arrays) -> Results:
 
 
 def _turned(w: np.ndarray) -> np.ndarray:
-    """The filters that spread where `w` gathers."""
+    """Return the filters of the transposed convolution of `w`."""
     return np.ascontiguousarray(w[:, :, ::-1, ::-1].swapaxes(0, 1))
 
 

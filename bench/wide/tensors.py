@@ -1,4 +1,7 @@
-"""The wide table on a lazy Tensor, by the engine's own layers: a program is a function of its nn and the inputs."""
+"""The wide table on a lazy Tensor, with the engine's layers.
+
+A program is a function of its `nn` and the inputs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ Program = Callable[[Any, Inputs], Any]
 
 
 def layer(made: Any, x: Inputs) -> Any:
-    """A layer with the weights of a case."""
+    """Return a layer with the weights of a case."""
     made.weight = x["w"]
     if "b" in x:
         made.bias = x["b"]
@@ -25,7 +28,7 @@ def group_norm(nn: Any, x: Inputs) -> Any:
 
 
 def batch_norm(nn: Any, x: Inputs) -> Any:
-    """As in training: by the batch's own statistics, and no average follows."""
+    """Return a batch norm as in training: with the statistics of the batch, and without a running average."""
     return layer(nn.BatchNorm(x["x"].shape[1], eps=NORM_EPS, track_running_stats=False), x)(x["x"])
 
 

@@ -1,4 +1,4 @@
-"""The wide table by PyTorch."""
+"""The wide table in PyTorch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Inputs = dict[str, Tensor]
 
 
 def prepare(engine: Any, family: str, arrays: Arrays) -> Call:
-    """A call of a family's program, or of its gradients."""
+    """Return a call of a family's program, or of its gradients."""
     program = PROGRAMS[family]
     x = {name: torch.from_numpy(value) for name, value in arrays.items()}
     for name in ("index", "y"):
