@@ -54,7 +54,7 @@ print(seconds, resident() - before)
 class PythonCase:
     """A call that is all overhead.
 
-    It has `per` operations or kernels, and `aim` is the upper limit of each, in µs.
+    It has `per` operations or kernels. `target_us` is the upper limit of each, in µs.
     """
 
     case: Case
