@@ -52,7 +52,9 @@ def test_every_program_is_timed_and_compared(found: dict[str, Any]) -> None:
 
 def test_the_report_has_a_table_of_each_part(found: dict[str, Any]) -> None:
     text = markdown(found)
-    assert "by the stand-in" in text and "| matmul float32 1024, small: 8×8, 8×8 |" in text and "kernels, a graph" in text
+    assert (
+        "by the stand-in" in text and "| matmul float32 1024, small: 8×8, 8×8 |" in text and "kernels, a graph" in text
+    )
     broken = {**found, "parts": {"fuzz": {"ended": "exit 1", "log": "lost", "rows": [{"name": "7", "wrong": "sum"}]}}}
     assert "- 7: sum" in markdown(broken) and "lost" in markdown(broken)
 
