@@ -108,7 +108,10 @@ def run(*times: float) -> Run:
         (range(30, 40), range(10, 20), "faster"),
         (range(10, 20), range(11, 21), "noise"),
         ([10.0] * 10, [10.0] * 10, "noise"),
-        (range(10, 14), range(30, 34), "unknown"),
+        (range(10, 14), range(30, 34), "slower"),
+        (range(30, 32), range(10, 14), "faster"),
+        (range(10, 14), range(20, 24), "unknown"),
+        (range(10, 11), range(30, 34), "unknown"),
         ([66.1, 66.6, 67.8, 66.0, 66.3], [3.7, 3.9, 6.7, 3.8, 3.9], "faster"),  # 17 times, in five runs each
         ([1.0, 2.0, 3.0, 4.0, 9.0], [5.0, 6.0, 7.0, 8.0, 10.0], "unknown"),  # far apart, but for one of ten
     ],

@@ -156,6 +156,10 @@ BASE = replace(
         ({"memory_us": 430.0, "own_memory_us": 430.0}, "unexplained"),
         ({"memory_us": 460.0, "own_memory_us": 460.0}, "bandwidth"),
         ({"compute_us": 660.0}, "compute"),
+        ({"stream_us": 700.0, "code_share": 0.9}, "bandwidth"),
+        ({"stream_us": 690.0, "code_share": 0.9}, "compute"),
+        ({"stream_us": 1400.0, "code_share": 0.9}, "compute"),
+        ({"gathers": 9, "gather_bytes": 4, "gather_us": 900.0, "code_share": 1.0}, "compute"),
         ({"compute_us": 600.0}, "unexplained"),
         ({"gathers": 9, "gather_bytes": 4, "gather_us": 350.0}, "random access"),
         ({"gathers": 9, "gather_bytes": 512, "gather_us": 900.0}, "random access"),
@@ -229,7 +233,7 @@ def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     calm = replace(busy, waited=None, best_us=2000.0, code_share=busy.code_share / 2)
     one, other = verdict_of(busy), verdict_of(calm)
     assert (one.kind, one.likely) == ("noise", "bandwidth")
-    assert one.text.startswith("Noise: ")  # the headline, before a share that load has lowered
+    assert one.text.startswith("Noise, probably bandwidth")  # the headline, before a share that load has lowered
     assert one.share_of_limit == other.share_of_limit == pytest.approx(901 / 2000, abs=1e-3)
     numbers = {row.name: row.value for row in one.evidence}
     assert numbers["fastest sample"] == "1.00 ms"
@@ -238,6 +242,28 @@ def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     assert "4.00 of 8.89 GB/s" in numbers["bytes"] and "4.00 GB/s of 8.89" in one.text and "45 %" in one.text
     program = program_verdict("two", [one, verdict_of(replace(BASE, kernel=7))], [1, 1])
     assert {row.name: row.value for row in program.evidence}["sum of the medians"] == "3.00 ms"
+
+
+def test_memory_that_is_slower_now_is_the_limit_and_the_sentence_gives_both_times() -> None:
+    facts = replace(BASE, level="memory", memory_us=400.0, own_memory_us=400.0, stream_us=800.0, code_share=1.0)
+    found = verdict_of(facts)
+    assert (found.kind, found.level, found.share_of_limit) == ("bandwidth", "memory", 0.401)
+    assert "800 µs now, 400 µs at best" in found.text
+    assert found.suggestions[0].text.startswith("Capture it again")
+    assert "at best" not in verdict_of(replace(facts, stream_us=410.0, memory_us=390.0)).text
+
+
+def test_the_limit_of_random_accesses_is_their_measured_rate() -> None:
+    facts = replace(BASE, gathers=9, gather_bytes=4, gather_us=700.0)
+    found = verdict_of(facts)
+    assert (found.kind, found.share_of_limit) == ("random access", 0.701)
+
+
+def test_a_working_set_beyond_the_last_cache_is_in_memory() -> None:
+    x = Tensor.rand(32 << 20).realize()
+    view = explore(lambda: x.sum(), repeat=3)
+    slowest = max(view.trace.runs, key=lambda run: run.median_us)
+    assert facts_of(view.capture.analyses, slowest.kernel).level == "memory"
 
 
 def test_a_kernel_that_passes_its_limit_is_not_said_to_reach_all_of_it() -> None:

@@ -38,16 +38,19 @@ def _is_index(node: UOp) -> bool:
 
 
 def bytes_moved(ast: UOp) -> sint:
-    """Returns the bytes of every buffer that the kernel accesses, each counted once.
+    """Returns the bytes that the kernel accesses, each counted once.
 
-    For written buffers, and for symbolic loops, only the part that the kernel accesses counts.
+    At most the size of each buffer, and at most one element for each access: a gather of 10 elements from a large table
+    reads 10 elements.
     """
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
     written = {store.src[0].src[0] for store in ast.src}
     for node in nodes:
-        if node.op is Ops.INDEX and (node.src[0] in written or any(not axis.is_static for axis in node.src[1].ranges)):
+        if node.op is Ops.INDEX:
             pointer, steps = node.src[0], simplified(_steps(node.src[1].ranges))
+            if pointer not in written and pointer in reached:
+                steps = simplified(reached[pointer] + steps)
             if greatest(steps) > greatest(reached.get(pointer, 0)):
                 reached[pointer] = steps
     total: sint = 0

@@ -17,6 +17,7 @@ Verdict = Literal["faster", "slower", "noise", "unknown"]
 
 LEAST_RUNS = 5  # fewest samples on a side for which the rank test can reach its level
 LEVEL = 0.01
+FAR_APART = 2.0  # slowest sample of one side / fastest of the other, from which on two samples a side are enough
 COUNTED = 24  # most samples on both sides together for which every order is counted
 
 
@@ -62,6 +63,7 @@ class Times(ReadableRow):
 def compare_times(a: Run | None, b: Run | None) -> Times:
     """Compare two times. A difference is significant if the quartiles do not overlap and the rank test is below 1 %.
 
+    With fewer samples, all samples of one side must take at least twice as long as all of the other.
     If the quartiles do not overlap but the rank test is above its level, there are too few samples.
 
     The rank test alone would report a drift of the clock between two captures. Quartiles alone would report a
@@ -72,7 +74,11 @@ def compare_times(a: Run | None, b: Run | None) -> Times:
     if a.warm != b.warm:
         return Times(a, b, None, "unknown", None)
     ratio = b.median_us / a.median_us
-    if min(len(a.times_us), len(b.times_us)) < LEAST_RUNS:
+    if (fewest := min(len(a.times_us), len(b.times_us))) < LEAST_RUNS:
+        if fewest >= 2 and FAR_APART * max(a.times_us) <= min(b.times_us):
+            return Times(a, b, ratio, "slower", None)
+        if fewest >= 2 and FAR_APART * max(b.times_us) <= min(a.times_us):
+            return Times(a, b, ratio, "faster", None)
         return Times(a, b, ratio, "unknown", None)
     p_value = rank_test(a.times_us, b.times_us)
     if a.high_us >= b.low_us and b.high_us >= a.low_us:

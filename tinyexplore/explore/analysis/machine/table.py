@@ -250,6 +250,20 @@ def improve(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
     return improved
 
 
+def stream_rate(nbytes: int, write_share: float, threads: int) -> float:
+    """Measure how fast `threads` threads stream through `nbytes` now, in 10⁹ bytes a second; 0 if nothing measures it.
+
+    write_share: the part of the bytes that is written. The nearest of the measured kinds of access counts.
+    """
+    if _no_compiler():
+        return 0.0
+    described = Device["LLVM"].target
+    prober = Prober(threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
+    prober.most = min(nbytes, prober.most)
+    access = min(ACCESSES, key=lambda name: abs(ACCESSES[name][1] / sum(ACCESSES[name]) - write_share))
+    return max(row.rate for row in prober.streams(prober.most, prober.threads, [access]))
+
+
 def why_none(device: str) -> str:
     """Return the reason why a device has no measured ceilings, or "" if it has some."""
     kind = device.partition(":")[0]
@@ -323,4 +337,4 @@ def _read(key: str, cpu: str, target: str) -> Ceilings | None:
         return None  # of another version
 
 
-__all__ = ["Ceilings", "ceilings", "improve", "why_none"]
+__all__ = ["Ceilings", "ceilings", "improve", "stream_rate", "why_none"]

@@ -84,6 +84,8 @@ class KernelFacts(ReadableRow):
     """Time of its bytes beyond the L2, at the rate of their contiguous pieces."""
     fetch_us: float = 0.0
     """Time of the cache lines that its stores fetch before they write, unless they bypass the caches."""
+    stream_us: float = 0.0
+    """Time of a stream of as many bytes, measured with the verdict; 0 if it was not measured."""
     refill_us: float = 0.0
     """Time of its bytes beyond the L1, at the rate of the L2."""
     l2_traffic: float = 1.0
@@ -188,8 +190,8 @@ class KernelFacts(ReadableRow):
 
     @property
     def limit_us(self) -> float:
-        """The least time on this machine: the longer of bytes and operations, plus the launch."""
-        return max(self.least_us) + self.launch_us
+        """The least time on this machine: the longest of bytes, operations and random accesses, plus the launch."""
+        return max(*self.least_us, self.gather_us) + self.launch_us
 
     @property
     def own_limit_us(self) -> float:

@@ -8,8 +8,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.analysis.machine.probes import slow_arithmetic
-from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.machine.probes import LARGE, slow_arithmetic
+from tinyexplore.explore.analysis.machine.table import Ceilings, stream_rate
 from tinyexplore.explore.analysis.models.throughput import common_path
 from tinyexplore.explore.analysis.verdict.access import (
     LINE,
@@ -31,6 +31,7 @@ from tinyexplore.explore.analysis.verdict.code import (
 )
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.kernel import Kernel
+from tinyexplore.runtime.native import cache_bytes
 from tinyexplore.uop import AxisKind, Ops
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ L1_WAYS, L2_WAYS = 8, 16
 # vector loads per cycle from (L1, L2), by whether they cross a line
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}
 SPARSE = 0.75  # share of its buffers' bytes; a kernel that accesses less is judged by its footprint
+PAST_L3 = 1.5  # bytes / size of the last cache, from which on a working set counts as memory
 LEVEL_GAIN = 1.3  # least bandwidth of a cache / bandwidth of memory
 NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
 PAYS = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
@@ -70,7 +72,20 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     facts = with_loops.facts(run)
     assembly = _assembly_of(view, info)
     loop = hot_loop_of(assembly, captured.spec.target, captured.uops) if assembly else None
-    return with_loops.with_code(facts, assembly, loop, model)
+    facts = with_loops.with_code(facts, assembly, loop, model)
+    return replace(facts, stream_us=_stream_us(facts)) if model and _may_wait_for_memory(facts) else facts
+
+
+def _may_wait_for_memory(facts: KernelFacts) -> bool:
+    """Whether a kernel that streams through memory takes longer than its bytes at their ceiling."""
+    is_stream = facts.level == "memory" and not facts.gathers and facts.pattern_us <= 1.5 * facts.own_memory_us
+    return is_stream and facts.bytes_moved >= LARGE and facts.share < 0.7
+
+
+def _stream_us(facts: KernelFacts) -> float:
+    """Measure the time of a stream of as many bytes as the kernel moves; takes about 0.1 s."""
+    rate = stream_rate(facts.bytes_moved, facts.bytes_written / facts.bytes_moved, facts.threads)
+    return facts.bytes_moved / rate / 1e3 if rate else 0.0
 
 
 class _Loops:
@@ -242,6 +257,8 @@ class _Loops:
             return "L1"
         if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
             return "L2"
+        if nbytes > PAST_L3 * max(self.target.l3_bytes, cache_bytes(3, 0)):
+            return "memory"
         own_rate, far_rate = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
         return "L3" if far_rate and own_rate >= LEVEL_GAIN * far_rate else "memory"
 

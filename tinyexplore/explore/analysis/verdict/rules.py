@@ -85,12 +85,21 @@ def _line_use(facts: KernelFacts) -> bool:
     return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
 
 
+def _limit_share(facts: KernelFacts) -> float:
+    """Return the share of the time that the longer of bytes and operations explains, with the launch."""
+    return explains(facts, max(facts.least_us) + facts.launch_us)
+
+
 def _compute(facts: KernelFacts) -> bool:
-    return _is_compute_longer(facts) and facts.share >= 0.65
+    return _is_compute_longer(facts) and _limit_share(facts) >= 0.65
 
 
 def _bandwidth(facts: KernelFacts) -> bool:
-    return not _is_compute_longer(facts) and facts.share >= 0.7
+    return not _is_compute_longer(facts) and _limit_share(facts) >= 0.7
+
+
+def _slow_memory(facts: KernelFacts) -> bool:
+    return 0.7 <= explains(facts, facts.stream_us) <= 1.3
 
 
 def _comes_again(facts: KernelFacts) -> bool:
@@ -251,6 +260,12 @@ RULES = (
         "Its bytes at the measured bandwidth take at least 70 % of the time.",
         "Undisturbed streams reach 74 to 117 %.",
         _bandwidth,
+    ),
+    BottleneckRule(
+        "bandwidth",
+        "A stream of as many bytes, measured with the verdict, takes at least 70 % of the time.",
+        "Other programs that use the memory make it slower than its ceiling.",
+        _slow_memory,
     ),
     BottleneckRule(
         "strided access",

@@ -67,6 +67,8 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
     if facts.opts == () and facts.share < 0.5 and kind not in ("launch overhead", "random access"):
         yield Suggestion(f"Let the heuristics choose opts: capture it without noopt=1, or {kernel}.use_heuristics().")
     if kind == "bandwidth" and facts.level == "memory":
+        if facts.stream_us > facts.limit_us:
+            yield Suggestion("Capture it again when no other program uses the memory: a stream is slower now too.")
         yield Suggestion(
             "Move fewer bytes: a narrower type such as .half(), or one kernel instead of this one and its neighbor "
             "(panel Fusion, view.fusion)."
@@ -129,7 +131,8 @@ def _against_strides(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
     opts = facts.opts or ()
     rest = tuple(opt for opt in opts if not opt.startswith(PREFETCHES))
     if rest != opts:
-        yield Suggestion(f"Leave out the prefetch: {set_opts_text(facts.kernel, rest)}.", rest)
+        text = set_opts_text(facts.kernel, rest)
+        yield Suggestion(f"Measure it without the prefetch, which is slower in some orders of access: {text}.", rest)
 
 
 __all__ = ["Suggestion", "kernel_text", "set_opts_text", "smaller_tiles", "suggestions_for"]

@@ -15,6 +15,7 @@ from tinyexplore.explore.tracefile.model import OutsideOperation
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
+SLOWER = 1.3  # time of a stream now / at the ceiling, from which on the text says that the memory is slower
 FAST, SLOW = 0.65, 0.3  # shares of the limit: fast from the first on, slow below the second
 TONES = {"fast": "#067647", "middle": "#a15c00", "slow": "#b42318", "none": "inherit"}
 
@@ -154,11 +155,12 @@ def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) ->
     if kind != "noise":
         return text
     why = f"each thread waited for a core for {_waited(facts)} of the time"
+    guess = "" if likely == "unexplained" else f", probably {likely}"
     if facts.is_spread:
         why = f"the fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
     if likely == "unexplained":
-        return f"Noise: {why}. The fastest sample is disturbed too, so it has no verdict: run it again."
-    return f"Noise: {why}. {text} The fastest sample decides the kind; all other figures are of the median."
+        return f"Noise{guess}: {why}. The fastest sample is disturbed too, so it has no verdict: run it again."
+    return f"Noise{guess}: {why}. {text} The fastest sample decides the kind; all other figures are of the median."
 
 
 def _opts_text(facts: KernelFacts, likely: str) -> str:
@@ -210,7 +212,10 @@ def _bandwidth_text(facts: KernelFacts) -> str:
     name = "Memory" if facts.level == "memory" else facts.level
     moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {most}"
     fetched = f" Its stores also fetch {_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
-    if facts.share < 0.5 and facts.has_model:
+    if facts.stream_us >= SLOWER * max(facts.least_us):
+        stream, best = duration_text(facts.stream_us), duration_text(facts.memory_us)
+        fetched += f" A stream of as many bytes takes {stream} now, {best} at best: the memory is slower now."
+    elif facts.share < 0.5 and facts.has_model:
         fetched += f" Its instructions explain {_percent(min(1.0, facts.code_share))} of the time."
     return f"{name} bandwidth, {_of_limit(facts)}. It moves {moved}.{fetched}"
 
