@@ -709,4 +709,4 @@ def runs_sequentially(plan: KernelPlan, *, sums_up: bool) -> bool:
 
 
 def _times(repeats: float) -> str:
-    return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.2g} times"
+    return f"{int(repeats + 0.5)} times" if repeats >= 10 else f"{repeats:.2g} times"

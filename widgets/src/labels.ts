@@ -3,7 +3,7 @@
 /** The middle of a label, and its angle in degrees. */
 export type LabelPlace = readonly [x: number, y: number, angle: number];
 
-type Spot = readonly [x: number, y: number];
+export type Spot = readonly [x: number, y: number];
 
 /** The label positions along a horizontal ceiling of the roofline, best first. */
 export const FLAT_SHARES = [0, 1, 0.5, 0.25, 0.75];
@@ -44,6 +44,23 @@ export function apart(
     for (const [x, y] of best.spots) covered.push([x, y, HALF]);
     return best.place;
   });
+}
+
+/** The centers of dots, of which none covers the number of another one: those too near move apart, to the sides. */
+export function spread(points: readonly Spot[], radius: number): Spot[] {
+  const order = points.map((_, i) => i).sort((a, b) => points[a][0] - points[b][0] || points[a][1] - points[b][1]);
+  const placed: Spot[] = [];
+  const isFree = (x: number, y: number): boolean =>
+    placed.every((one) => Math.hypot(one[0] - x, one[1] - y) >= 2 * radius);
+  const found = [...points];
+  for (const i of order) {
+    const [x, y] = points[i];
+    let far = 0;
+    while (far < 12 * radius && !isFree(x + far, y)) far += radius / 4;
+    found[i] = far < 12 * radius ? [x + far, y] : [x, y];
+    placed.push(found[i]);
+  }
+  return found;
 }
 
 /** Returns points along the middle line of a label. */

@@ -328,6 +328,7 @@ class Explorer(Hinting):
         Raises:
             PyodideMissing: the Python for `live` cannot be downloaded.
         """
+        from tinyexplore.explore.analysis.opts import WhatIfError
         from tinyexplore.explore.analysis.requests import stored_responses
 
         path_of("path", path)
@@ -342,6 +343,9 @@ class Explorer(Hinting):
             analyses.translate_all()
         analyses.gpu_all()
         analyses.passes_of_slowest()
+        if (number := analyses.slowest()) is not None:
+            with suppress(WhatIfError):  # a kernel that cannot be compiled again: the page shows the loops that ran
+                self.kernels[number].opt_steps(timed=False)
         if captured and any(run.warm for run in trace.runs):
             from tinyexplore.explore.analysis.verdict.judging import verdict_list
 

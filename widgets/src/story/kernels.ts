@@ -91,9 +91,14 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
 function numberOf({ compared }: Decision): string {
   const over =
     compared.find((one) => one.over && /times/.test(one.what)) ?? compared.find((one) => /times/.test(one.what));
-  return over === undefined
-    ? ""
-    : `${figures(over.value)}× computed${over.over ? `, limit ${figures(over.bound)}` : ""}`;
+  return over === undefined ? "" : `${plain(over.value)}× computed${over.over ? `, limit ${plain(over.bound)}` : ""}`;
+}
+
+/** "393", "1.5", "4". */
+function plain(value: number): string {
+  return figures(value)
+    .replace(/(\.\d*?)0+$/, "$1")
+    .replace(/\.$/, "");
 }
 
 function sentence(reason: string, size: number): string {

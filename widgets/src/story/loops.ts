@@ -160,7 +160,13 @@ export class LoopsPage implements Page {
   private stored(): OptSteps | undefined {
     const { responses } = this.store;
     const kernel = this.owner;
-    return responses.get({ ask: "opt steps", kernel, timed: true }) ?? responses.get({ ask: "opt steps", kernel });
+    const timed = responses.get({ ask: "opt steps", kernel, timed: true });
+    if (timed !== undefined) return timed;
+    const found = responses.get({ ask: "opt steps", kernel, timed: false });
+    if (found === undefined) return undefined;
+    const us = this.store.index.runOf(this.kernel.id)?.median_us ?? null; // that of all opts is known
+    const steps = found.steps.map((step, i) => (i < found.steps.length - 1 ? step : { ...step, median_us: us }));
+    return { ...found, steps };
   }
 
   /** Returns the final kernel alone, which a trace has without Python. */
@@ -252,10 +258,17 @@ export class LoopsPage implements Page {
     const timed = this.groups.find(({ step }) => step.samples > 0);
     const note =
       timed === undefined
-        ? null
+        ? this.untimedNote()
         : h("p", { class: "faint" }, `Medians of ${timed.step.samples} samples each, by a process of its own.`);
     replaceChildren(this.cards, ...cards, note);
     this.mark();
+  }
+
+  /** How a page gets the times of the kernel before its last opt. */
+  private untimedNote(): HTMLElement | null {
+    if (this.groups.length < 2 || this.isWaiting || this.store.ask !== null) return null;
+    const call = `view.kernels[${this.kernel.id}].opt_steps()`;
+    return h("p", { class: "faint" }, "Times of all steps: call ", code(call), " before you save the page.");
   }
 
   private mark(): void {
@@ -390,7 +403,7 @@ export class LoopsPage implements Page {
   head(step: number): Child[] {
     const { kernels } = this.store.index.trace;
     const name = code(humanName(this.kernel));
-    const which: Child[] = kernels.length === 1 ? [name] : ["The slowest kernel, ", name];
+    const which: Child[] = kernels.length === 1 ? [name] : ["The slowest kernel, ", name, ","];
     const group = this.groups[Math.min(step, this.count - 1)];
     const [first] = this.groups;
     const size = (axes: Step["axes"]): string => count(axes.length, "loop");
@@ -404,7 +417,7 @@ export class LoopsPage implements Page {
       const us = first.step.median_us;
       return [
         ...which,
-        ", as written: ",
+        kernels.length === 1 ? ", as written: " : " as written: ",
         bold(size(first.step.axes)),
         us === null ? "." : `, ${duration(us)}.`,
         ` ${count(this.groups.length - 1, "change")} follow${this.groups.length === 2 ? "s" : ""}.`,

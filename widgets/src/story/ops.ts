@@ -49,6 +49,8 @@ export interface OpGraph {
   opOf: Map<number, number>;
 }
 
+const GRADIENT = "gradient of ";
+
 const WORDS: Record<string, string> = {
   ADD: "+ add",
   MUL: "× multiply",
@@ -66,6 +68,7 @@ const WORDS: Record<string, string> = {
   BITCAST: "same bits",
   WHERE: "choose",
   CMPLT: "< compare",
+  CMPLE: "≤ compare",
   CMPNE: "≠ compare",
   CMPEQ: "= compare",
   AND: "and",
@@ -112,7 +115,7 @@ export function expressionsOf({ trace }: TraceIndex): Expression[] {
     if (one === undefined) {
       const frame = trace.frames[node.user];
       const text = frame.span === null ? call || textOf(trace, frame) : textOf(trace, frame);
-      const full = scope === "" ? text : `gradient of ${scope}`;
+      const full = scope === "" ? text : `${GRADIENT}${scope}`;
       one = { id: found.size, frame, call, text: full, short: full, nodes: [] };
       found.set(key, one);
     }
@@ -129,6 +132,7 @@ function scopeName(trace: Trace, id: number): string {
 }
 
 function shortOf(one: Expression, all: readonly Expression[]): string {
+  if (one.text.startsWith(GRADIENT)) return one.text;
   const heads = all.filter(
     (other) => other !== one && inside(other.frame, one.frame) && one.text.startsWith(other.text),
   );

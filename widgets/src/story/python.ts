@@ -99,8 +99,18 @@ export class PythonPage implements Page {
   private readonly graph: OpGraph;
   private readonly cards: Card[];
   private readonly arrows = s("svg", { class: "arrows", "aria-hidden": "true" });
+  private readonly groups = h("div", {
+    class: "cards",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "What each part builds",
+  });
+  private readonly isLong: boolean;
   private step = 0;
-  private readonly sizes = new ResizeObserver(() => this.drawArrows(false));
+  private readonly sizes = new ResizeObserver(() => {
+    this.fitCards();
+    this.drawArrows(false);
+  });
 
   constructor(private readonly store: Store) {
     const { trace } = store.index;
@@ -129,14 +139,10 @@ export class PythonPage implements Page {
       ...rows,
       more,
     );
-    const groups = h(
-      "div",
-      { class: `cards n-${this.cards.length}`, tabindex: 0, role: "group", "aria-label": "What each part builds" },
-      ...this.cards.map(({ element }) => element),
-    );
-    if (rest > 0) groups.append(h("p", { class: "faint more" }, `and ${count(rest, "more expression")}`));
-    this.element.append(program, this.arrows, groups);
-    this.element.classList.toggle("is-long", shownLines.length > 2 || this.cards.length > 4);
+    this.groups.append(...this.cards.map(({ element }) => element));
+    if (rest > 0) this.groups.append(h("p", { class: "faint more" }, `and ${count(rest, "more expression")}`));
+    this.element.append(program, this.arrows, this.groups);
+    this.isLong = shownLines.length > 2 || this.cards.length > 4;
     this.sizes.observe(this.element);
   }
 
@@ -201,6 +207,16 @@ export class PythonPage implements Page {
       part.classList.toggle("current", at === step && this.cards.length > 1);
     }
     this.drawArrows(ms > 0);
+  }
+
+  /** Low cards where high ones have no room; the operations of a card in one line where these have none either. */
+  private fitCards(): void {
+    const isOver = ({ scrollHeight, clientHeight }: HTMLElement): boolean => scrollHeight > clientHeight + 1;
+    const { element, groups } = this;
+    element.classList.remove("is-tight");
+    element.classList.toggle("is-long", this.isLong);
+    if (isOver(element)) element.classList.add("is-long");
+    element.classList.toggle("is-tight", isOver(groups));
   }
 
   /** Draws arrows from each part of the program to its card; a new arrow is animated like a pen stroke. */

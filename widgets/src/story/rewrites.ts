@@ -37,7 +37,12 @@ const UOP_WORDS: Record<string, string> = {
   MIN: "minimum",
   DEFINE_LOCAL: "scratch",
   CMPLT: "< compare",
+  CMPLE: "≤ compare",
   CMPNE: "≠ compare",
+  CMPEQ: "= compare",
+  NEG: "− negate",
+  FDIV: "÷ divide",
+  TABLE: "table",
   XOR: "xor",
   SHR: "shift right",
   SHL: "shift left",
@@ -193,7 +198,7 @@ export class RewritesPage implements Page {
     );
     const which = this.firings.length === 1 ? "This one changes" : `These ${this.firings.length} change`;
     return [
-      bold("A rule replaces a piece of the program by an equal one."),
+      bold("A rule replaces a part of the program by an equivalent one."),
       ` Rules fired ${times(firings)} on the way from loops to machine operations. ${which} the most.`,
     ];
   }

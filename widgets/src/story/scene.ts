@@ -3,7 +3,8 @@
 import { h, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { type Area, type Way, Ways } from "./routing";
 
-const LETTER = 5.9; // average width of a letter of an edge's label, in pixels
+const EDGE = 2; // pixels around the boxes, for the outer half of their lines
+const LETTER = 5.9; // pixels of a letter of an edge's label, on the average
 
 /** A box, given by its center. */
 export interface SceneNode {
@@ -108,7 +109,7 @@ export class Scene {
     this.room = { width, height };
     this.element.setAttribute("width", String(width));
     this.element.setAttribute("height", String(height));
-    this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.element.setAttribute("viewBox", `${-EDGE} ${-EDGE} ${width + 2 * EDGE} ${height + 2 * EDGE}`);
   }
 
   /** Draws a state. `ms`: the duration of the transition, 0 for none. */

@@ -20,8 +20,9 @@ const GROUP_SIZES: readonly Size[] = [
   { w: 140, h: 60, gapX: 26, gapY: 14 },
   { w: 118, h: 50, gapX: 20, gapY: 9 },
 ];
-const HAS_GRID = 80; // boxes from this height on also show the shape as a grid
-const LETTER = 6.9; // average width of a letter of a box
+const HAS_GRID = 80; // boxes of this height show the shape as a grid too
+const EDGE_LETTER = 5.9; // of a label between boxes
+const LETTER = 6.9; // the width of a letter of a box, on the average
 
 /** The content of the canvas: every operation, or whole expressions if there is no room. */
 export interface Drawable {
@@ -73,12 +74,15 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
     };
   });
   const edges = groups.flatMap(({ sources }, i) =>
-    sources.map(({ group, view }) => ({
-      from: `n${group}`,
-      to: `n${i}`,
-      label: size.gapX >= 44 ? truncate(view, 16) : "",
-      cls: view === "" ? "" : "view",
-    })),
+    sources.map(({ group, view }) => {
+      const room = Math.floor((at[i][0] - at[group][0] - size.w) / EDGE_LETTER) + 2; // letters between the boxes
+      return {
+        from: `n${group}`,
+        to: `n${i}`,
+        label: room >= 12 ? truncate(view, room) : "",
+        cls: view === "" ? "" : "view",
+      };
+    }),
   );
   return { nodes, edges };
 }

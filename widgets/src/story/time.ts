@@ -3,7 +3,7 @@
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, duration, figures, samples, sumText, truncate } from "../format";
 import { humanName } from "../kernels";
-import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, apart, placesOn } from "../labels";
+import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, apart, placesOn, spread } from "../labels";
 import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
@@ -12,7 +12,11 @@ import { type Page, bold } from "./page";
 
 const COMING = "The verdict is being computed.";
 const MOST_CARDS = 3;
-const MOST_NUMBERS = 5; // numbers on a card; the workbench has all
+const MOST_NUMBERS = 5; // of a card; the workbench has all
+const LEAST_INTENSITY = 0.05; // operations for each byte; below, the roofline says nothing that bars do not
+const AGREE = 1.5; // the factor within which the roofline and the verdicts name one share of the limit
+const LOW_ROW = 50; // the least height of a kernel's bars
+const DOT = 10; // the radius of a kernel's dot
 
 /** Returns the least time of a kernel's work on this machine, in microseconds; null if unknown. */
 export function leastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
@@ -100,7 +104,8 @@ export class TimePage implements Page {
     const launch = launchTime(this.store.index);
     const parts = this.timed.flatMap(({ kernel, us }) => {
       const start = launch === null ? 0 : Math.min(launch, us);
-      const name = `${humanName(kernel)} ${duration(us - start)}`;
+      const isNamed = start / total > 0.12; // then the launch has its own number beside it
+      const name = `${humanName(kernel)} ${duration(isNamed ? us - start : us)}`;
       const tone = this.verdict(kernel.id)?.tone ?? "none";
       const begin =
         start / total > 0.015
@@ -108,7 +113,7 @@ export class TimePage implements Page {
               h(
                 "span",
                 { class: "launch", style: `flex-grow:${start}`, title: `launch ${duration(start)}` },
-                start / total > 0.12 ? `launch ${figures(start)}` : "",
+                isNamed ? `launch ${figures(start)}` : "",
               ),
             ]
           : [];
@@ -174,31 +179,60 @@ export class TimePage implements Page {
     const [width, height] = [this.picture.clientWidth, this.picture.clientHeight];
     if (width < 60 || height < 60) return;
     const { points, ceilings: lines } = this.store.index.trace.roofline ?? { points: [], ceilings: [] };
-    const isArithmetic = points.length === this.timed.length && points.length > 0 && lines.length > 0;
-    const drawn = isArithmetic ? this.rooflinePicture(points, lines, width, height) : this.bars(width, height);
+    const drawn = this.isRoofline(points, lines)
+      ? this.rooflinePicture(points, lines, width, height)
+      : this.bars(width, height);
     replaceChildren(this.picture, ...drawn);
     this.mark();
+  }
+
+  /** Whether every kernel has a point, and no point contradicts its verdict: that counts the operations executed. */
+  private isRoofline(points: readonly RooflinePoint[], lines: readonly RooflineCeiling[]): boolean {
+    if (points.length !== this.timed.length || points.length === 0 || lines.length === 0) return false;
+    return points.every(({ kernel, flops_per_byte: intensity, gflops, attainable }) => {
+      const share = this.verdict(kernel)?.share ?? null;
+      if (intensity < LEAST_INTENSITY) return false;
+      if (share === null || attainable === null || this.verdict(kernel)?.kind === "launch overhead") return true;
+      const factor = gflops / attainable / share;
+      return factor < AGREE && factor > 1 / AGREE;
+    });
   }
 
   /** Returns bars with the time of each kernel and the least time on the machine. */
   private bars(width: number, height: number): Element[] {
     const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
-    const shown = [...this.timed].sort((a, b) => b.us - a.us).slice(0, Math.max(1, Math.floor((height - 60) / 58)));
+    const shown = [...this.timed]
+      .sort((a, b) => b.us - a.us)
+      .slice(0, Math.max(1, Math.floor((height - 44) / LOW_ROW)));
+    const tall = Math.max(LOW_ROW, Math.min(92, (height - 44) / shown.length)); // of a row
+    const [first, second] = [13, 9].map((one) => Math.round((one * tall) / 58)); // heights of its bars
     const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
       const share = this.verdict(kernel.id)?.share ?? null;
-      const least = share === null ? roof : share * us; // the verdict's limit, if there is one
-      const y = 40 + i * 58;
+      const least = share === null ? roof : Math.min(share, 1) * us; // the verdict's limit, where there is one
+      const y = 36 + i * tall;
       const room = width - 96;
       const bar = (value: number): number => Math.max(2, (value / longest) * room);
       return [
         s("text", { class: "strong", x: 0, y }, truncate(humanName(kernel), Math.floor(width / 8))),
-        s("rect", { class: "bar-time", "data-kernel": kernel.id, x: 0, y: y + 7, width: bar(us), height: 13, rx: 3 }),
-        s("text", { class: "small", x: bar(us) + 7, y: y + 18 }, duration(us)),
+        s("rect", {
+          class: "bar-time",
+          "data-kernel": kernel.id,
+          x: 0,
+          y: y + 7,
+          width: bar(us),
+          height: first,
+          rx: 3,
+        }),
+        s("text", { class: "small", x: bar(us) + 7, y: y + 11 + first / 2 }, duration(us)),
         ...(least === null
           ? []
           : [
-              s("rect", { class: "bar-least", x: 0, y: y + 23, width: bar(least), height: 9, rx: 3 }),
-              s("text", { class: "small", x: bar(least) + 7, y: y + 32 }, `least ${duration(least)}`),
+              s("rect", { class: "bar-least", x: 0, y: y + 10 + first, width: bar(least), height: second, rx: 3 }),
+              s(
+                "text",
+                { class: "small", x: bar(least) + 7, y: y + 14 + first + second / 2 },
+                `least ${duration(least)}`,
+              ),
             ]),
       ];
     });
@@ -276,7 +310,10 @@ export class TimePage implements Page {
       const shares = [...FLAT_SHARES].reverse();
       labels.push([text, placesOn(text, [left, y(rate)], [width - right, y(rate)], [1, ...shares])]);
     }
-    const spots = points.map((point) => [x(point.flops_per_byte), y(point.gflops)] as const);
+    const spots = spread(
+      points.map((point) => [x(point.flops_per_byte), y(point.gflops)] as const),
+      DOT,
+    );
     points.forEach((point, i) => {
       const [cx, cy] = spots[i];
       const text = dotWords(this.store.index, point);
@@ -300,13 +337,13 @@ export class TimePage implements Page {
       .sort((a, b) => a.point.time_us - b.point.time_us)
       .map(({ point: { kernel, gflops, attainable }, spot: [cx, cy] }) => {
         const name = humanName(this.store.index.trace.kernels[kernel]);
-        const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - 10}V${y(attainable)}` });
+        const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - DOT}V${y(attainable)}` });
         return s(
           "g",
           { class: `roof-dot tone-${this.verdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
           s("title", {}, `${name}: ${figures(gflops)} GFLOP/s`),
           gap,
-          s("circle", { cx, cy, r: 10 }),
+          s("circle", { cx, cy, r: DOT }),
           s("text", { class: "dot-number", x: cx, y: cy + 4, "text-anchor": "middle" }, String(kernel)),
         );
       });

@@ -474,7 +474,7 @@ export class GraphView implements View {
         : `${tensors?.name ?? "Tensor"} graph`
       : `${program?.name ?? "UOp"} graph`;
     const where = lazy
-      ? counted(this.drawn.total, tensors)
+      ? count(this.drawn.total, "node")
       : step < steps
         ? `in ${stage.name}, ${step} of ${steps}`
         : `${isBefore ? "before" : isGraphOf(this.store.index, stage) ? "of" : "after"} ${stage.name}`;
@@ -489,7 +489,7 @@ export class GraphView implements View {
     replaceChildren(
       this.title,
       h("b", {}, what),
-      h("span", { title: where }, where),
+      h("span", { title: lazy ? counted(this.drawn.total, tensors) : where }, where),
       hasOther ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
     );
   }

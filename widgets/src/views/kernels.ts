@@ -3,7 +3,7 @@
 import { copyButton, saveFile } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
 import { meaning, nameMeaning, optMeaning } from "../explaining";
-import { bytes, callName, duration, figures, grouped } from "../format";
+import { bytes, duration, figures, grouped } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import { humanName } from "../kernels";
@@ -71,12 +71,6 @@ export class KernelsView implements View {
           const found = this.verdict(k);
           return found === undefined ? "–" : kindTag(found);
         },
-      ),
-      text(
-        "calls",
-        "of",
-        (k) => k.calls.join(),
-        (k) => k.calls.map(callName).join(", "),
       ),
       text(
         "opts",

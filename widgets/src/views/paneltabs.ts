@@ -53,6 +53,7 @@ export class PanelTabs implements View {
     const presets = PRESETS.filter(([, panel]) => canShow(store, panel)).map(([text, panel, says]) =>
       button(text, says, () => this.preset(panel), "quiet"),
     );
+    if (presets.length === 1) presets[0].textContent = "default layout"; // nothing to choose from, but sizes to reset
     const chosen = h("span", { class: "presets", role: "group", "aria-label": "Arrange for" }, ...presets);
     const space = h("span", { class: "space" });
     this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, space, chosen, this.filler);

@@ -42,7 +42,7 @@ export class RewriteHistoryView implements View {
         this.element,
         selectNote(
           this.store,
-          "Select a node or a line and press B. This panel then lists the firings that led to it, in order.",
+          "Where does a node come from? Select a node or a line and press B: this panel lists the rewrites that led to it, in order.",
           lastMade(this.store),
         ),
       );

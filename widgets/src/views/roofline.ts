@@ -4,7 +4,7 @@ import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
-import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, apart, placesOn } from "../labels";
+import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, apart, type Spot, placesOn, spread } from "../labels";
 import type { Roofline, RooflinePoint } from "../model";
 import { Scale } from "../roofline";
 import type { Change, Store, View } from "../store";
@@ -57,6 +57,8 @@ export class RooflineView implements View {
       width - RIGHT,
     );
     const y = new Scale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
+    const exact = points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
+    const spots = points.length > NUMBERED ? exact : spread(exact, RADIUS);
     const drawing = s(
       "svg",
       {
@@ -67,8 +69,11 @@ export class RooflineView implements View {
         "aria-label": `Roofline of ${count(points.length, "kernel")}`,
       },
       ...this.axes(x, y, width, height),
-      ...this.ceilings(figure, x, y, width),
-      ...[...points].sort((a, b) => b.time_us - a.time_us).map((point) => this.dot(point, x, y, points.length)),
+      ...this.ceilings(figure, x, y, width, spots),
+      ...points
+        .map((point, i) => ({ point, spot: spots[i] }))
+        .sort((a, b) => b.point.time_us - a.point.time_us)
+        .map(({ point, spot }) => this.dot(point, spot, points.length)),
     );
     const measure = measureButton(this.store);
     replaceChildren(this.element, drawing, h("p", { class: "note" }, figure.note, measure && " ", measure));
@@ -100,7 +105,7 @@ export class RooflineView implements View {
     ];
   }
 
-  private ceilings(figure: Roofline, x: Scale, y: Scale, width: number): SVGElement[] {
+  private ceilings(figure: Roofline, x: Scale, y: Scale, width: number, dots: readonly Spot[]): SVGElement[] {
     const peaks = figure.ceilings.filter(({ kind }) => kind === "arithmetic");
     const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
     const lines: SVGElement[] = [];
@@ -126,7 +131,6 @@ export class RooflineView implements View {
       lines.push(s("path", { class: "roof", d: `M${LEFT} ${at}H${width - RIGHT}` }));
       labels.push([text, placesOn(text, [LEFT + 4, at], [width - RIGHT, at], FLAT_SHARES)]);
     }
-    const dots = figure.points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
     const places = apart(labels, { points: dots, radius: RADIUS, lines: drawn, top: 8 });
     const texts = labels.map(([text], i) => {
       const [left, down, angle] = places[i];
@@ -136,7 +140,7 @@ export class RooflineView implements View {
     return [...lines, ...texts];
   }
 
-  private dot(point: RooflinePoint, x: Scale, y: Scale, count: number): SVGElement {
+  private dot(point: RooflinePoint, [left, down]: Spot, count: number): SVGElement {
     const { store } = this;
     const isCrowded = count > NUMBERED;
     const choose = (): void => chooseKernel(store, point.kernel);
@@ -144,7 +148,7 @@ export class RooflineView implements View {
       "g",
       {
         class: `dot ${kernelClass(point.kernel)}`,
-        transform: `translate(${x.at(point.flops_per_byte).toFixed(1)} ${y.at(point.gflops).toFixed(1)})`,
+        transform: `translate(${left.toFixed(1)} ${down.toFixed(1)})`,
         "data-kernel": point.kernel,
         tabindex: 0,
         role: "button",

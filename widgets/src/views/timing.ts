@@ -27,7 +27,13 @@ export class TimingView implements View {
     const found = verdictsOf(this.store, () => this.draw());
     const { kernel } = this.store.cursor;
     const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
-    if (one !== undefined) return verdictCard(this.store, one);
+    if (one !== undefined) {
+      const card = verdictCard(this.store, one);
+      const { kernels } = this.store.index.trace;
+      const subject = one.kernel === null || one.kernel === undefined ? undefined : kernels[one.kernel];
+      if (subject !== undefined && kernels.length > 1) card.prepend(h("p", { class: "subject" }, kernelLabel(subject)));
+      return card;
+    }
     const measure = measureButton(this.store);
     return measure && h("p", { class: "note" }, "One cold run of each kernel is no reliable time. ", measure);
   }

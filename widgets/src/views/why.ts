@@ -9,7 +9,7 @@ import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { choiceRows } from "./choices";
-import { resultOf, selectNote } from "./example";
+import { lastMade, resultOf } from "./example";
 import { patternPicture } from "./patternpicture";
 import { codeBlock } from "./steptext";
 
@@ -51,9 +51,7 @@ export class WhyView implements View {
       return;
     }
     if (id === undefined) {
-      const text =
-        "Select a node and press Y. This panel then lists the rules that fired on it, and what stopped the others.";
-      replaceChildren(this.body, selectNote(this.store, text, resultOf(this.store)));
+      replaceChildren(this.body, this.questions());
       return;
     }
     const node = index.node(id);
@@ -72,6 +70,48 @@ export class WhyView implements View {
     const recorded = { ...about, fired: this.firings(stage.id, id), could: [], stopped: [] };
     if (ask === null) this.show(recorded, this.offline(recorded));
     else void this.request(ask, recorded, key);
+  }
+
+  /** What the panel can answer here, each question with its example. */
+  private questions(): HTMLElement {
+    const { store } = this;
+    const { trace } = store.index;
+    const result = resultOf(store);
+    const made = lastMade(store);
+    const of = store.cursor.kernel ?? 0;
+    const owner = trace.kernels[of]?.same_as ?? of;
+    const opts = trace.stages.find(({ kernel, choices }) => kernel === owner && choices.length > 0);
+    const firing = trace.stages.findLast(({ steps }) => steps.some(({ after }) => after === made));
+    const showOpts = (): void => store.go({ stage: opts!.id, step: 0, graph: "uops", place: "passes" });
+    const showRules = (): void => {
+      const step = firing!.steps.findLastIndex(({ after }) => after === made) + 1;
+      store.go({ stage: firing!.id, step, graph: "uops", place: "passes" });
+      store.select([made!]);
+    };
+    const isStored = result !== undefined && store.index.decisionOf.get(result)?.decision === "realize";
+    const name = isStored ? truncate(nodeText(store.index.node(result)), 40) : "";
+    return h(
+      "div",
+      { class: "empty" },
+      "Why did the compiler decide so? Choose a question, or select a node and press Y.",
+      h(
+        "div",
+        { class: "questions" },
+        result === undefined
+          ? null
+          : button(
+              isStored ? `Why is ${name} stored in memory?` : "Show an example",
+              "Selects a result: why it is cut or fused",
+              () => store.select([result]),
+            ),
+        opts === undefined
+          ? null
+          : button(`Why does kernel ${owner} have these opts?`, "Shows each opt with its reason", showOpts),
+        made === undefined || firing === undefined
+          ? null
+          : button("Which rules fired on a node, and what stopped the others?", "Selects a node of a pass", showRules),
+      ),
+    );
   }
 
   /** Shows the scheduler's decisions on a LazyBuffer and its edges. */

@@ -276,14 +276,19 @@ class KernelAnalyses:
         """Run LLVM's passes on the slowest kernel, for a page, which cannot run LLVM."""
         from tinyexplore.explore.analysis.passes import LLVMPassesError
 
-        times = {run.kernel: run.median_us for run in self.trace.runs}
-        numbers = [number for number in self._captured_kernels() if self.trace.kernels[number].same_as is None]
-        if not numbers:
+        number = self.slowest()
+        if number is None:
             return
         try:
-            self.passes(max(numbers, key=lambda number: times.get(number, 0.0)))
+            self.passes(number)
         except (ValueError, LLVMPassesError):
             return  # LLVM does not compile it, or rejected it: the panel reports this
+
+    def slowest(self) -> int | None:
+        """Return the number of the captured kernel that takes longest; None without kernels."""
+        times = {run.kernel: run.median_us for run in self.trace.runs}
+        numbers = [number for number in self._captured_kernels() if self.trace.kernels[number].same_as is None]
+        return max(numbers, key=lambda number: times.get(number, 0.0)) if numbers else None
 
     def _clock_ghz(self, device: str) -> float | None:
         """Return the clock that was measured on the machine of the trace, in GHz."""
