@@ -103,6 +103,8 @@ def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
         ("--beam", "--beam needs a value"),
         ("--beam two", "--beam two: expected a whole number"),
         ("one two", "%%explore does not know 'two'"),
+        ("noopt", "%%explore noopt: this option needs"),
+        ("beam 2", "%%explore beam: this option needs"),
         ("class", "%%explore class: a keyword of Python"),
         ("None", "%%explore None: a keyword of Python"),
         ("--title \"it's", "no closing quotation"),

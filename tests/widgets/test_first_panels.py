@@ -35,3 +35,16 @@ def test_a_button_shows_an_example(browser: Any, view: Explorer, tmp_path: Path,
         arg=shown,
     )
     tab.close()
+
+
+def test_decisions_answer_questions_about_opts_and_rules(browser: Any, view: Explorer, tmp_path: Path) -> None:
+    tab = opened(browser, view.to_html(), tmp_path)
+    open_panel(tab, "why")
+    tab.click(".whys .questions button:has-text('opts')")
+    tab.wait_for_function("() => document.querySelector('.whys .questions') === null")
+    assert "default schedule" in tab.inner_text(".whys")
+    tab.evaluate("tinyexplore.handle.go({stage: null})")
+    tab.click(".whys .questions button:has-text('rules')")
+    tab.wait_for_function("() => document.querySelector('.whys .questions') === null")
+    assert "Fired" in tab.inner_text(".whys")
+    tab.close()

@@ -153,7 +153,7 @@ def test_a_preset_and_the_sizes_that_were_dragged_last(open_page: Open) -> None:
     tab.reload()
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
     assert tab.locator(".low").bounding_box()["height"] == pytest.approx(height, abs=2)
-    tab.click(".presets button:has-text('Understand')")
+    tab.click(".presets button:has-text('default layout')")
     assert state(tab)["cursor"]["panel"] == "rewrites"
     assert tab.locator(".low").bounding_box()["height"] < height
     assert tab.locator(".presets button").count() == 1  # nothing was tried or recorded in this page

@@ -148,6 +148,10 @@ OVERFLOW = """() => {
 }"""
 
 
+CUT_CARDS = """() => [...document.querySelectorAll('.time-card, .expr-card, .cut, .opt-card')]
+  .filter((card) => card.scrollWidth > card.clientWidth + 1).map((card) => card.innerText)"""
+
+
 @pytest.mark.parametrize("size", SIZES, ids=[f"{width}x{height}" for width, height in SIZES])
 def test_every_page_fits_and_is_legible(opened: Open, captured: Any, screenshots: Path, size: tuple[int, int]) -> None:
     scheme = "dark" if size[0] == 700 else "light"
@@ -160,6 +164,7 @@ def test_every_page_fits_and_is_legible(opened: Open, captured: Any, screenshots
             assert tab.inner_text(".sentence") != ""
             assert max(tab.evaluate(OVERFLOW)) <= 0, (page, at)
             assert tab.evaluate(SMALLEST) >= 11, (page, at)
+            assert tab.evaluate(CUT_CARDS) == [], (page, at)
         name = captured[0].replace(" ", "_")
         tab.screenshot(path=screenshots / f"story_{name}_{page}_{size[0]}_{scheme}.png")
 
@@ -263,6 +268,31 @@ def test_the_loops_change_opt_by_opt_and_end_as_the_kernel_runs(opened: Open, ca
     tab.click(".step-dot >> nth=-1")
     assert tab.locator(".nest-row").count() == len(slowest.info.nest)
     assert tab.locator(".nest-row .axis-tag").count() == sum(line.kind != "" for line in slowest.info.nest)
+
+
+def test_a_page_without_times_of_the_opts_has_its_steps_too(browser: Any, tmp_path: Path) -> None:
+    view = softmax()
+    path = tmp_path / "page.html"
+    view.to_html(path)
+    slowest = max(view.kernels, key=lambda kernel: kernel.run.median_us)
+    tab = browser.new_page(viewport={"width": 1200, "height": 720}, reduced_motion="reduce")
+    tab.goto(f"{path.as_uri()}#story=loops")
+    tab.wait_for_selector(".story[data-step]")
+    assert steps(tab) == 1 + len(slowest.opts)
+    assert tab.locator(".opt-card .time i").count() == 1  # the kernel as it runs
+    assert f"view.kernels[{slowest.number}].opt_steps()" in tab.inner_text(".opts")
+    tab.close()
+
+
+MARKS = """() => [...document.querySelectorAll('.time-picture .roof-dot circle')]
+  .map((dot) => [Number(dot.getAttribute('cx')), Number(dot.getAttribute('cy'))])"""
+
+
+def test_no_dot_of_the_last_page_covers_another_one(opened: Open) -> None:
+    tab = opened(chapter="time")
+    dots = tab.evaluate(MARKS)
+    pairs = [(a, b) for i, a in enumerate(dots) for b in dots[i + 1 :]]
+    assert all((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 >= 19**2 for a, b in pairs)
 
 
 def test_the_python_page_colors_every_part_and_shows_what_it_builds(opened: Open, captured: Any) -> None:

@@ -45,6 +45,7 @@ USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--ke
 Runs the cell, realizes the value of its last line (or what that line assigns), and shows what became of it.
 NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
 OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 target="x86-64-v3" keep_inputs=True.
+--noopt is noopt=1: the kernels stay plain loops.
 """
 
 
@@ -168,6 +169,8 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
             options[option] = _magic_value(word, words.pop(0))
         elif keyword.iskeyword(word):
             raise MagicError(f"%%explore {word}: a keyword of Python cannot name a variable\n\n{USAGE}")
+        elif word in ("noopt", *_MAGIC_OPTIONS):
+            raise MagicError(f"%%explore {word}: this option needs a value; write {word}=VALUE\n\n{USAGE}")
         elif word.isidentifier() and name is None:
             name = word
         else:

@@ -342,7 +342,8 @@ export class LoopsPage implements Page {
       return replaceChildren(this.picture);
     }
     const { columns, rows } = tile;
-    const [room, tallest] = [176, Math.max(80, Math.min(300, this.nest.clientHeight - 96))];
+    const side = this.picture.parentElement?.clientHeight ?? 0;
+    const [room, tallest] = [176, Math.max(60, Math.min(300, side - 96))];
     const ratio = Math.max(0.12, Math.min(6, rows / columns));
     const w = Math.min(room, tallest / ratio);
     const tall = w * ratio;

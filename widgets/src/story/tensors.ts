@@ -21,7 +21,8 @@ const GROUP_SIZES: readonly Size[] = [
   { w: 118, h: 50, gapX: 20, gapY: 9 },
 ];
 const HAS_GRID = 80; // boxes of this height show the shape as a grid too
-const EDGE_LETTER = 5.9; // of a label between boxes
+const LABELLED = 84; // pixels between two boxes that leave room for the label of an edge
+const MOST_LETTERS = 16; // of such a label
 const LETTER = 6.9; // the width of a letter of a box, on the average
 
 /** The content of the canvas: every operation, or whole expressions if there is no room. */
@@ -75,11 +76,12 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
   });
   const edges = groups.flatMap(({ sources }, i) =>
     sources.map(({ group, view }) => {
-      const room = Math.floor((at[i][0] - at[group][0] - size.w) / EDGE_LETTER) + 2; // letters between the boxes
+      const isRoomy = size.gapX >= 44 && at[i][0] - at[group][0] - size.w >= LABELLED;
+      const words = view.length <= MOST_LETTERS ? view : (view.split(", ").at(-1) ?? "");
       return {
         from: `n${group}`,
         to: `n${i}`,
-        label: room >= 12 ? truncate(view, room) : "",
+        label: isRoomy ? truncate(words, MOST_LETTERS) : "",
         cls: view === "" ? "" : "view",
       };
     }),

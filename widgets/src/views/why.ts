@@ -89,7 +89,7 @@ export class WhyView implements View {
       store.select([made!]);
     };
     const isStored = result !== undefined && store.index.decisionOf.get(result)?.decision === "realize";
-    const name = isStored ? truncate(nodeText(store.index.node(result)), 40) : "";
+    const name = isStored ? store.index.node(result).name || truncate(nodeText(store.index.node(result)), 40) : "";
     return h(
       "div",
       { class: "empty" },
