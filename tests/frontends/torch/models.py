@@ -76,7 +76,7 @@ def of_torchvision(name: str) -> Made:
     import torchvision
 
     kwargs = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
-    size = {"inception_v3": 80, "maxvit_t": 224}.get(name, 224 if name.startswith("vit") else 64)
+    size = {"inception_v3": 160, "maxvit_t": 224}.get(name, 224 if name.startswith("vit") else 64)
     return torchvision.models.get_model(name, **kwargs), {"x": torch.randn(2, 3, size, size)}
 
 

@@ -39,7 +39,8 @@ class Suggestion(ReadableRow):
 REMEDIES = {  # by the kind of the bottleneck; {kernel} is the Python expression for the kernel
     "latency": "Break the chain into several independent sums: apply VECTOR or UPCAST. "
     "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
-    "random access": "Sort the indices first (.sort()): neighbors in {gather_of} then come from one cache line.",
+    "random access": "If the order of the results does not matter, sort the indices first (.sort()): neighbors in "
+    "{gather_of} then come from one cache line.",
     "re-reads": "Use a larger tile, so that {worst} is fetched fewer times: choose an UPCAST from "
     "{kernel}.available_opts().",
     "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
