@@ -277,7 +277,7 @@ def crossing_cost(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> 
 
 
 def further_lines(product: Product, load: IndexStrides, lanes: UOp) -> float:
-    """Returns the mean number of further cache lines that a vector along `lanes` touches: 0 if vectors are aligned, as
+    """Returns the mean number of further cache lines that a vector along `lanes` needs: 0 if vectors are aligned, as
     those of a packed panel are.
 
     A convolution's vectors start at each element: those of 64 bytes always cross, those of 32 bytes every second time.
