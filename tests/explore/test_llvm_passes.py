@@ -353,3 +353,10 @@ def test_dumps_remarks_and_times_are_read() -> None:
     assert read_remarks("remark: uops:4:0: hoisting mul\nremark: uops:4:0: hoisting mul\n") == [(4, "hoisting mul")]
     report = "   0.0002 (  2.6%)   0.0021 ( 12.5%)   0.0023 (  9.6%)   0.0303 ( 17.8%)  GVNPass #2\n"
     assert read_times(report) == {("GVNPass", 2): 0.0023}
+
+
+def test_a_cpu_without_the_instructions_of_a_kernel_is_refused_with_the_way_to_go() -> None:
+    x = Tensor.ones(64, 1024).contiguous().realize()
+    kernel = explore(lambda: x.exp().realize(), target="cooperlake").kernels[0]
+    with pytest.raises(LLVMPassesError, match='target="haswell"'):
+        kernel.passes(cpu="haswell")

@@ -76,7 +76,15 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     """
     compiler = _compiler_of(spec, pipeline)
     job = _job(compiler, with_debug_info(spec), pipeline, spec)
-    runs, times, assembly = _run(job, spec.name, pipeline)
+    try:
+        runs, times, assembly = _run(job, spec.name, pipeline)
+    except LLVMPassesError as error:
+        if not pipeline.cpu or "llvm.x86." not in spec.source:
+            raise
+        raise LLVMPassesError(
+            f"{error} The kernel has instructions of {spec.target.cpu} that {pipeline.cpu} may lack: capture it with "
+            f'target="{pipeline.cpu}", and list the passes of that kernel.'
+        ) from None
     places = _Places(trace, number, spec)
     first = PassRun("", spec.name, None)
     function = spec.lines[: next(at for at, line in enumerate(spec.lines) if line.text.startswith("}")) + 1]
