@@ -20,7 +20,7 @@ from tinyexplore.uop import UOp
 def shell():
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "tinyexplore")
-    shell.run_cell("from tinyexplore import Tensor")
+    shell.run_cell("from tinyexplore import Tensor, explore")
     yield shell
     shell.run_line_magic("unload_ext", "tinyexplore")
     InteractiveShell.clear_instance()
@@ -54,6 +54,14 @@ def test_lines_are_those_that_the_reader_sees_in_the_cell(shell):
     (line,) = {session.trace.frames[node.user].line for node in session.trace.where(op="MUL", kind="lazybuffer")}
     assert CELL.splitlines()[line - 1] == "y = x * 2"
     assert source.text.splitlines()[line - 1] == "y = x * 2"
+
+
+def test_a_line_magic_is_listed_as_it_was_typed(shell):
+    shell.run_cell("%precision 3\nx = Tensor.ones(3).contiguous()\nview = explore(lambda: x + 1)", store_history=True)
+    trace = shell.user_ns["view"].trace
+    (source,) = trace.sources
+    assert source.text.splitlines()[0] == "%precision 3"
+    assert trace.title == ("x + 1" if sys.version_info >= (3, 11) else "explore")
 
 
 def test_a_cell_that_raises_shows_the_partial_capture_and_raises(shell, capsys):

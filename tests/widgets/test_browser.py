@@ -417,6 +417,8 @@ def test_arrow_keys_step_through_firings_and_passes(open_page: Open) -> None:
     assert tab.inner_text(".detail.scroll h5") == "add_zero"
     tab.keyboard.press("ArrowDown")
     assert state(tab)["cursor"]["stage"] == stage("reduce to loop")
+    assert state(tab)["cursor"]["step"] == 0
+    tab.keyboard.press("ArrowRight")
     assert tab.inner_text(".detail.scroll h5") == "reduce_to_loop"
     assert len(tab.query_selector_all(".cell.add")) > 2
     tab.keyboard.press("ArrowUp")
@@ -514,6 +516,8 @@ def test_search_marks_what_it_finds_and_enter_walks_it(open_page: Open) -> None:
 def test_origin_and_history_by_key(open_page: Open) -> None:
     tab = open_page()
     tab.click(".row:has-text('multiply-add')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("End")
     tab.click(".boxes .box:has-text('MULACC')")
     tab.focus(".tinyexplore")
     tab.keyboard.press("b")

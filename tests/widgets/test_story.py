@@ -65,6 +65,13 @@ def test_the_choice_is_remembered(open_page: Open) -> None:  # noqa: F811
     tab.wait_for_selector(".story[data-step]")
 
 
+def test_another_page_opens_as_a_story(open_page: Open) -> None:  # noqa: F811
+    first = open_page(busy=False, mode="")
+    first.click(".modes button >> text=Workbench")
+    second = open_page(busy=False, mode="")
+    second.wait_for_selector(".story[data-step]")
+
+
 def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="story")
     tab.wait_for_selector(".story[data-step]")
@@ -83,7 +90,7 @@ def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> No
     tab.locator(".passes [role=treeitem]", has_text="simplify").first.click()
     wait_until(tab, f"location.hash.includes('stage={simplify}&')")
     step = state(tab)["cursor"]["step"]
-    tab.keyboard.press("ArrowLeft")  # a step is no place of its own
+    tab.keyboard.press("ArrowRight")  # a step is no place of its own
     wait_until(tab, f"!location.hash.includes('step={step}&')")
     assert state(tab)["cursor"]["stage"] == simplify
     tab.go_back()

@@ -89,7 +89,8 @@ class SearchResult:
             return f"the best of {self.tried} measured; the default schedule could not be measured{busy}"
         gain = self.start_seconds / self.seconds
         times = f"{self.seconds * 1e6:.3g} µs instead of {self.start_seconds * 1e6:.3g} µs"
-        return f"{gain:.2f}× faster than the default schedule ({times}), the best of {self.tried} measured{busy}"
+        ratio = f"{gain:.2f}" if gain < 10 else f"{gain:.3g}"
+        return f"{ratio}× faster than the default schedule ({times}), the best of {self.tried} measured{busy}"
 
 
 def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 0) -> SearchResult:

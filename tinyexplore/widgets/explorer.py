@@ -31,7 +31,7 @@ class ExplorerWidget(PicturedWidget):
     cursor: the reader's position ("stage", "step", "kernel", "graph", "panel", "place", "tabs"). Follows the reader,
     and may be set.
     height: the height of the view, in CSS. In a narrow cell it is higher if it would be too low for the graph.
-    mode: "story" (stage by stage) or "workbench" (all views); "" is the reader's last choice.
+    mode: "story" (stage by stage) or "workbench" (all views); "" is the story, or the reader's choice.
     link: a position such as "#stage=4&step=2", which the view goes to once.
     tour: notes on positions, as data.
     branches: a row for each what-if branch (`add_branches`).

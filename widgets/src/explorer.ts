@@ -41,7 +41,7 @@ export interface MountOptions {
   page?: boolean;
   /** The bytes of the payload, for the footer. */
   size?: number;
-  /** The initial mode; by default the user's last choice, at first the story. */
+  /** The initial mode; by default the user's last choice in this page, at first the story. */
   mode?: Mode;
   onMode?: (mode: Mode) => void;
   /** Notes on positions, for a tour. */
@@ -116,7 +116,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       ? linked.story === null
         ? "workbench"
         : "story"
-      : (options.mode ?? remembered() ?? firstMode(store));
+      : (options.mode ?? remembered(options.page) ?? firstMode(store));
   if (chapters(index).length < 2) mode = "workbench";
   let body: Body | null = null;
   let tour: TourView | null = null;
@@ -134,7 +134,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     choices.update(mode);
   };
   const choose = (next: Mode): void => {
-    remember(next);
+    if (options.page) remember(next); // a notebook's model keeps the mode of its own view
     void handle.show(next);
     options.onMode?.(next);
     root.focus({ preventScroll: true });
@@ -364,12 +364,13 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   };
 }
 
-const MODE_KEY = "tinyexplore.mode";
+const MODE_KEY = "tinyexplore.mode"; // of all views: no view writes it, a user or a site may
 
-/** Returns the mode in which the user last opened an explorer in this browser. */
-function remembered(): Mode | null {
+/** Returns the mode that the user chose in this page, else the one that this browser has for all views. */
+function remembered(isPage = false): Mode | null {
   try {
-    const found = localStorage.getItem(MODE_KEY);
+    const own = isPage ? localStorage.getItem(keyOfPage()) : null;
+    const found = own ?? localStorage.getItem(MODE_KEY);
     return found === "story" || found === "workbench" ? found : null;
   } catch {
     return null; // a page from a file, or a notebook in a frame, may have no storage
@@ -378,10 +379,14 @@ function remembered(): Mode | null {
 
 function remember(mode: Mode): void {
   try {
-    localStorage.setItem(MODE_KEY, mode);
+    localStorage.setItem(keyOfPage(), mode);
   } catch {
     // without storage, the choice is not remembered
   }
+}
+
+function keyOfPage(): string {
+  return `${MODE_KEY}:${location.pathname}`;
 }
 
 /** Returns the first mode: the story for new users, unless a program has set a position. */

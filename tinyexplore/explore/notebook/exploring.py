@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from tinyexplore.explore.notebook.frontends import explored_of_torch
 from tinyexplore.explore.notebook.options import text_of
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
 from tinyexplore.explore.recording.names import class_name
+from tinyexplore.explore.recording.sources import lambda_text
 from tinyexplore.tensor import Tensor
 
 
@@ -50,7 +52,10 @@ def _title_of(f: Any) -> str:
     except Exception:
         name = None
     name = name if type(name) is str and name else class_name(f)
-    return "explore" if name == "<lambda>" else name
+    if name != "<lambda>":
+        return name
+    code = getattr(f, "__code__", None)
+    return (lambda_text(code) if type(code) is CodeType else "") or "explore"
 
 
 __all__ = ["explore"]

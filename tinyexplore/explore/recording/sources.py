@@ -58,11 +58,53 @@ def cell_number(file: str) -> int | None:
 
 
 def source_text(file: str) -> str:
-    """Return the text of a file or cell as Python ran it; "" if there is none (code given to `exec`)."""
+    """Return the text of a file or cell; "" if there is none (code given to `exec`).
+
+    A cell has the user's lines: `%load_ext x`, and not the call of IPython that ran.
+    """
     try:
-        return well_formed("".join(linecache.getlines(file)))
+        lines = linecache.getlines(file)
+        if any("get_ipython()." in line for line in lines):
+            lines = _typed_lines(file, lines)
+        return well_formed("".join(lines))
     except Exception:  # a loader of the user may raise anything
         return ""
+
+
+def _typed_lines(file: str, lines: list[str]) -> list[str]:
+    """Replace each line that calls IPython by the line that the user typed, where the lines correspond."""
+    from IPython import get_ipython
+
+    shell, cell = get_ipython(), cell_number(file)
+    if shell is None or cell is None:
+        return lines
+    typed = str(shell.history_manager.input_hist_raw[cell]).strip("\n").split("\n")  # IPython drops blank lines above
+    if len(typed) != len(lines):
+        return lines
+    pairs = zip(lines, typed, strict=True)
+    return [f"{own}\n" if "get_ipython()." in line else line for line, own in pairs]
+
+
+def lambda_text(code: CodeType, most: int = 60) -> str:
+    """Return the text of a lambda's body, at most `most` characters; "" if it is unknown (before Python 3.11)."""
+    if not hasattr(code, "co_positions"):
+        return ""
+    spans = [
+        (line, column, end_line, end_column)
+        for line, end_line, column, end_column in code.co_positions()
+        if None not in (line, end_line, column, end_column) and (line, column) < (end_line, end_column)
+    ]
+    if not spans:
+        return ""
+    first, begin = min(span[:2] for span in spans)
+    last, end = max(span[2:] for span in spans)
+    rows = [line.encode() for line in source_text(code.co_filename).splitlines()[first - 1 : last]]
+    if not rows:
+        return ""
+    rows[-1] = rows[-1][:end]  # columns are in bytes
+    rows[0] = rows[0][begin:]
+    text = " ".join(row.decode(errors="replace").strip() for row in rows).replace(" .", ".")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def package_path(file: str) -> str:

@@ -54,7 +54,9 @@ def ratio_text(median_us: float | None, base_median_us: float | None, verdict: s
     if verdict == "unknown":
         return f"too few samples to compare with {base}"
     ratio = base_median_us / median_us
-    return f"{ratio:.2f}× faster than {base}" if verdict == "faster" else f"{1 / ratio:.2f}× slower than {base}"
+    if verdict == "faster":
+        return f"{figures_text(ratio)}× faster than {base}"
+    return f"{figures_text(1 / ratio)}× slower than {base}"
 
 
 def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:

@@ -11,7 +11,7 @@ from tinyexplore.explore.recording.loops import axis_size
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import NestLine
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
-from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 from tinyexplore.explore.whatif.bench import KernelBench
 from tinyexplore.explore.whatif.measure import Lost, Untimed, quartiles
 from tinyexplore.explore.whatif.nest import annotated_nest
@@ -63,7 +63,7 @@ class OptSteps(Readable):
         before: float | None = None
         for step in self.steps:
             now = step.median_us
-            gain = f"{before / now:.2f}×" if before and now else ""
+            gain = f"{figures_text(before / now)}×" if before and now else ""
             rows.append((step.opt or "as written", duration_text(now) if now else step.note or "not timed", gain))
             before = now or before
         return Table(

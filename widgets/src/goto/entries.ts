@@ -62,8 +62,8 @@ export type Explain = (language: string, word: string) => string | null;
 const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
   ["ArrowRight", "→", "Next firing", "one step on, into the next pass"],
   ["ArrowLeft", "←", "Previous firing", "one step back, into the pass before"],
-  ["ArrowDown", "↓", "Next pass", "at its end"],
-  ["ArrowUp", "↑", "Previous pass", "at its end"],
+  ["ArrowDown", "↓", "Next pass", "before its first firing"],
+  ["ArrowUp", "↑", "Previous pass", "before its first firing"],
   ["Home", "Home", "First step of the pass", "before anything fired"],
   ["End", "End", "Last step of the pass", "after all that fired"],
   ["n", "N", "Next firing on this node", "in the history of what is selected"],
@@ -175,7 +175,7 @@ function passes({ store }: Reach): Entry[] {
       store.go({
         ...placeOf(index, stage.id),
         kernel: stage.kernel ?? store.cursor.kernel,
-        step: index.endOf(stage),
+        step: 0,
         panel: "rewrites",
       });
     return { kind: "pass", name: stage.name, says, go };

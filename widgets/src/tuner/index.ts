@@ -1,7 +1,7 @@
 // The kernel tuner: the loops of a kernel, the legal opts, all branches, and their changes.
 
 import { button, h, replaceChildren } from "../dom";
-import { count } from "../format";
+import { count, figures } from "../format";
 import { baseText, ratioText, timeText } from "./times";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
@@ -22,7 +22,7 @@ export class TunerView implements View {
   private readonly whatIf: WhatIf;
   private readonly bar = h("div", { class: "bar tuner-bar" });
   private readonly says = h("div", { class: "tuner-status", role: "status" });
-  private readonly nest = h("div", { class: "tuner-loops" });
+  private readonly nest = h("div", { class: "tuner-loops scroll", tabindex: 0, role: "group", "aria-label": "Loops" });
   private readonly figure = h("div", {});
   private readonly opts: OptButtons;
   private readonly tree: TreeList;
@@ -33,18 +33,14 @@ export class TunerView implements View {
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
-    this.opts = new OptButtons(this.whatIf);
+    this.opts = new OptButtons(this.whatIf, () => this.draw(true));
     this.listing = new TunerListing(this.whatIf);
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
     this.stop = this.whatIf.listen(() => this.draw(true));
     const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.tree.search, this.figure);
-    const loops = h(
-      "div",
-      { class: "tuner-middle scroll", tabindex: 0, role: "group", "aria-label": "Loops and opts" },
-      this.nest,
-      this.opts.element,
-    );
-    this.body = h("div", { class: "tuner-body" }, tried, loops, this.listing.element);
+    const loops = h("div", { class: "tuner-both" }, this.opts.element, this.nest);
+    const middle = h("div", { class: "tuner-middle" }, loops);
+    this.body = h("div", { class: "tuner-body" }, tried, middle, this.listing.element);
     this.draw(true);
   }
 
@@ -83,7 +79,14 @@ export class TunerView implements View {
     replaceChildren(this.figure, picture);
     replaceChildren(
       this.nest,
-      nestTable(variant, (axis) => this.opts.light(axis)),
+      nestTable(variant, {
+        hovered: (axis) => this.opts.light(axis),
+        chosen: (axis) => {
+          this.opts.choose(axis);
+          this.draw(true);
+        },
+        isChosen: (axis) => axis === this.opts.chosen,
+      }),
     );
     this.opts.draw(kernel, variant);
     this.listing.draw(at, this.whatIf.base(kernel));
@@ -205,8 +208,8 @@ export class TunerView implements View {
     const name = baseName(this.whatIf.at(kernel));
     const hint = "Measured interleaved with the open branch, in one sitting: only these two times compare";
     facts.push(
-      h("span", { class: "tuner-base", title: hint }, `${name} ${beside}`),
-      h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant, name)),
+      h("span", { class: "tuner-base", title: `${name} ${beside}\n${hint}` }, `${name} ${beside.split(" (")[0]}`),
+      h("span", { class: `tuner-ratio ${variant.verdict}`, title: ratioText(variant, name) }, ratioText(variant, "")),
     );
     return facts;
   }
@@ -228,7 +231,7 @@ export class TunerView implements View {
       const count = variantOf(other)?.uops ?? 0;
       if (count === 0) continue;
       const ratio = count / uops;
-      const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× fewer` : `${(1 / ratio).toFixed(2)}× more`;
+      const words = ratio >= 1 ? `${figures(ratio)}× fewer` : `${figures(1 / ratio)}× more`;
       facts.push(
         h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`),
       );

@@ -75,14 +75,15 @@ export class TunerListing {
     );
     toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
     toggle.disabled = !comparable;
-    const says =
-      !comparable || base === null ? count(lines.length, "line") : `+${fresh} −${gone} against ${nameOf(base)}`;
+    const isCompared = comparable && base !== null;
+    const says = isCompared ? `+${fresh} −${gone}` : count(lines.length, "line");
+    const title = isCompared ? `${says}: lines added and removed against ${nameOf(base)}` : says;
     const bar = h(
       "div",
       { class: "bar" },
       tabList("Listings", ...tabs),
       h("span", { class: "space" }),
-      h("span", { class: "faint tuner-says", title: says }, says),
+      h("span", { class: "faint tuner-says", title }, says),
       toggle,
       edit,
     );

@@ -7,27 +7,40 @@ import type { KernelVariant, NestLine, Touch } from "../model";
 
 const CACHES = ["L1", "L2", "L3", "memory"];
 
-export function nestTable(variant: KernelVariant, hovered: (axis: number | null) => void): HTMLElement {
-  const rows = variant.nest.map((line) => (line.axis === null ? statementRow(line) : loopRow(line, variant, hovered)));
+/** What the rows of loops call: `chosen` with the axis of a clicked loop, or null to show the opts of all loops. */
+interface Loops {
+  hovered: (axis: number | null) => void;
+  chosen: (axis: number | null) => void;
+  isChosen: (axis: number | null) => boolean;
+}
+
+export function nestTable(variant: KernelVariant, loops: Loops): HTMLElement {
+  const rows = variant.nest.map((line) => (line.axis === null ? statementRow(line) : loopRow(line, variant, loops)));
   const sizes = variant.caches.map(([name, size]) => `${name} ${bytes(size)}`).join(" · ");
   const head = h(
     "tr",
     {},
     h("th", {}, "loop nest"),
-    h("th", { class: "num", title: `What one step of the loop accesses, in cache lines\n${sizes}` }, "a step accesses"),
+    h(
+      "th",
+      { class: "num", title: `The memory that one iteration of the loop accesses, in cache lines\n${sizes}` },
+      "bytes per iteration",
+    ),
     h("th", { title: `The first cache that holds it\n${sizes}` }, "fits in"),
     h(
       "th",
       {
-        title: "Operands that every step of the loop reads again: a cache or registers can hold them",
+        title: "Operands that every iteration reads again: a cache or registers can hold them",
       },
-      "reused every step",
+      "reused",
     ),
   );
   return h("table", { class: "tuner-nest", "aria-label": "Loop nest" }, h("thead", {}, head), h("tbody", {}, ...rows));
 }
 
-function loopRow(line: NestLine, variant: KernelVariant, hovered: (axis: number | null) => void): HTMLElement {
+function loopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTMLElement {
+  const isChosen = loops.isChosen(line.axis);
+  const choose = (): void => loops.chosen(isChosen ? null : line.axis);
   const name = /^for (\w+)/.exec(line.text)?.[1] ?? "";
   const again = line.touches.filter((touch) => touch.again);
   const level = CACHES.indexOf(line.cache);
@@ -35,14 +48,21 @@ function loopRow(line: NestLine, variant: KernelVariant, hovered: (axis: number 
   return h(
     "tr",
     {
-      class: "tuner-loop",
+      class: isChosen ? "tuner-loop chosen" : "tuner-loop",
       "data-axis": line.axis,
-      onmouseenter: () => hovered(line.axis),
-      onmouseleave: () => hovered(null),
+      onmouseenter: () => loops.hovered(line.axis),
+      onmouseleave: () => loops.hovered(null),
+      onclick: choose,
     },
     h(
       "td",
-      { class: "tuner-line", style: `--depth:${line.depth}`, title: meaning("axis", line.kind) || null },
+      {
+        class: "tuner-line",
+        style: `--depth:${line.depth}`,
+        title: [meaning("axis", line.kind), isChosen ? "A click shows all opts" : "A click shows the opts of this loop"]
+          .filter(Boolean)
+          .join("\n"),
+      },
       h("span", { class: "t-keyword" }, "for "),
       h("b", { class: `axis-${line.kind}` }, name),
       ` in ${String(line.size)} `,

@@ -1,6 +1,6 @@
 // The legal opts as buttons, by axis, and the illegal ones with their legality errors.
 
-import { h } from "../dom";
+import { button, h } from "../dom";
 import type { KernelVariant, OptLaw, OptOffer } from "../model";
 import { type WhatIf, optText } from "../whatif";
 
@@ -9,14 +9,29 @@ const NAMES_AXIS = new Set(["SWAP", "COLLAPSE", "MERGE"]);
 
 /** The buttons, and the law of the hovered opt. */
 export class OptButtons {
-  readonly element = h("div", { class: "tuner-opts" });
+  readonly element = h("div", { class: "tuner-opts scroll", tabindex: 0, role: "group", "aria-label": "Opts" });
+  /** The axis of the loop whose opts alone are shown; null for all. */
+  chosen: number | null = null;
   private readonly law = h("div", { class: "tuner-law", "aria-live": "polite" });
   private unfolded = false;
 
-  constructor(private readonly whatIf: WhatIf) {}
+  constructor(
+    private readonly whatIf: WhatIf,
+    private readonly redraw: () => void,
+  ) {}
+
+  /** Shows the opts of one axis, or of all (null), from the next drawing on. */
+  choose(axis: number | null): void {
+    this.chosen = axis;
+    this.element.scrollTop = 0;
+  }
 
   draw(kernel: number, variant: KernelVariant): void {
-    const axes = [...new Set(variant.offers.map(({ axis }) => axis))];
+    if (this.chosen !== null && !variant.nest.some(({ axis }) => axis === this.chosen)) this.chosen = null;
+    const { chosen } = this;
+    const axes = [...new Set(variant.offers.map(({ axis }) => axis))].filter(
+      (axis) => chosen === null || axis === chosen,
+    );
     const rows = axes.map((axis) => this.axisRow(kernel, variant, axis)).filter((row) => row !== null);
     const illegal = variant.offers.filter(({ legality_error }) => legality_error !== "");
     const refused = illegal.map((offer) =>
@@ -30,8 +45,24 @@ export class OptButtons {
     );
     folded.addEventListener("toggle", () => (this.unfolded = folded.open));
     const focus = this.element.querySelector<HTMLElement>(":focus")?.dataset.opt;
-    const none = rows.length === 0 ? h("p", { class: "note" }, "No opt is legal any more.") : null;
-    this.element.replaceChildren(...rows, ...(none === null ? [] : [none]), this.law, folded);
+    const name = chosen === null ? "" : axisName(variant, chosen);
+    const none = chosen === null ? "No opt is legal any more." : `No opt of ${name} is legal.`;
+    const all = button("all loops", "Show the opts of all loops", () => {
+      this.choose(null);
+      this.redraw();
+    });
+    const head = h(
+      "div",
+      { class: "tuner-opts-head" },
+      h("span", { class: "faint" }, chosen === null ? "legal opts: press one to try it" : `legal opts of ${name}`),
+      chosen === null ? null : all,
+    );
+    this.element.replaceChildren(
+      head,
+      ...(rows.length === 0 ? [h("p", { class: "note" }, none)] : rows),
+      this.law,
+      folded,
+    );
     if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-opt="${CSS.escape(focus)}"]`)?.focus();
     this.explain(null);
   }

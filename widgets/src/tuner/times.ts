@@ -1,6 +1,6 @@
 // A time and that of its base, which was measured alternately, with their comparison.
 
-import { span } from "../format";
+import { figures, span } from "../format";
 
 /** A time, and that of its base, which was measured alternately. */
 export interface Compared {
@@ -33,13 +33,17 @@ export function baseText(of: Compared): string {
   return timeText({ median_us, low_us, high_us, times_us });
 }
 
-/** Returns "1.39× faster than as captured", without a ratio if the spread explains it. Mirrors ratio_text in Python. */
+/**
+ * Returns "1.39× faster than as captured", without a ratio if the spread explains it. Mirrors ratio_text in Python.
+ * With the base "" it returns "1.39× faster", for a place beside the time of the base.
+ */
 export function ratioText({ median_us, base_median_us, verdict }: Compared, base = "as captured"): string {
   if (!median_us || !base_median_us) return "";
+  if (base === "" && verdict === "noise") return "no difference beyond the spread";
+  if (base === "" && verdict === "unknown") return "too few samples to compare";
   if (verdict === "noise") return `no difference from ${base} beyond the spread`;
   if (verdict === "unknown") return `too few samples to compare with ${base}`;
   const ratio = base_median_us / median_us;
-  return verdict === "faster"
-    ? `${ratio.toFixed(2)}× faster than ${base}`
-    : `${(1 / ratio).toFixed(2)}× slower than ${base}`;
+  const words = verdict === "faster" ? `${figures(ratio)}× faster` : `${figures(1 / ratio)}× slower`;
+  return base === "" ? words : `${words} than ${base}`;
 }

@@ -86,7 +86,7 @@ export class StepperView implements View {
         );
   }
 
-  /** Goes one stop forward (1) or back (-1), into the neighboring pass at the end of this one. */
+  /** Goes one stop forward (1) or back (-1); after the last firing of a pass comes the next pass. */
   move(direction: 1 | -1): void {
     const to = this.next(direction);
     if (to === null) this.sayEnd(direction);
@@ -153,6 +153,7 @@ export class StepperView implements View {
     this.store.go({ stage, step, kernel, place: "passes", graph: "uops", panel: "rewrites" });
   }
 
+  /** Opens a pass before its first step, so that → shows the first firing. */
   private openStage(stage: Stage): void {
     const kernel = stage.kernel ?? this.store.cursor.kernel;
     const { index } = this.store;
@@ -162,7 +163,7 @@ export class StepperView implements View {
     this.store.go({
       stage: stage.id,
       kernel,
-      step: index.endOf(stage),
+      step: 0,
       place: isLazy ? "lazy" : "passes",
       graph,
       panel: "rewrites",

@@ -12,6 +12,7 @@ from typing import Literal
 from tinyexplore.explore.tracefile.figures import span_text
 from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.texts import figures_text
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
 
@@ -55,9 +56,9 @@ class Times(ReadableRow):
             case "noise", _:
                 return f"{spans}: no difference beyond the spread"
             case "faster", ratio if ratio:
-                return f"{spans}: {1 / ratio:.2f} times as fast"
+                return f"{spans}: {figures_text(1 / ratio)} times as fast"
             case _, ratio:
-                return f"{spans}: takes {ratio:.2f} times as long"
+                return f"{spans}: takes {figures_text(ratio)} times as long"
 
 
 def compare_times(a: Run | None, b: Run | None) -> Times:

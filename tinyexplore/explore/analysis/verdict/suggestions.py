@@ -31,7 +31,9 @@ class Suggestion(ReadableRow):
     def result(self) -> str:
         """The measured gain of the suggestion as text, or a note; "" if it was not tried."""
         if self.gain is not None:
-            word = f"{self.gain:.2g}× faster" if self.gain > 1 else f"{1 / self.gain:.2g}× slower"
+            ratio = max(self.gain, 1 / self.gain)
+            figures = f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
+            word = f"{figures}× faster" if self.gain > 1 else f"{figures}× slower"
             return f"{word}, measured: {self.note}" if self.note else f"{word}, measured"
         return self.note
 

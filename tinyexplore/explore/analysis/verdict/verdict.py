@@ -367,7 +367,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.single_us:
         evidence.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
     if facts.l2_traffic >= 1.3:
-        evidence.append(Evidence("from beyond the L2", f"{facts.l2_traffic:.2g}× its bytes", "caches"))
+        evidence.append(Evidence("from beyond the L2", f"{figures_text(facts.l2_traffic)}× its bytes", "caches"))
     if facts.worst_pitch >= 4096:
         evidence.append(
             Evidence("runs", f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} apart ({facts.worst})", "caches")
@@ -375,7 +375,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.gathers:
         evidence.append(Evidence("random accesses", f"{facts.gathers:,} of {facts.gather_bytes} bytes", "caches"))
     if facts.redundant >= 1.3:
-        evidence.append(Evidence("accumulations", f"{facts.redundant:.2g}× those needed", "code"))
+        evidence.append(Evidence("accumulations", f"{figures_text(facts.redundant)}× those needed", "code"))
     if facts.has_code:
         evidence.append(Evidence("vector instructions", f"{facts.vector} of {facts.instructions}", "code"))
         if facts.stack:
