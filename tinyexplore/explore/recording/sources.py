@@ -89,11 +89,12 @@ def lambda_text(code: CodeType, most: int = 60) -> str:
     """Return the text of a lambda's body, at most `most` characters; "" if it is unknown (before Python 3.11)."""
     if not hasattr(code, "co_positions"):
         return ""
-    spans = [
-        (line, column, end_line, end_column)
-        for line, end_line, column, end_column in code.co_positions()
-        if None not in (line, end_line, column, end_column) and (line, column) < (end_line, end_column)
-    ]
+    spans: list[tuple[int, int, int, int]] = []
+    for line, end_line, column, end_column in code.co_positions():
+        if line is None or end_line is None or column is None or end_column is None:
+            continue
+        if (line, column) < (end_line, end_column):  # the first instruction has an empty span
+            spans.append((line, column, end_line, end_column))
     if not spans:
         return ""
     first, begin = min(span[:2] for span in spans)

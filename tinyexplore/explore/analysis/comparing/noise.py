@@ -58,7 +58,7 @@ class Times(ReadableRow):
             case "faster", ratio if ratio:
                 return f"{spans}: {figures_text(1 / ratio)} times as fast"
             case _, ratio:
-                return f"{spans}: takes {figures_text(ratio)} times as long"
+                return f"{spans}: takes {figures_text(ratio or 0.0)} times as long"
 
 
 def compare_times(a: Run | None, b: Run | None) -> Times:
