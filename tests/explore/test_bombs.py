@@ -1,4 +1,4 @@
-"""Small files that expand to much memory: readers refuse them while they decompress."""
+"""Readers refuse small files that expand to much memory, while they decompress them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of `python -m tests.fuzz.growth`: what is used and let go leaves nothing that grows."""
+"""The programs of `python -m tests.fuzz.growth`: memory that a program no longer uses is freed."""
 
 from __future__ import annotations
 

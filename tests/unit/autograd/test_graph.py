@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.autograd.test_again import FUNCTIONS, PLACES
+from tests.unit.autograd.test_second_gradients import FUNCTIONS, PLACES
 from tinyexplore import Tensor, TinyJit, Variable, capture, nn
 from tinyexplore.lazy import LazyBuffer
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.unit.autograd import test_again, test_graph
+from tests.unit.autograd import test_graph, test_second_gradients
 from tinyexplore import Tensor, TinyJit, nn
 from tinyexplore.lazy import ShardedBuffer, collective
 
@@ -95,7 +95,7 @@ def test_where_a_derivative_jumps(name: str, axis: int | None, monkeypatch: pyte
     for there in (True, False):
         x = Tensor(values)
         if there:
-            monkeypatch.setattr(test_graph, "PLACES", test_again.PLACES.shard(DEVICES))
+            monkeypatch.setattr(test_graph, "PLACES", test_second_gradients.PLACES.shard(DEVICES))
         out = test_graph.CORNERS[name](x.shard(DEVICES, axis) if there else x)
         monkeypatch.undo()
         weights = Tensor(np.linspace(0.5, 1.5, out.numel())).reshape(out.shape)

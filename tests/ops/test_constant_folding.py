@@ -1,4 +1,4 @@
-"""What is known beforehand takes no kernel, and is what it would be if it were computed."""
+"""Constant folding: a value that is known in advance takes no kernel, and equals the computed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of a capture goes with the pages that are made after, and only that."""
+"""A page made later contains the responses to all earlier requests, and nothing else."""
 
 from __future__ import annotations
 

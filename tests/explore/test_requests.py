@@ -1,4 +1,4 @@
-"""What a view asks of Python: questions and answers are plain data, by function and over a widget's channel."""
+"""Requests of a view and their responses are plain data, by function call and over a widget channel."""
 
 from __future__ import annotations
 

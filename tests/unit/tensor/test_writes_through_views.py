@@ -1,4 +1,4 @@
-"""A view that somebody keeps does not change where its tensor is written to, and the first time this is said."""
+"""A view that the user keeps does not change where its tensor is written to. The first write gives a warning."""
 
 from __future__ import annotations
 

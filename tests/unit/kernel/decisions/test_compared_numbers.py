@@ -1,4 +1,4 @@
-"""Each decision tells the numbers that it compared and what it chose from, where it proposed something."""
+"""Each decision that proposes an Opt records the numbers that it compared and the options that it had."""
 
 from __future__ import annotations
 

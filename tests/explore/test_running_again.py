@@ -1,4 +1,4 @@
-"""Running the captured program again from a view: what a panel needs and the capture did not keep."""
+"""A view runs its program again: for what a panel needs and the capture did not record."""
 
 from __future__ import annotations
 

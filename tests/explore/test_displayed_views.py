@@ -1,4 +1,4 @@
-"""Explorers that were shown do not stay for ever: what they hold is bounded, and `close` frees it."""
+"""The memory of displayed explorers is bounded, and `close` frees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of gradients: against differences of the first, and where else they must hold."""
+"""Gradients of gradients, against finite differences of the first ones."""
 
 from __future__ import annotations
 
