@@ -80,10 +80,10 @@ class _Maker:
     def exec_module(module: ModuleType) -> None:
         parent, _, child = module.__name__.rpartition(".")
         homes = _PATHS[module.__name__.partition(".")[2]]
-        standing = vars(sys.modules[parent]).get(child)
-        if standing is not None:
-            vars(standing).update({name: _looked_up(homes, name) for name in homes}, __all__=sorted(homes))
-            sys.modules[module.__name__] = standing
+        existing = vars(sys.modules[parent]).get(child)
+        if existing is not None:
+            vars(existing).update({name: _looked_up(homes, name) for name in homes}, __all__=sorted(homes))
+            sys.modules[module.__name__] = existing
             return
 
         def find(name: str) -> Any:

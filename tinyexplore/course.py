@@ -219,8 +219,8 @@ def _spread(answer: Any) -> str:
     result.realize()
     count = GlobalCounters.kernel_count - before
     expected = [(max(row) - min(row)) / (sum(row) / 70) for row in values]
-    same = result.shape == (30,) and _near(result.tolist(), expected)
-    _require(same, "The numbers differ from those of slow_spread.")
+    is_equal = result.shape == (30,) and _near(result.tolist(), expected)
+    _require(is_equal, "The numbers differ from those of slow_spread.")
     _require(count == 1, f"It runs {count} kernels. Which values need no memory?")
     return "One kernel has all three reductions, and nothing is stored in between."
 
@@ -292,8 +292,10 @@ def _largest_j(answer: Any) -> str:
 @_grades("6.2")
 def _add_self(answer: Any) -> str:
     _require(answer(("add", "i", "i")) == ("mul", 2, "i"), "add i i should become mul 2 i.")
-    deep = ("mul", "i", ("add", "j", 1))
-    _require(answer(("add", deep, deep)) == ("mul", 2, deep), "The pattern holds for any tree x, not for names only.")
+    nested = ("mul", "i", ("add", "j", 1))
+    _require(
+        answer(("add", nested, nested)) == ("mul", 2, nested), "The pattern holds for any tree x, not for names only."
+    )
     for other in (("add", "i", "j"), ("mul", "i", "i"), "i", 3):
         _require(answer(other) is None, f"The rule must decline {other!r}: return None.")
     return "The pattern names the same tree twice."

@@ -113,10 +113,10 @@ def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
 
 def partition(values: Iterable[T], belongs: Callable[[T], bool]) -> tuple[list[T], list[T]]:
     """Splits values into those that belong and the others."""
-    both: tuple[list[T], list[T]] = ([], [])
+    parts: tuple[list[T], list[T]] = ([], [])
     for value in values:
-        both[0 if belongs(value) else 1].append(value)
-    return both
+        parts[0 if belongs(value) else 1].append(value)
+    return parts
 
 
 def merge_dicts(dicts: Iterable[dict[K, T]]) -> dict[K, T]:

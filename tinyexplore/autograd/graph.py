@@ -65,9 +65,9 @@ class OwnRuleAt(OwnRule):
 
     __slots__ = ("way",)
 
-    def __init__(self, rule: GradientRule, *way: int) -> None:
+    def __init__(self, rule: GradientRule, *path: int) -> None:
         super().__init__(rule, ())
-        self.way = way
+        self.way = path
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OwnRuleAt, (self.rule, *self.way)

@@ -65,9 +65,9 @@ def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     indices = indices.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
     values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
     scattered = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, indices, values).cast(g.dtype)
-    apart = scattered.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
+    separated = scattered.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
     permutation = [*outer, rank, *inner]
-    ordered = apart.permute(sorted(range(len(permutation)), key=permutation.__getitem__))
+    ordered = separated.permute(sorted(range(len(permutation)), key=permutation.__getitem__))
     return (ordered.reshape(x.shape),)
 
 
@@ -128,12 +128,14 @@ def scatter_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     rest = some_x.scatter(Ops.MUL, axis, index, some_v)
     zeros = no_x.cast(dtypes.int32).scatter(Ops.ADD, axis, index, no_v.cast(dtypes.int32))
     gradients = []
-    for some, none, product, count, above in (
+    for factor, none, product, count, above in (
         (some_x, no_x, rest, zeros, g),
         (some_v, no_v, taken(rest, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
     ):
         others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
-        gradients.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), constant(0.0, some))))
+        gradients.append(
+            above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, factor), constant(0.0, factor)))
+        )
     return tuple(gradients)
 
 

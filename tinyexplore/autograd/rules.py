@@ -486,10 +486,10 @@ def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
     """Cuts `axis` to `size`, or pads it with zeros at its end."""
-    have = x.shape[axis]
-    if have > size:
+    size_before = x.shape[axis]
+    if size_before > size:
         return x.shrink(tuple((0, size) if i == axis else (0, n) for i, n in enumerate(x.shape)))
-    return x.pad(tuple((0, size - have) if i == axis else (0, 0) for i in range(len(x.shape))))
+    return x.pad(tuple((0, size - size_before) if i == axis else (0, 0) for i in range(len(x.shape))))
 
 
 def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
@@ -497,9 +497,9 @@ def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
     if stride == 1:
         return x
     shape, count = x.shape, x.shape[axis]
-    apart = x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    apart = _resized(apart, axis + 1, stride)
-    joined = apart.reshape((*shape[:axis], count * stride, *shape[axis + 1 :]))
+    with_axis = x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    with_axis = _resized(with_axis, axis + 1, stride)
+    joined = with_axis.reshape((*shape[:axis], count * stride, *shape[axis + 1 :]))
     return _resized(joined, axis, (count - 1) * stride + 1)
 
 
@@ -537,8 +537,8 @@ def _overlaid(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
 def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int) -> LazyBuffer:
     """Computes `window_gradient` for windows that do not overlap: puts them side by side again."""
     rank = len(g.shape) - 1
-    beside = g.permute((*range(axis + 1), rank, *range(axis + 1, rank)))
-    spaced = _resized(beside, axis + 1, stride)
+    adjacent = g.permute((*range(axis + 1), rank, *range(axis + 1, rank)))
+    spaced = _resized(adjacent, axis + 1, stride)
     joined = spaced.reshape((*g.shape[:axis], g.shape[axis] * stride, *g.shape[axis + 1 : rank]))
     return _resized(joined, axis, length)
 
@@ -551,8 +551,8 @@ def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     counter = LazyBuffer.iota(shape[first], dtypes.index, g.device)
 
     def along(axis: int) -> LazyBuffer:
-        lone = tuple(size if i == axis else 1 for i, size in enumerate(shape))
-        return counter.reshape(lone).expand(shape)
+        shape_along = tuple(size if i == axis else 1 for i, size in enumerate(shape))
+        return counter.reshape(shape_along).expand(shape)
 
     on_diagonal = beside(g, along(first).alu(Ops.CMPEQ, along(second)))
     repeated = g.reshape((*g.shape[:second], 1, *g.shape[second:])).expand(shape)

@@ -253,8 +253,8 @@ class Workbench:
             return
         with alone():
             results = self.results(runner)
-        for slot, (mine, right) in zip(sorted(runner.spec.writes), zip(results, expected)):
-            if differ(mine, right, self.buffers[slot].dtype):
+        for slot, (result, expected_result) in zip(sorted(runner.spec.writes), zip(results, expected)):
+            if differ(result, expected_result, self.buffers[slot].dtype):
                 raise CandidateFailed(f"its results are wrong (buffer {slot})")
 
     def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
@@ -442,18 +442,18 @@ def main() -> None:
     os.dup2(2, 1)  # other output must not mix with replies
     expendable()
     bench = Workbench()
-    idle = threading.Timer(0, bench.forget)
+    idle_timer = threading.Timer(0, bench.forget)
     for line in sys.stdin:
-        idle.cancel()
+        idle_timer.cancel()
         seconds, _, request = line.partition(" ")
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        with open(os.devnull, "w", encoding="utf-8") as null_device:
             # this also interrupts machine code
-            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)
+            faulthandler.dump_traceback_later(float(seconds), exit=True, file=null_device)
             reply = reply_to(bench, request)
             faulthandler.cancel_dump_traceback_later()
-        idle = threading.Timer(IDLE_S, bench.forget)
-        idle.daemon = True
-        idle.start()
+        idle_timer = threading.Timer(IDLE_S, bench.forget)
+        idle_timer.daemon = True
+        idle_timer.start()
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -218,8 +218,8 @@ class CandidateTimer:
             return CandidateTime(math.inf, compiled["lost"])
         program = compiled["program"]
         if program in self.programs:
-            same, timing = self.programs[program]
-            opts = ", ".join(map(str, same.applied)) or "no opts"
+            equal_kernel, timing = self.programs[program]
+            opts = ", ".join(map(str, equal_kernel.applied)) or "no opts"
             return CandidateTime(timing.seconds, f"the same program as {opts}")
         future = waiting.get(program) or self.submit_timing(kernel, best)
         reply = self.reply(future, run_limit(best))
@@ -331,11 +331,11 @@ def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
     result = SearchResult(chosen, *outcome)
     recorder = active_recorder()
     if recorder is not None:
-        for start, opts, took, note in data["measured"]:
+        for start, opts, seconds, note in data["measured"]:
             with recording(None):
                 candidate = kernel(start, opts)
             if candidate is not None:
-                recorder.record(CandidateMeasured(candidate, math.inf if took is None else took, note))
+                recorder.record(CandidateMeasured(candidate, math.inf if seconds is None else seconds, note))
         reason = f"{result.reason} (found by an earlier search)"
         recorder.record(Searched(starts[0], chosen, result.start_seconds, result.seconds, result.tried, reason))
     return result

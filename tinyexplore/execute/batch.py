@@ -51,8 +51,8 @@ def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
     calls: list[Callable[[], None]] = []
     for is_call, neighbors in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
-        together: list[Any] = list(neighbors)
-        calls += together if is_call else in_graphs(together)
+        neighboring_items: list[Any] = list(neighbors)
+        calls += neighboring_items if is_call else in_graphs(neighboring_items)
     return calls
 
 

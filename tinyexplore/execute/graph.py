@@ -42,12 +42,12 @@ def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     """Returns functions that run `items` in order. Neighboring kernels of a device with graphs become one function."""
     steps: list[Callable[[], None]] = []
     for device, neighbors in groupby(items, key=_device_with_graphs):
-        together = list(neighbors)
+        neighboring_items = list(neighbors)
         graphs = None if device is None else Device[device].graphs
-        if graphs is not None and len(together) > 1:
-            steps.append(GraphLaunch(together, graphs))
+        if graphs is not None and len(neighboring_items) > 1:
+            steps.append(GraphLaunch(neighboring_items, graphs))
         else:
-            steps += [item.execute for item in together]
+            steps += [item.execute for item in neighboring_items]
     return steps
 
 
@@ -58,18 +58,20 @@ def record_launches(items: Sequence[ExecItem]) -> None:
     if recorder is None:
         return
     sizes: list[int] = []
-    apart: list[str] = []
+    outside_graphs: list[str] = []
     for device, neighbors in groupby(items, key=_device_with_graphs):
-        together = list(neighbors)
+        neighboring_items = list(neighbors)
         if device is None:
-            pairs = [item.buffers for item in together if item.runner is None]
-            apart += [f"copy: the host does it, from {source.device} to {to.device}" for to, source in pairs]
-        elif len(together) > 1:
-            sizes.append(len(together))
+            pairs = [item.buffers for item in neighboring_items if item.runner is None]
+            outside_graphs += [f"copy: the host does it, from {source.device} to {to.device}" for to, source in pairs]
+        elif len(neighboring_items) > 1:
+            sizes.append(len(neighboring_items))
         else:
-            apart += [f"{item.runner.spec.name}: it has no neighbor" for item in together if item.runner is not None]
+            outside_graphs += [
+                f"{item.runner.spec.name}: it has no neighbor" for item in neighboring_items if item.runner is not None
+            ]
     if sizes:
-        recorder.record(Launches(tuple(sizes), tuple(apart)))
+        recorder.record(Launches(tuple(sizes), tuple(outside_graphs)))
 
 
 def _device_with_graphs(item: ExecItem) -> str | None:

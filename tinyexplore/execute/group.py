@@ -131,14 +131,14 @@ class StepGroup:
     def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
         """Returns the offset in shared memory of each slot that needs no separate buffer, and the total size."""
         last = {slot: time for time, step in enumerate(steps) for slot in step.done}
-        lives = {
+        ranges = {
             output.slot: LiveRange(aligned(output.nbytes), time, last[output.slot])
             for time, step in enumerate(steps)
             for output in step.made
             if last.get(output.slot, -1) > time or (output.slot in last and len(step.made) > 1)
         }
-        plan = place_live_ranges(list(lives.values()))
-        return dict(zip(lives, plan.offsets)), plan.peak_bytes
+        plan = place_live_ranges(list(ranges.values()))
+        return dict(zip(ranges, plan.offsets)), plan.peak_bytes
 
     def omit_buffers(self, unneeded: Collection[int]) -> None:
         """Gives the slots in `unneeded` that have an offset in shared memory no buffers, from now on."""
@@ -252,10 +252,10 @@ def _needs_only_addresses(step: PlanStep) -> bool:
     ):
         return False
     spec = step.runner.spec
-    own = [output.slot for output in step.made if output.is_new]
-    if len(step.slots) != spec.n_buffers or len(own) != len(step.made):
+    new_slots = [output.slot for output in step.made if output.is_new]
+    if len(step.slots) != spec.n_buffers or len(new_slots) != len(step.made):
         return False
-    return all([step.slots[number] in own for number in (*spec.aligned, *spec.writes)])
+    return all([step.slots[number] in new_slots for number in (*spec.aligned, *spec.writes)])
 
 
 __all__ = ["NO_NODE", "StepGroup", "StepOutput", "PlanStep", "grouped", "in_groups", "native_call"]

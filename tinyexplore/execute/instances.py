@@ -39,20 +39,20 @@ def side_by_side(
     parts: list[list[list[T]]] = []
     threads = thread_count()
     for is_alone, stretch in groupby(items, key=lambda item: device(item) is None):
-        together = list(stretch)
+        stage = list(stretch)
         instances: dict[str | None, list[T]] = {}
         if not is_alone:
-            for item in together:
+            for item in stage:
                 instances.setdefault(device(item), []).append(item)
         queues: list[list[T]] = [[] for _ in range(min(len(instances), threads))]
-        for number, own in enumerate(instances.values()):
-            queues[number % len(queues)] += own
+        for number, instance_items in enumerate(instances.values()):
+            queues[number % len(queues)] += instance_items
         if sum(sum(map(work_ns, queue)) >= WORTH_NS for queue in queues) >= 2:
             parts.append(queues)
         elif parts and len(parts[-1]) == 1:
-            parts[-1][0].extend(together)
+            parts[-1][0].extend(stage)
         else:
-            parts.append([together])
+            parts.append([stage])
     return parts
 
 

@@ -36,8 +36,8 @@ def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
             note = getattr(node, "note", None)
             if type(note) is Simplified:
                 sources[id(note.src)] = note.src
-    for some in sources.values():
-        yield from some
+    for node_sources in sources.values():
+        yield from node_sources
 
 
 def unseen_writes(

@@ -52,7 +52,7 @@ class MemoryPlan:
 
     @property
     def total_bytes(self) -> int:
-        return sum(life.nbytes for life in self.lives)
+        return sum(live_range.nbytes for live_range in self.lives)
 
     @property
     def bound_bytes(self) -> int:
@@ -73,13 +73,13 @@ class MemoryPlan:
 def lower_bound(lives: Iterable[LiveRange]) -> int:
     """Returns the most bytes that are live at one time."""
     changes: dict[int, int] = {}
-    for life in lives:
-        changes[life.first] = changes.get(life.first, 0) + life.nbytes
-        changes[life.last + 1] = changes.get(life.last + 1, 0) - life.nbytes
-    now = most = 0
+    for live_range in lives:
+        changes[live_range.first] = changes.get(live_range.first, 0) + live_range.nbytes
+        changes[live_range.last + 1] = changes.get(live_range.last + 1, 0) - live_range.nbytes
+    live_bytes = most = 0
     for time in sorted(changes):
-        now += changes[time]
-        most = max(most, now)
+        live_bytes += changes[time]
+        most = max(most, live_bytes)
     return most
 
 
@@ -96,12 +96,12 @@ def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]])
     offsets = [0] * len(lives)
     done: list[int] = []  # sorted by offset
     for number in sorted(range(len(lives)), key=order):
-        life = lives[number]
+        live_range = lives[number]
         offset = 0
         for other in done:
-            if not life.interferes_with(lives[other]):
+            if not live_range.interferes_with(lives[other]):
                 continue
-            if offsets[other] - offset >= life.nbytes:
+            if offsets[other] - offset >= live_range.nbytes:
                 break
             offset = max(offset, offsets[other] + lives[other].nbytes)
         offsets[number] = offset
@@ -116,7 +116,7 @@ def aligned(nbytes: int) -> int:
 
 
 def _peak(lives: Sequence[LiveRange], offsets: Sequence[int]) -> int:
-    return max((offset + life.nbytes for life, offset in zip(lives, offsets)), default=0)
+    return max((offset + live_range.nbytes for live_range, offset in zip(lives, offsets)), default=0)
 
 
 def _bytes(count: int) -> str:
@@ -176,10 +176,10 @@ def share_memory(
     moved: dict[Buffer, Buffer] = {}
     plans = []
     for device in dict.fromkeys(buffer.device for buffer in lives):
-        mine = [buffer for buffer in lives if buffer.device == device]
-        plan = place_live_ranges([lives[buffer] for buffer in mine])
+        device_buffers = [buffer for buffer in lives if buffer.device == device]
+        plan = place_live_ranges([lives[buffer] for buffer in device_buffers])
         arena = Buffer(device, plan.peak_bytes, dtypes.uint8).allocate().memory
-        for buffer, offset in zip(mine, plan.offsets):
+        for buffer, offset in zip(device_buffers, plan.offsets):
             part = Memory(arena.address + offset, buffer.nbytes, arena)
             moved[buffer] = Buffer(device, buffer.size, buffer.dtype, part)
         plans.append(plan)

@@ -255,12 +255,11 @@ class Plan:
                 ]
                 for queues in self.steps
             ]
-            every = [step for queues in self.steps for queue in queues for step in queue]
-            if all(
-                [output.is_new for step in every for output in step.made]
-            ):  # values computed again read no new value
+            all_steps = [step for queues in self.steps for queue in queues for step in queue]
+            # values computed again read no new value
+            if all([output.is_new for step in all_steps for output in step.made]):
                 inside_groups = {slot for group in self._groups() for slot in group.offsets}
-                omittable = [output for step in every for output in step.made if output.slot in inside_groups]
+                omittable = [output for step in all_steps for output in step.made if output.slot in inside_groups]
                 self.nodes = {output.node: output.slot for output in omittable if output.node != NO_NODE}
                 self.unnamed = frozenset([output.slot for output in omittable if output.node == NO_NODE])
         if self.nodes or self.unnamed:

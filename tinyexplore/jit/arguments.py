@@ -132,17 +132,17 @@ def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp
     return values
 
 
-def _is_same(now: Any, before: Any) -> bool:
-    if now is before:
+def _is_same(value: Any, before: Any) -> bool:
+    if value is before:
         return True
-    if type(now) is not type(before):
+    if type(value) is not type(before):
         return False
-    if isinstance(now, dict):
-        return list(now) == list(before) and all(_is_same(now[key], before[key]) for key in now)
-    if isinstance(now, (list, tuple)):
-        return len(now) == len(before) and all(_is_same(a, b) for a, b in zip(now, before))
+    if isinstance(value, dict):
+        return list(value) == list(before) and all(_is_same(value[key], before[key]) for key in value)
+    if isinstance(value, (list, tuple)):
+        return len(value) == len(before) and all(_is_same(a, b) for a, b in zip(value, before))
     try:
-        return bool(now == before)
+        return bool(value == before)
     except Exception:  # values that cannot be compared (arrays, for example) do not count as equal
         return False
 

@@ -346,9 +346,11 @@ def _why_not_state(
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"
         )
-    own = set(own_buffers(old))
+    old_buffers = set(own_buffers(old))
     for other, value in before.values():
-        if other is not tensor and not own.isdisjoint(buffer for buffer in buffers_of(value) if buffer is not None):
+        if other is not tensor and not old_buffers.isdisjoint(
+            buffer for buffer in buffers_of(value) if buffer is not None
+        ):
             return (
                 f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
                 f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be distinguished"

@@ -20,14 +20,14 @@ def prune(call: CapturedCall) -> set[Buffer]:
     remaining = [item for item in call.items if _depends(item, changing)]
     if not remaining or len(remaining) == len(call.items):
         return set()
-    once = [item for item in call.items if not _depends(item, changing)]
-    read = read_by(once)
+    unchanging_items = [item for item in call.items if not _depends(item, changing)]
+    read = read_by(unchanging_items)
     call.items = remaining
     baked = {id(tensor) for tensor, _ in call.baked}
     for tensor, value in call.others:
         if id(tensor) not in baked and not read.isdisjoint(buffers_of(value)):
             call.baked.append((tensor, value))
-    return written_by(once)
+    return written_by(unchanging_items)
 
 
 def _changing(call: CapturedCall) -> set[Buffer]:

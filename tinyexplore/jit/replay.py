@@ -166,11 +166,11 @@ class CallReplay:
         self.epoch = Epoch.count[0]
         self.is_known = False  # whether TinyJit has checked that machine code can run the calls
         self._bind_kernels()
-        every = list({id(item): item for items in self.turns for item in items}.values())
-        self._bind_arguments(every)
+        all_items = list({id(item): item for items in self.turns for item in items}.values())
+        self._bind_arguments(all_items)
         self._plan_state_exchange()
-        self._free_arguments(every)
-        self.watched, self.fixed = self._watched(every)
+        self._free_arguments(all_items)
+        self.watched, self.fixed = self._watched(all_items)
         self._classify_call()
 
     def _bind_kernels(self) -> None:
@@ -186,15 +186,15 @@ class CallReplay:
         # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
         self.given: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
 
-    def _bind_arguments(self, every: list[ExecItem]) -> None:
-        """Finds the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
+    def _bind_arguments(self, all_items: list[ExecItem]) -> None:
+        """Finds the kernel operands (in all kernels, `all_items`) that each argument and each new result fills."""
         captured = self.captured
-        self.slots = self._argument_slots(every)
+        self.slots = self._argument_slots(all_items)
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
         lent = {captured.given[number].buffer for number in captured.in_place}
-        self.written = frozenset(buffer.address for buffer in written_by(every) - lent)
+        self.written = frozenset(buffer.address for buffer in written_by(all_items) - lent)
         self.new = [
-            (number, value, [BufferUses(buffer, every) for buffer in own_buffers(value)])
+            (number, value, [BufferUses(buffer, all_items) for buffer in own_buffers(value)])
             for number, value in self.assigned
         ]
         self.altered = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
@@ -266,45 +266,45 @@ class CallReplay:
         """`items`, under TinyJit's name for them."""
         return self.items
 
-    def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
+    def _argument_slots(self, all_items: list[ExecItem]) -> list[Slot]:
         """Returns one slot for each tensor argument. A tensor that is given twice has uses only in its first slot."""
         slots: list[Slot] = []
         # pairs of (argument, part of it) with the same buffer
         self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []
         first: dict[Buffer, tuple[int, int]] = {}
         for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
-            own = set()
+            new_buffers = set()
             for part, buffer in enumerate(own_buffers(value)):
                 if buffer in first:
                     self.same.append((first[buffer], (number, part)))
                 else:
                     first[buffer] = (number, part)
-                    own.add(buffer)
-            slots.append(Slot(name, value, own, every))
+                    new_buffers.add(buffer)
+            slots.append(Slot(name, value, new_buffers, all_items))
         tensors = [tensor for _, tensor in self.captured.arguments.tensors]
         for number in self.captured.in_place:
             for slot, tensor in zip(slots, tensors):
                 slot.is_written = slot.is_written or tensor is tensors[number]
         return slots
 
-    def _free_arguments(self, every: list[ExecItem]) -> None:
+    def _free_arguments(self, all_items: list[ExecItem]) -> None:
         """Removes the conditions on the arguments' buffers, because the next call brings other buffers."""
         argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
-        for item in every:
+        for item in all_items:
             requirements = tuple(node for node in item.item.requires if node.buffer not in argument_buffers)
             if len(requirements) < len(item.item.requires):
                 item.item = replace(item.item, requires=requirements)
 
-    def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
+    def _watched(self, all_items: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
         """Finds the tensors that kernels read but that are neither arguments nor state.
 
         Returns those that may get another buffer between calls, each with its slot, and those that may not, with their
         values. A tensor may not if another tensor has the same buffer, if it is a view, or if a value is a constant in
         the kernels.
         """
-        given = {buffer for value in self.captured.given for buffer in own_buffers(value)}
-        given.update(buffer for state in self.states for buffer in state.before)
-        outside = read_by(self.captured.items) - written_by(self.captured.items) - given
+        argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
+        argument_buffers.update(buffer for state in self.states for buffer in state.before)
+        outside = read_by(self.captured.items) - written_by(self.captured.items) - argument_buffers
         sharers: dict[Buffer | None, int] = {}
         readers = [
             (tensor, value) for tensor, value in self.captured.others if not outside.isdisjoint(buffers_of(value))
@@ -319,7 +319,7 @@ class CallReplay:
             if shared or not lies_packed(value) or self.captured.baked:
                 fixed.append((tensor, value))
                 continue
-            slot = Slot("a tensor read", value, own_buffers(value), every)
+            slot = Slot("a tensor read", value, own_buffers(value), all_items)
             slot.last = value
             watched.append((tensor, slot))
         return watched, fixed
@@ -328,8 +328,8 @@ class CallReplay:
 
     def ready(self) -> bool:
         """Updates the slots after assignments outside the replay. Returns False if they require a new capture."""
-        now = Epoch.count[0]
-        if now == self.epoch:
+        epoch = Epoch.count[0]
+        if epoch == self.epoch:
             return True
         for tensor, value in self.fixed:
             if tensor.lazydata is not value:
@@ -356,20 +356,20 @@ class CallReplay:
         values_alive = [tensor.lazydata for tensor in tensors]
         run_uninterrupted(copies, tensors, "lazydata", values)
         del values_alive
-        self.epoch = now
+        self.epoch = epoch
         return True
 
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-        now = Arguments(args, kwargs)
-        now.check(self.captured.arguments)
+        arguments = Arguments(args, kwargs)
+        arguments.check(self.captured.arguments)
         if self.captured.values:
-            missing = [variable.arg[0] for variable in self.captured.values if variable not in now.values]
+            missing = [variable.arg[0] for variable in self.captured.values if variable not in arguments.values]
             if missing:
                 raise JitError(
                     f"captured with a value for the Variable {missing[0]!r}, called without one: pass it bound"
                 )
-            self.values = now.values
-        return [tensor for _, tensor in now.tensors]
+            self.values = arguments.values
+        return [tensor for _, tensor in arguments.tensors]
 
     def _give_values(self) -> None:
         """Sets the Variables of this turn's kernels to the values of this call."""
@@ -476,9 +476,9 @@ class CallReplay:
             self._run(exchange, self.overwritten[turn])
         else:
             self._run_giving(arguments, exchange)
-        before, now = self.seen
-        if before == self.epoch:
-            self.epoch = now
+        epoch_before, epoch_after = self.seen
+        if epoch_before == self.epoch:
+            self.epoch = epoch_after
 
     def _run_giving(self, arguments: list[Tensor], exchange: Exchange) -> None:
         new_values = [in_new_buffers(value) for _, value, _ in self.new]
@@ -489,16 +489,16 @@ class CallReplay:
         try:
             for number, slot in self.in_place:
                 slot.lend(arguments[number])
-            for value, (_, _, every) in zip(new_values, self.new):
-                for uses, buffer in zip(every, own_buffers(value)):
+            for value, (_, _, all_uses) in zip(new_values, self.new):
+                for uses, buffer in zip(all_uses, own_buffers(value)):
                     uses.put(buffer)
             lent = [buffer for number, _ in self.in_place for buffer in own_buffers(arguments[number].lazydata)]
             self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
                 slot.places[0].withdraw()
-            for _, _, every in self.new:
-                for uses in every:
+            for _, _, all_uses in self.new:
+                for uses in all_uses:
                     uses.withdraw()
         del values_alive
 
@@ -521,10 +521,10 @@ class CallReplay:
     def hand_over(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Gives arguments that the captured call assigned to copies of their new values, in separate memory."""
         for number, value in self.assigned:
-            own = in_new_buffers(value)
-            for to, source in zip(own_buffers(own), own_buffers(value)):
+            copy = in_new_buffers(value)
+            for to, source in zip(own_buffers(copy), own_buffers(value)):
                 copy_bytes(to, source)
-            arguments[number].lazydata = rebound_shape(own, values)
+            arguments[number].lazydata = rebound_shape(copy, values)
 
 
 def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallReplay:

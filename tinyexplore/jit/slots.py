@@ -29,8 +29,8 @@ class Slot:
         self.shape = unbound(like.shape)
         self.last: LazyBuffer | None = None  # the current value
         self.is_written = False  # whether parts of it are written in place: `lend` sets it, for one call
-        every = list(items)
-        self.places = [BufferUses(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
+        all_items = list(items)
+        self.places = [BufferUses(buffer, all_items if buffer in own else ()) for buffer in own_buffers(like)]
 
     def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
         """Sets the value to `value`. `written`: the addresses that the replay itself writes."""
@@ -157,10 +157,10 @@ def forget_making(value: LazyBuffer) -> None:
 
 def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
     """Whether the same kernels can use both: equal shapes, dtypes and devices, with the same division."""
-    same = a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
-    if same and isinstance(a, ShardedBuffer) and isinstance(b, ShardedBuffer):
+    is_equal = a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
+    if is_equal and isinstance(a, ShardedBuffer) and isinstance(b, ShardedBuffer):
         return a.layout == b.layout
-    return same
+    return is_equal
 
 
 def described(value: LazyBuffer) -> str:

@@ -78,9 +78,8 @@ class TinyJit(Generic[R]):
         return TinyJit(self.fxn, prune=self.calls.prune)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[R]:
-        return TinyJit(
-            copy.deepcopy(self.fxn, memo), prune=self.calls.prune
-        )  # a copied model captures its own parameters
+        # a copied model captures its own parameters
+        return TinyJit(copy.deepcopy(self.fxn, memo), prune=self.calls.prune)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the captured call, its kernels, the tensors that they read, and the function if it has a name."""
@@ -123,10 +122,10 @@ class TinyJit(Generic[R]):
             kind = type(instance).__name__
             raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
         # Python finds it there itself, except for `__call__` and other special methods
-        own: TinyJit[R] | None = attributes.get(name)
-        if own is None:
-            own = attributes[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
-        return own
+        method_jit: TinyJit[R] | None = attributes.get(name)
+        if method_jit is None:
+            method_jit = attributes[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
+        return method_jit
 
 
 class Calls(Generic[R]):

@@ -90,7 +90,12 @@ class Kernel:
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
         """Returns the loop of a maximum and the loops of its argmax. They need the same opts, because they will be
         merged."""
-        partners = [other for argextreme in self.argextremes for other, own in argextreme.loops.items() if own is loop]
+        partners = [
+            other
+            for argextreme in self.argextremes
+            for other, extreme_loop in argextreme.loops.items()
+            if extreme_loop is loop
+        ]
         return (loop, *partners)
 
     @cached_property

@@ -17,8 +17,8 @@ def check_opt(kernel: Kernel, opt: Opt) -> UOp:
     axis = kernel.axis(opt.axis)
     reason = illegal_because(kernel, opt, axis)
     if reason is not None:
-        by = f" by {opt.amount}" if opt.amount else ""
-        raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {reason}")
+        amount_text = f" by {opt.amount}" if opt.amount else ""
+        raise OptError(f"{opt.op.name} axis {opt.axis}{amount_text}: {reason}")
     return axis
 
 
@@ -89,6 +89,6 @@ def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     if items > target.group_items:
         return f"a work-group would have {items} work-items; {target.name} allows at most {target.group_items}"
     if nbytes > target.shared_bytes:
-        have = f"{target.name} has {target.shared_bytes >> 10}"
-        return f"the kernel would need {nbytes >> 10} KiB of shared memory; {have}"
+        limit_text = f"{target.name} has {target.shared_bytes >> 10}"
+        return f"the kernel would need {nbytes >> 10} KiB of shared memory; {limit_text}"
     return None

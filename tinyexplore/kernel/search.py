@@ -115,12 +115,12 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         fresh = {after.ast: after for kernel in beam for after in neighbors(kernel) if after.ast not in search.known}
         if not fresh:
             break
-        grown = list(fresh.values())
-        random.shuffle(grown)
-        grown = grown[: PER_ROUND * width]
-        search.time(grown)
-        beam.extend(grown)
-        if min(search.seconds(kernel) for kernel in grown) >= floor * WORTH_IT:
+        candidates = list(fresh.values())
+        random.shuffle(candidates)
+        candidates = candidates[: PER_ROUND * width]
+        search.time(candidates)
+        beam.extend(candidates)
+        if min(search.seconds(kernel) for kernel in candidates) >= floor * WORTH_IT:
             break
     return search.verdict(first, min(beam, key=search.seconds))
 

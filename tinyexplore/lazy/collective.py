@@ -82,4 +82,4 @@ def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
             pieces[at].append(done)
             at = (at + 1) % count
             done = done.copy_to_device(parts[at].device)
-    return [joined(own, 0).reshape(parts[0].shape) for own in pieces]
+    return [joined(device_pieces, 0).reshape(parts[0].shape) for device_pieces in pieces]

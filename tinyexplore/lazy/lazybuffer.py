@@ -444,8 +444,8 @@ class LazyBuffer:
         if not dtypes.is_int(index.dtype) or not dtypes.is_int(self.dtype) or index.device != self.device:
             raise TypeError(f"fetch {self.dtype.name} and add, by {index.dtype.name}: need ints on one device")
         arg = (Ops.ADD, len(index.shape) - 1)
-        own = self.contiguous()  # each row starts with its own counters
-        return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (own, index), arg, self.device)
+        counters = self.contiguous()  # each row starts with its own counters
+        return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (counters, index), arg, self.device)
 
     def contiguous(self) -> LazyBuffer:
         """Returns the same values, which will be realized in row-major order."""
@@ -522,12 +522,12 @@ class LazyBuffer:
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
             return self
-        have: Any = prod(self.shape)
+        size_before: Any = prod(self.shape)
         new_size: Any = prod(shape)
-        if type(have) is not int or type(new_size) is not int:
+        if type(size_before) is not int or type(new_size) is not int:
             return self._reshape_symbolic(normal(shape))
-        if have != new_size:
-            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {new_size}")
+        if size_before != new_size:
+            raise ShapeError(f"reshape {self.shape} to {shape}: {size_before} elements are not {new_size}")
         return self._view(Ops.RESHAPE, shape, shape)
 
     def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
@@ -535,10 +535,10 @@ class LazyBuffer:
         this call."""
         if shape == self.shape:
             return self
-        have, new_size = product(self.shape), product(shape)
-        if have != new_size and not holds(as_size(have).eq(new_size)):
-            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {new_size}")
-        if self.buffer is not None and not is_symbolic(self.shape) and self.buffer.size == have:
+        size_before, new_size = product(self.shape), product(shape)
+        if size_before != new_size and not holds(as_size(size_before).eq(new_size)):
+            raise ShapeError(f"reshape {self.shape} to {shape}: {size_before} elements are not {new_size}")
+        if self.buffer is not None and not is_symbolic(self.shape) and self.buffer.size == size_before:
             return type(self)(Ops.BUFFER, self.dtype, shape, (), None, self.device, self.buffer)
         return self._view(Ops.RESHAPE, shape, shape)
 
@@ -632,13 +632,12 @@ class LazyBuffer:
         if self.op in (Ops.CONST, Ops.IOTA, Ops.EXPAND):
             conditions = [size >= 0 for size in self.shape if type(size) is UOp]
         if not self.src:
-            return [
-                part for part in conditions if type(part) is UOp and is_undecided(part)
-            ]  # this movement changes nothing any more
+            # this movement changes nothing any more
+            return [part for part in conditions if type(part) is UOp and is_undecided(part)]
         shape = self.src[0].shape
         if self.op is Ops.RESHAPE:
-            have, own_size = product(shape), product(self.shape)
-            conditions = [] if have == own_size else [as_size(have).eq(own_size)]
+            source_size, own_size = product(shape), product(self.shape)
+            conditions = [] if source_size == own_size else [as_size(source_size).eq(own_size)]
         elif self.op is Ops.SHRINK:
             conditions = _inside(shape, self.arg)
         elif self.op is Ops.PAD:

@@ -131,9 +131,9 @@ class ShardedBuffer(LazyBuffer):
     @property
     def noted(self) -> Any:
         """The note; if there is none and the parts are in memory, the notes of the parts."""
-        own = getattr(self, "note", None)
-        if own is not None or not self.is_realized:
-            return own
+        note = getattr(self, "note", None)
+        if note is not None or not self.is_realized:
+            return note
         if any(part.base.noted is Origin.UNKNOWN for part in self.parts):
             return Origin.UNKNOWN
         return Copied.of(self.parts)
@@ -174,8 +174,8 @@ class ShardedBuffer(LazyBuffer):
         """Returns the whole value on each device."""
         if self.axis is None:
             return self
-        everything = (0, self.shape[self.axis])
-        return ShardedBuffer([self._range_on(device, everything) for device in self.devices], None, Ops.COPY, (self,))
+        whole_bounds = (0, self.shape[self.axis])
+        return ShardedBuffer([self._range_on(device, whole_bounds) for device in self.devices], None, Ops.COPY, (self,))
 
     def _range_on(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
         """Returns the elements start ≤ i < stop of the divided axis on one device. Elements already there are not
@@ -241,16 +241,16 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(all_reduce(op, parts), None, Ops.REDUCE_AXIS, (self,), arg)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
-        own = [part.scan(op, axis) for part in self.parts]
+        part_scans = [part.scan(op, axis) for part in self.parts]
         if axis != self.axis:
-            return ShardedBuffer(own, self.axis, Ops.SCAN_AXIS, (self,), (op, axis))
+            return ShardedBuffer(part_scans, self.axis, Ops.SCAN_AXIS, (self,), (op, axis))
         totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
-        scanned = own[:1]
-        for number in range(1, len(own)):
-            before = [total.copy_to_device(own[number].device) for total in totals[:number]]
+        scanned = part_scans[:1]
+        for number in range(1, len(part_scans)):
+            before = [total.copy_to_device(part_scans[number].device) for total in totals[:number]]
             for total in before[1:]:
                 before[0] = before[0].alu(op, total)
-            scanned.append(before[0].expand(own[number].shape).alu(op, own[number]))
+            scanned.append(before[0].expand(part_scans[number].shape).alu(op, part_scans[number]))
         return ShardedBuffer(scanned, axis, Ops.SCAN_AXIS, (self,), (op, axis))
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
@@ -259,7 +259,7 @@ class ShardedBuffer(LazyBuffer):
         )
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
-        parts = [part.recurrence(by, axis) for part, by in pairs]
+        parts = [part.recurrence(part_factor, axis) for part, part_factor in pairs]
         return ShardedBuffer(parts, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
@@ -299,16 +299,16 @@ class ShardedBuffer(LazyBuffer):
             wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
             scattered = []
             rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, updates.whole().parts, self.bounds)
-            for part, named, own, (start, _) in rows:
+            for part, named, part_values, (start, _) in rows:
                 first = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
-                scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
+                scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, first), part_values))
             return ShardedBuffer(scattered, axis)
         steps = updates if updates.axis == axis else indices
         if op is not None and self.axis is None and steps.axis == axis:
             start = reduce_identity(op, self.dtype).arg
             empty = [LazyBuffer.const(start, self.dtype, part.device, part.shape) for part in self.parts[1:]]
             triples = zip((self.parts[0], *empty), indices.divided_like(steps).parts, updates.divided_like(steps).parts)
-            partial = [part.scatter(op, axis, named, own) for part, named, own in triples]
+            partial = [part.scatter(op, axis, named, part_values) for part, named, part_values in triples]
             return ShardedBuffer(all_reduce(op, partial), None)
         operands = [operand.whole() if operand.axis == axis else operand for operand in (self, indices, updates)]
         model = next((operand for operand in operands if operand.axis is not None), self)
@@ -327,8 +327,8 @@ class ShardedBuffer(LazyBuffer):
             return self._moved(Ops.RESHAPE, shape, [part.reshape(shape) for part in self.whole().parts], None)
         assert self.axis is not None
         factor, size = shape[axis], self.shape[self.axis]
-        own = [factor * part.shape[self.axis] // size for part in self.parts]
-        parts = [part.reshape((*shape[:axis], n, *shape[axis + 1 :])) for part, n in zip(self.parts, own)]
+        part_sizes = [factor * part.shape[self.axis] // size for part in self.parts]
+        parts = [part.reshape((*shape[:axis], n, *shape[axis + 1 :])) for part, n in zip(self.parts, part_sizes)]
         return self._moved(Ops.RESHAPE, shape, parts, axis)
 
     def _axis_in(self, shape: Shape) -> int | None:
@@ -348,9 +348,9 @@ class ShardedBuffer(LazyBuffer):
         axis = self.axis
         if axis is None or self.shape[axis] != shape[axis]:
             return self._moved(Ops.EXPAND, shape, [part.expand(shape) for part in self.whole().parts], None)
-        own = [(*shape[:axis], part.shape[axis], *shape[axis + 1 :]) for part in self.parts]
+        part_shapes = [(*shape[:axis], part.shape[axis], *shape[axis + 1 :]) for part in self.parts]
         return self._moved(
-            Ops.EXPAND, shape, [part.expand(part_shape) for part, part_shape in zip(self.parts, own)], axis
+            Ops.EXPAND, shape, [part.expand(part_shape) for part, part_shape in zip(self.parts, part_shapes)], axis
         )
 
     def permute(self, order: Sequence[int]) -> LazyBuffer:
@@ -366,11 +366,11 @@ class ShardedBuffer(LazyBuffer):
             return self
         parts = []
         for number, part in enumerate(self.parts):
-            own = list(pairs)
+            part_pairs = list(pairs)
             if self.axis is not None:
                 before, after = pairs[self.axis]
-                own[self.axis] = (before if number == 0 else 0, after if number == len(self.parts) - 1 else 0)
-            parts.append(part.pad(cast(Any, own)))
+                part_pairs[self.axis] = (before if number == 0 else 0, after if number == len(self.parts) - 1 else 0)
+            parts.append(part.pad(cast(Any, part_pairs)))
         return self._moved(Ops.PAD, tuple(pairs), parts, self.axis)
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
@@ -382,7 +382,10 @@ class ShardedBuffer(LazyBuffer):
         axis, (first, last) = self.axis, self._checked(bounds)
         local = [(max(first, start) - start, min(last, stop) - start) for start, stop in self.bounds]
         if all(start < stop for start, stop in local):
-            cuts = [part.shrink((*bounds[:axis], own, *bounds[axis + 1 :])) for part, own in zip(self.parts, local)]
+            cuts = [
+                part.shrink((*bounds[:axis], part_bounds, *bounds[axis + 1 :]))
+                for part, part_bounds in zip(self.parts, local)
+            ]
             return self._moved(Ops.SHRINK, bounds, cuts, axis)
         cuts = [part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])) for part in self.parts]
         cut = ShardedBuffer(cuts, axis)
@@ -412,11 +415,11 @@ class ShardedBuffer(LazyBuffer):
         if axis != self.axis:
             return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.parts], self.axis)
         count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
-        begins = [(-(-start // stride), min(-(-stop // stride), count)) for start, stop in self.bounds]
-        if any(first >= last for first, last in begins):  # no window begins in this part
+        window_bounds = [(-(-start // stride), min(-(-stop // stride), count)) for start, stop in self.bounds]
+        if any(first >= last for first, last in window_bounds):  # no window begins in this part
             return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.whole().parts], None)
         parts = []
-        for device, (first, last) in zip(self.devices, begins):
+        for device, (first, last) in zip(self.devices, window_bounds):
             reach = (first * stride, (last - 1) * stride + dilation * (size - 1) + 1)
             parts.append(self._range_on(device, reach).window(*arg))
         return self._moved(Ops.WINDOW, arg, parts, axis)

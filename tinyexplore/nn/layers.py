@@ -51,12 +51,12 @@ class _Convolution:
         groups: int = 1,
         bias: bool = True,
     ) -> None:
-        who = type(self).__name__
-        need_int(in_channels, f"{who}: in_channels", 0)
-        need_int(out_channels, f"{who}: out_channels", 0)
-        need_int(groups, f"{who}: groups", 1)
+        layer_name = type(self).__name__
+        need_int(in_channels, f"{layer_name}: in_channels", 0)
+        need_int(out_channels, f"{layer_name}: out_channels", 0)
+        need_int(groups, f"{layer_name}: groups", 1)
         for size in kernel_size if isinstance(kernel_size, (list, tuple)) else (kernel_size,):
-            need_int(size, f"{who}: kernel_size", 1)
+            need_int(size, f"{layer_name}: kernel_size", 1)
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} → {out_channels} channels in {groups} groups: both must divide by groups")
         kernel = (kernel_size,) * self.places if isinstance(kernel_size, int) else tuple(kernel_size)

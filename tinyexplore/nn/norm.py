@@ -9,12 +9,12 @@ from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.tensor.precision import wide_float
 
 
-def _need_channels(x: Tensor, count: int, who: str) -> None:
-    """Raises unless axis 1 of `x` has `count` channels. `who`: the name of the layer."""
-    need_tensor(x, f"{who}: x")
+def _need_channels(x: Tensor, count: int, layer_name: str) -> None:
+    """Raises unless axis 1 of `x` has `count` channels. `layer_name`: the name of the layer."""
+    need_tensor(x, f"{layer_name}: x")
     if x.ndim < 2 or x.shape[1] != count:
         raise ShapeError(
-            f"{who} for {count} channels of a tensor of shape {x.shape}: need (batch, {count}, …)"
+            f"{layer_name} for {count} channels of a tensor of shape {x.shape}: need (batch, {count}, …)"
             + (f"; make it for {x.shape[1]} channels, or move them to axis 1" if x.ndim > 1 else "")
         )
 
@@ -129,9 +129,9 @@ class GroupNorm:
     and He, 2018)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
-        who = type(self).__name__
-        need_int(num_groups, f"{who}: the number of groups", 1)
-        need_int(num_channels, f"{who}: the number of channels", 0)
+        layer_name = type(self).__name__
+        need_int(num_groups, f"{layer_name}: the number of groups", 1)
+        need_int(num_channels, f"{layer_name}: the number of channels", 0)
         if num_channels % num_groups:
             raise ValueError(f"{num_channels} channels in {num_groups} groups: they must divide evenly")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps

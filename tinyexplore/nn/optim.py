@@ -27,16 +27,16 @@ class Optimizer:
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
-        who = type(self).__name__
-        need_number(lr, f"{who}: lr", 0.0)
+        name = type(self).__name__
+        need_number(lr, f"{name}: lr", 0.0)
         if isinstance(params, (str, dict, Tensor)) or not isinstance(params, Iterable):
             raise TypeError(
-                f"{who}: params is {shown(params)}: need a list of Tensors; nn.state.get_parameters(model) gives those "
+                f"{name}: params is {shown(params)}: need a list of Tensors; nn.state.get_parameters(model) gives those "
                 "of a model"
             )
         params = list(params)
         for number, tensor in enumerate(params):
-            need_tensor(tensor, f"{who}: params[{number}]")
+            need_tensor(tensor, f"{name}: params[{number}]")
         for tensor in params:
             if tensor.requires_grad is None:
                 tensor.requires_grad = True

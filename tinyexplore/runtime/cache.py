@@ -125,10 +125,10 @@ class _Store:
         try:
             before = os.fstat(handle).st_size
             os.write(handle, bytes(blocks))
-            enough = before + blocks <= most
-            if before == 0 or not enough:
-                enough = self._make_room(handle, blocks, most) or enough
-            return enough
+            fits = before + blocks <= most
+            if before == 0 or not fits:
+                fits = self._make_room(handle, blocks, most) or fits
+            return fits
         finally:
             os.close(handle)
 

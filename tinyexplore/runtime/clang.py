@@ -139,8 +139,10 @@ class CCompiler:
                 f"TARGET={choice.text!r}: the C compiler {path} does not know it: {words}"
             ) from error
         # the meaning of "native" for `path`
-        meant = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()
-        self.version = f"{os.path.basename(path)} {macros.get('__VERSION__', '?')} {' '.join(self.flags)} ({meant})"
+        macros_digest = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()
+        self.version = (
+            f"{os.path.basename(path)} {macros.get('__VERSION__', '?')} {' '.join(self.flags)} ({macros_digest})"
+        )
         self.features = _features(macros)
         self.refusal = ""
         if not choice.is_native:

@@ -187,9 +187,8 @@ class CUDAProgram:
         seconds."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        reached = [
-            memory.address if is_managed(memory) else 0 for memory in memories
-        ]  # 0: it will be copied to managed memory
+        # 0: it will be copied to managed memory
+        reached = [memory.address if is_managed(memory) else 0 for memory in memories]
         if is_misaligned(self.spec, reached):
             return self.twin.bind(buffers, values)
         return BoundKernel(self, memories, values)
@@ -316,22 +315,22 @@ class ManagedMemory(HostAllocator):
         self._give_back()
         cuda = self._cuda
         cuda.enter()
-        everywhere = cuda.driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
-        pointer = cuda.do(cuda.driver.cuMemAllocManaged, size, everywhere)
+        global_flag = cuda.driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
+        pointer = cuda.do(cuda.driver.cuMemAllocManaged, size, global_flag)
         owner = _Owner()
-        gone = _BlockFinalizer(owner, self._unused.append)
-        gone.pointer = pointer
-        self._blocks.add(gone)
+        finalizer = _BlockFinalizer(owner, self._unused.append)
+        finalizer.pointer = pointer
+        self._blocks.add(finalizer)
         return Block(int(pointer), size, owner)
 
     def _give_back(self) -> None:
         if self._unused:
             self._cuda.synchronize()  # kernels may still use them
         while self._unused:
-            gone = self._unused.popleft()
-            self._blocks.discard(gone)
+            finalizer = self._unused.popleft()
+            self._blocks.discard(finalizer)
             self._cuda.enter()
-            self._cuda.do(self._cuda.driver.cuMemFree, gone.pointer)
+            self._cuda.do(self._cuda.driver.cuMemFree, finalizer.pointer)
 
 
 def is_managed(memory: Memory) -> bool:

@@ -109,15 +109,15 @@ _unused: deque[_GraphFinalizer] = deque()
 def _destroy_unused(cuda: CUDA) -> None:
     """Destroys the graphs of this GPU that will not be launched again, after their last launch has ended."""
     for _ in range(len(_unused)):
-        gone = _unused.popleft()
-        if gone.cuda is not cuda:
-            _unused.append(gone)
+        finalizer = _unused.popleft()
+        if finalizer.cuda is not cuda:
+            _unused.append(finalizer)
             continue
-        _kept.discard(gone)
+        _kept.discard(finalizer)
         cuda.synchronize()
-        if gone.executable is not None:
-            cuda.do(cuda.driver.cuGraphExecDestroy, gone.executable)
-        cuda.do(cuda.driver.cuGraphDestroy, gone.graph)
+        if finalizer.executable is not None:
+            cuda.do(cuda.driver.cuGraphExecDestroy, finalizer.executable)
+        cuda.do(cuda.driver.cuGraphDestroy, finalizer.graph)
 
 
 __all__ = ["KernelGraph", "refusal"]

@@ -71,27 +71,27 @@ class Watched:
 
     def __getitem__(self, index: int) -> Any:
         item = self.items.now
-        by = self.stored.get(index, item)
-        if by != item:
-            raise self.race(index, "reads", "stored", by)
+        writer = self.stored.get(index, item)
+        if writer != item:
+            raise self.race(index, "reads", "stored", writer)
         if self.read.setdefault(index, item) != item:
             self.read[index] = SEVERAL
         return self.view[index]
 
     def __setitem__(self, index: int, value: Any) -> None:
         item = self.items.now
-        by = self.stored.setdefault(index, item)
-        if by != item:
-            raise self.race(index, "stores to", "stored to", by)
-        by = self.read.get(index, item)
-        if by != item:
-            raise self.race(index, "stores to", "read", by)
+        writer = self.stored.setdefault(index, item)
+        if writer != item:
+            raise self.race(index, "stores to", "stored to", writer)
+        writer = self.read.get(index, item)
+        if writer != item:
+            raise self.race(index, "stores to", "read", writer)
         self.view[index] = value
 
-    def race(self, index: int, action: str, earlier_action: str, by: int) -> RaceError:
-        """Returns the error for an access of the running work-item that conflicts with an access of work-item `by`."""
+    def race(self, index: int, action: str, earlier_action: str, earlier_item: int) -> RaceError:
+        """Returns the error for an access of the running work-item that conflicts with one of `earlier_item`."""
         name = self.items.name
-        other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
+        other = "others have" if earlier_item == SEVERAL else f"work-item {name(earlier_item)} has"
         place_text = f"{self.name}[{index}]"
         return RaceError(
             f"kernel {self.items.kernel}: work-item {name(self.items.now)} {action} {place_text}, which {other} "
@@ -174,11 +174,11 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
         if not at_core:
             return stops
         first, (line, name, *_) = next(iter(at_core.items()))
-        away = [number for number in warp if number not in at_core or at_core[number][0] != line]
-        if away or len(warp) != lanes:
+        absent = [number for number in warp if number not in at_core or at_core[number][0] != line]
+        if absent or len(warp) != lanes:
             other = (
-                f"lane {items.name(away[0])} of its warp has not reached it"
-                if away
+                f"lane {items.name(absent[0])} of its warp has not reached it"
+                if absent
                 else f"its warp has {len(warp)} lanes"
             )
             raise DivergenceError(

@@ -109,15 +109,15 @@ class LLVMCompiler:
     def _machine_for(self, effort: Effort) -> Iterator[Any]:
         """Yields a target machine for exclusive use."""
         level = code_level(effort)
-        idle = self._idle[level]
+        idle_machines = self._idle[level]
         try:
-            machine = idle.pop()
+            machine = idle_machines.pop()
         except IndexError:
             machine = self._target_machine(level)
         try:
             yield machine
         finally:
-            idle.append(machine)
+            idle_machines.append(machine)
 
     def _optimized(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
         """Returns the parsed, verified and optimized module. Raises RuntimeError if the IR is not valid."""
@@ -192,9 +192,9 @@ class LLVMCompiler:
                 spec.forget_text()
             return spec_rendered
 
-        twin = StoredSpec.of(rendered(), rendered)
-        program = self._made(twin, self._linked)
-        twin.forget_text()
+        stored_spec = StoredSpec.of(rendered(), rendered)
+        program = self._made(stored_spec, self._linked)
+        stored_spec.forget_text()
         return program
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
@@ -242,10 +242,10 @@ def shared_compiler() -> LLVMCompiler:
 def llvm_target(compiler: LLVMCompiler, choice: TargetChoice) -> Target:
     """Returns the CPU of `choice` as `compiler` describes it."""
     target = cpu_target("LLVM", compiler.cpu, compiler.features, OpGroups.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
-    have = set(compiler.features.split(","))
-    dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
-    fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")
-    cores = tuple(core for core in AMX if have >= {f"+{feature}" for feature in core.needs})
+    features = set(compiler.features.split(","))
+    dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in features)
+    fuses = "+fma" in features or target.arch in ("aarch64", "riscv64")
+    cores = tuple(core for core in AMX if features >= {f"+{feature}" for feature in core.needs})
     return replace(
-        target, cores=cores, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, registers_per_op=4
+        target, cores=cores, dots=dots, fuses=fuses, scales=fuses and features >= SCALE_FEATURES, registers_per_op=4
     )

@@ -185,17 +185,17 @@ def cpu_target(
     choice: the properties that TARGET names; other properties are this machine's.
     """
     choice = choice or choice_of(NATIVE)
-    have = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    feature_names = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     vector_bytes, registers = 16, 16
     if choice.arch == "x86_64":
-        if "avx512f" in have:
+        if "avx512f" in feature_names:
             vector_bytes, registers = 64, 32
-        elif "avx2" in have:
+        elif "avx2" in feature_names:
             vector_bytes = 32
     elif choice.arch == "aarch64":
         registers = 32
     elif choice.arch == "riscv64":
-        vector_bytes, registers = riscv_vector_bytes(have), 32
+        vector_bytes, registers = riscv_vector_bytes(feature_names), 32
     return Target(
         name=name,
         arch=choice.arch,
@@ -213,13 +213,13 @@ def cpu_target(
     )
 
 
-def riscv_vector_bytes(have: set[str]) -> int:
+def riscv_vector_bytes(features: set[str]) -> int:
     """Returns the least width of a vector register. RISC-V leaves it to each CPU, and LLVM's features state it in
     bits."""
-    return max((int(name[3:-1]) // 8 for name in have if name[:3] == "zvl"), default=0) if "v" in have else 0
+    return max((int(name[3:-1]) // 8 for name in features if name[:3] == "zvl"), default=0) if "v" in features else 0
 
 
-def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) -> str:
+def refusal(choice: TargetChoice, required: Iterable[str], features: Iterable[str]) -> str:
     """Returns why this machine cannot execute code for `choice`, which uses the features `required`; "" if it can."""
     head = f"code for {choice.cpu} is generated here and cannot run on this machine"
     if choice.is_native:
@@ -229,7 +229,7 @@ def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) 
     if not choice.features and choice.arch != "x86_64":
         return f"{head}: which instructions it has is not known"
     # "" comes from splitting an empty list
-    missing = sorted(name.lstrip("+") for name in set(required) - set(have) - {""})
+    missing = sorted(name.lstrip("+") for name in set(required) - set(features) - {""})
     return f"{head}, which lacks {', '.join(missing)}" if missing else ""
 
 

@@ -81,7 +81,9 @@ class LinearMemory(HostAllocator):
             freed = self.cached_bytes
             pieces = list(self._free)
             for blocks in self._kept.values():
-                pieces += [(back.block.address - self.start, back.block.size) for back in blocks]
+                pieces += [
+                    (freed_memory.block.address - self.start, freed_memory.block.size) for freed_memory in blocks
+                ]
                 blocks.clear()
             self._free = _joined(pieces)
         return freed

@@ -238,8 +238,8 @@ class _BoundWebGPU:
         if self.webgpu.nanoseconds:
             self.ticks = device.create_query_set(type="timestamp", count=2)
             self.counted = device.create_buffer(size=TICKS, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
-            begins, ends = "beginning_of_pass_write_index", "end_of_pass_write_index"
-            self.marks = {"timestamp_writes": {"query_set": self.ticks, begins: 0, ends: 1}}
+            begin_key, end_key = "beginning_of_pass_write_index", "end_of_pass_write_index"
+            self.marks = {"timestamp_writes": {"query_set": self.ticks, begin_key: 0, end_key: 1}}
 
     def run(self) -> None:
         device = self.webgpu.device

@@ -64,11 +64,11 @@ def merge_equal(
         for duplicate in requested_nodes[1:]:
             copies[duplicate] = copy = _copy_of(new)
             original[copy] = duplicate
-    instead = {**rebuilt, **copies}
-    rewritten = [instead[node] for node in outputs]
+    replacements = {**rebuilt, **copies}
+    rewritten = [replacements[node] for node in outputs]
     computed_with = _computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))
     _record(computed_with, merged, recorded_as)
-    return Rewritten(rewritten, rewritten_writes(writes, rebuilt), original, instead, computed_with)
+    return Rewritten(rewritten, rewritten_writes(writes, rebuilt), original, replacements, computed_with)
 
 
 class ValueNumbers:

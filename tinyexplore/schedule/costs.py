@@ -46,13 +46,13 @@ class Costs:
                 self.operations[node] = 0
                 self.counted_from.add(node)
                 continue
-            own = operations_of(node.op)
-            below = sum([0 if src in self.counted_from else self.operations[src] for src in node.src])
+            node_cost = operations_of(node.op)
+            source_cost = sum([0 if src in self.counted_from else self.operations[src] for src in node.src])
             if node.op is Ops.EXPAND and node.size:
-                below *= node.src[0].size / node.size
-            self.operations[node] = min(own + below, 1 << 20)
+                source_cost *= node.src[0].size / node.size
+            self.operations[node] = min(node_cost + source_cost, 1 << 20)
             count = readers.get(node, 0)
-            if own and count > 1 and node.size and not self.recomputing_is_cheaper(node, count):
+            if node_cost and count > 1 and node.size and not self.recomputing_is_cheaper(node, count):
                 self.counted_from.add(node)
         self.is_complete = True
 
@@ -67,9 +67,9 @@ class Costs:
             return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels
-        again = (kernels - 1) * operations * OP_IN_READS + kernels * inputs
+        recompute_cost = (kernels - 1) * operations * OP_IN_READS + kernels * inputs
         return not exceeds(
-            "cost of recomputing an element in every kernel, against storing it once, in reads", again, stored
+            "cost of recomputing an element in every kernel, against storing it once, in reads", recompute_cost, stored
         )
 
     def is_little_to_read(self, node: LazyBuffer) -> bool:

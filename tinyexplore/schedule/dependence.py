@@ -60,7 +60,10 @@ def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
         case Ops.EXPAND:
             before = node.src[0].shape
             return tuple(
-                [digits if have == size else ((size, False),) for digits, have, size in zip(source, before, node.shape)]
+                [
+                    digits if source_size == size else ((size, False),)
+                    for digits, source_size, size in zip(source, before, node.shape)
+                ]
             )
         case Ops.PERMUTE:
             return tuple([source[axis] for axis in node.arg])
@@ -195,18 +198,18 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
         while left != 1:
             if not rest:
                 return None
-            have, varies = rest.pop(0)
-            if have == left:
-                axis.append((have, varies))
+            digit_size, varies = rest.pop(0)
+            if digit_size == left:
+                axis.append((digit_size, varies))
                 break
-            if not isinstance(have, int) or not isinstance(left, int):
+            if not isinstance(digit_size, int) or not isinstance(left, int):
                 return None
-            if left % have == 0:
-                axis.append((have, varies))
-                left //= have
-            elif have % left == 0:
+            if left % digit_size == 0:
+                axis.append((digit_size, varies))
+                left //= digit_size
+            elif digit_size % left == 0:
                 axis.append((left, varies))
-                rest.insert(0, (have // left, varies))
+                rest.insert(0, (digit_size // left, varies))
                 break
             else:
                 return None
@@ -216,9 +219,9 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
 
 def _reshaped(source: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout:
     layout: list[Digits] = []
-    for axes, into in aligned_groups(before, after):
+    for axes, new_axes in aligned_groups(before, after):
         digits = [digit for axis in axes for digit in source[axis]]
-        sizes = [after[axis] for axis in into]
+        sizes = [after[axis] for axis in new_axes]
         groups = regrouped(merged(digits), sizes)
         if groups is None:
             layout += uniform(sizes, any([varies for _, varies in digits]))

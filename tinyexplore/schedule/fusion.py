@@ -322,8 +322,8 @@ class Fusion:
         last axis of the results is computed only once for a row of a tile.
         """
         totals = {total for use in uses for total in use.plan.sums if node in factors_of(total)}
-        often = MANY_USES if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
-        if not totals or not self.exceeds("times that a product would compute each element", repeats, often):
+        most_repeats = MANY_USES if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
+        if not totals or not self.exceeds("times that a product would compute each element", repeats, most_repeats):
             return None
         if not any([self.is_product(total, total.src[0].size) for total in totals]):
             return None
@@ -392,8 +392,8 @@ class Fusion:
 
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
         """Whether both reductions read a common computed value, or one of them reads the other."""
-        mine, others = self.made_of(node), self.made_of(other)
-        return not mine.isdisjoint(others) or max(len(mine), len(others)) > MOST_RELATED
+        node_inputs, other_inputs = self.made_of(node), self.made_of(other)
+        return not node_inputs.isdisjoint(other_inputs) or max(len(node_inputs), len(other_inputs)) > MOST_RELATED
 
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
         """Returns the nodes computed for `node`, without those of other reductions. Stops after about `MOST_RELATED`
@@ -497,10 +497,10 @@ class Fusion:
         for use in uses:
             use.row_buffer = row_buffer
         size = row_bytes(node, row)
-        often = sum(steps_between(row, use) for use in uses)
+        reads_per_row = sum(steps_between(row, use) for use in uses)
         long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
         self.decide(
-            node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {long} stays in the cache"
+            node, "keep", f"read {_times(reads_per_row)} by the loops of one kernel: a row of {long} stays in the cache"
         )
         self.visit_sources(node, filled)
 
@@ -516,10 +516,10 @@ class Fusion:
         """Whether padding is read so often that a padded copy costs less than masks."""
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
-        several = len({use.plan for use in uses}) > 1  # kernels that share the copy
-        often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
+        has_several_readers = len({use.plan for use in uses}) > 1  # kernels that share the copy
+        most_reads = REPEAT_PADDED / 2 if has_several_readers else REPEAT_PADDED
         most = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
-        return self.reaches("times that each element is read", repeats, often) and self.exceeds(
+        return self.reaches("times that each element is read", repeats, most_reads) and self.exceeds(
             "elements read", repeats * node.size, most
         )
 
@@ -548,8 +548,8 @@ class Fusion:
         if node.op in OpGroups.MOVEMENT:
             source = node.src[0]
             idxs, conditions = source_index(node, use.idxs)
-            together = (*use.conditions, *(c for c in conditions if c not in use.conditions))
-            inner = make_use(plan, idxs, together, use.loops)
+            all_conditions = (*use.conditions, *(c for c in conditions if c not in use.conditions))
+            inner = make_use(plan, idxs, all_conditions, use.loops)
             use.sources = (self.add_use(source, inner),)
             return
         if node.op is Ops.REDUCE_AXIS:
@@ -628,9 +628,9 @@ class Fusion:
         for other in uses:
             if other.plan is use.plan and other.key == use.key:
                 return other
-        own = Use(use.plan, use.idxs, use.conditions, use.loops, use.executions)
-        uses.append(own)
-        return own
+        new_use = Use(use.plan, use.idxs, use.conditions, use.loops, use.executions)
+        uses.append(new_use)
+        return new_use
 
 
 def depends_on_last_loop(use: Use) -> bool:
@@ -677,8 +677,8 @@ def against_fusing(node: LazyBuffer) -> str:
 def expanded_bounds(node: LazyBuffer) -> set[int]:
     """Returns how many neighbors in an EXPAND equal one source element, as a set; empty if 1."""
     alike: sint = 1
-    for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
-        if own != 1:
+    for size, source_size in zip(reversed(node.shape), reversed(node.src[0].shape)):
+        if source_size != 1:
             break
         alike = alike * size
     return {alike} if isinstance(alike, int) and alike > 1 else set()

@@ -177,11 +177,11 @@ class _Reduction:
 
     def hoisted(self) -> tuple[LazyBuffer, str] | None:
         """Returns a graph with the same value in fewer steps, and the reason; None if there is none."""
-        everything = frozenset(range(len(self.sizes)))
+        all_digits = frozenset(range(len(self.sizes)))
         needed = frozenset().union(*self.depending)
         if self.op is Ops.MUL:
             needed |= self.reduced
-        before = self.steps(everything)
+        before = self.steps(all_digits)
         groups = self._in_groups(needed)
         after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed)
         if before - after < FEWEST_STEPS or 2 * after > before:
@@ -303,14 +303,19 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
         return LazyBuffer(Ops.CONST, node.dtype, flat, (), node.arg, node.device)
     if node.op is Ops.EXPAND:
         (source,) = node.src
-        own = tuple([digits if have == size else () for digits, have, size in zip(layout, source.shape, node.shape)])
-        inner = taken(source, own, in_memory, depth)
-        thin = [
-            size if whole and have == new_size else 1
-            for digits, have, new_size in zip(layout, source.shape, node.shape)
+        source_layout = tuple(
+            [
+                digits if source_size == size else ()
+                for digits, source_size, size in zip(layout, source.shape, node.shape)
+            ]
+        )
+        inner = taken(source, source_layout, in_memory, depth)
+        sliced_sources = [
+            size if whole and source_size == new_size else 1
+            for digits, source_size, new_size in zip(layout, source.shape, node.shape)
             for size, whole in digits
         ]
-        return inner.reshape(tuple(thin)).expand(flat)
+        return inner.reshape(tuple(sliced_sources)).expand(flat)
     if node.op is Ops.PERMUTE:
         result_axis = {axis: number for number, axis in enumerate(node.arg)}
         inner = taken(node.src[0], tuple([layout[result_axis[axis]] for axis in range(len(layout))]), in_memory, depth)
@@ -328,8 +333,8 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
 def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
     """Maps the digits of a reshape's result to the digits of its source; None if they do not match its axes."""
     source_layout: list[tuple[Digit, ...]] = []
-    for axes, into in aligned_groups(before, after):
-        groups = regrouped([digit for axis in into for digit in layout[axis]], [before[axis] for axis in axes])
+    for axes, new_axes in aligned_groups(before, after):
+        groups = regrouped([digit for axis in new_axes for digit in layout[axis]], [before[axis] for axis in axes])
         if groups is None:
             return None
         source_layout += map(tuple, groups)
@@ -345,8 +350,8 @@ def _flat(layout: Layout) -> tuple[sint, ...]:
 
 
 def _first_elements(node: LazyBuffer, layout: Layout) -> LazyBuffer:
-    apart = node.reshape(tuple([size for size, _ in _digits(layout)]))
-    return apart.shrink([(0, size if whole else 1) for size, whole in _digits(layout)])
+    split_node = node.reshape(tuple([size for size, _ in _digits(layout)]))
+    return split_node.shrink([(0, size if whole else 1) for size, whole in _digits(layout)])
 
 
 __all__ = ["hoist_invariants"]

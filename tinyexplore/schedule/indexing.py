@@ -59,9 +59,13 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
     remainders = [node for node in terms if node.op is Ops.MOD]
     while remainders:
         node = remainders.pop()
-        whole, by = node.src
-        quotient = whole.alu(Ops.IDIV, by)
-        if by.op is not Ops.CONST or terms.get(quotient, 0) != terms.get(node, 0) * by.arg or node not in terms:
+        whole, divisor = node.src
+        quotient = whole.alu(Ops.IDIV, divisor)
+        if (
+            divisor.op is not Ops.CONST
+            or terms.get(quotient, 0) != terms.get(node, 0) * divisor.arg
+            or node not in terms
+        ):
             continue
         factor = terms.pop(node)
         del terms[quotient]
@@ -77,10 +81,10 @@ def _scaled(idx: UOp, factor: UOp) -> UOp:
     """Returns idx * factor, expanded to one term for each pair of terms."""
     left, constant = linear_terms(idx)
     right, offset = linear_terms(factor)
-    terms: dict[UOp, int] = {term: by * offset for term, by in left.items() if offset}
+    terms: dict[UOp, int] = {term: term_factor * offset for term, term_factor in left.items() if offset}
     for size, times in right.items():
-        for term, by in left.items():
-            terms[term * size] = terms.get(term * size, 0) + by * times
+        for term, term_factor in left.items():
+            terms[term * size] = terms.get(term * size, 0) + term_factor * times
         terms[size] = terms.get(size, 0) + constant * times
     return from_terms(terms, constant * offset)
 
@@ -125,24 +129,24 @@ def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index
     return tuple(result)
 
 
-def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
+def divided(idx: UOp, divisor: sint) -> tuple[UOp, UOp]:
     """Returns quotient and remainder of an index divided by the size of an axis."""
-    if isinstance(by, int):
-        return divide(idx, by)
+    if isinstance(divisor, int):
+        return divide(idx, divisor)
     terms, constant = linear_terms(idx)
-    multiples = [term for term in terms if term.op is Ops.MUL and term.src[1] is by]
+    multiples = [term for term in terms if term.op is Ops.MUL and term.src[1] is divisor]
     whole = {term.src[0]: terms[term] for term in multiples}
-    rest = {term: factor for term, factor in terms.items() if term not in multiples and term is not by}
-    if by in terms and _is_negative(rest, constant):
-        rest[by] = terms[by]
-    elif by in terms:
-        whole[ONE] = terms[by]
+    rest = {term: factor for term, factor in terms.items() if term not in multiples and term is not divisor}
+    if divisor in terms and _is_negative(rest, constant):
+        rest[divisor] = terms[divisor]
+    elif divisor in terms:
+        whole[ONE] = terms[divisor]
     if _is_negative(rest, constant):  # truncated division differs for negative numbers, so no term is taken out
         whole, rest = {}, terms
     quotient, left = from_terms_of(*whole.items()), from_terms(rest, constant)
-    if left.op is Ops.RANGE and left.src[0] is by or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(by)[0]:
+    if left.op is Ops.RANGE and left.src[0] is divisor or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(divisor)[0]:
         return quotient, left
-    return from_terms_of((quotient, 1), (left.alu(Ops.IDIV, by), 1)), left.alu(Ops.MOD, by)
+    return from_terms_of((quotient, 1), (left.alu(Ops.IDIV, divisor), 1)), left.alu(Ops.MOD, divisor)
 
 
 def _is_negative(terms: dict[UOp, int], constant: int) -> bool:

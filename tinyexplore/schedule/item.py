@@ -103,9 +103,9 @@ def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
     """Returns the Variables among the nodes of a kernel, by name: its integer arguments in their order."""
     variables = [node for node in nodes if node.op is Ops.DEFINE_VAR]
     names = [node.arg[0] for node in variables]
-    if twice := [name for name in names if names.count(name) > 1]:
+    if duplicates := [name for name in names if names.count(name) > 1]:
         forms = " and ".join(
-            f"{low}..{high}" for name, low, high in (node.arg for node in variables) if name == twice[0]
+            f"{low}..{high}" for name, low, high in (node.arg for node in variables) if name == duplicates[0]
         )
-        raise SymbolicError(f"two Variables are called {twice[0]!r}, with values {forms}: give them two names")
+        raise SymbolicError(f"two Variables are called {duplicates[0]!r}, with values {forms}: give them two names")
     return tuple(sorted(variables, key=lambda node: node.arg[0]))

@@ -79,10 +79,10 @@ def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[t
     whole, inner = sizes[0], prod(sizes[1:])
     step = 1
     for bound in sorted(bounds):
-        by, left = divmod(bound, inner * step)
-        if left == 0 and 1 < by and whole % (step * by) == 0 and step * by < whole:
-            result.insert(0, (by, step))
-            step *= by
+        inner_count, remainder = divmod(bound, inner * step)
+        if remainder == 0 and 1 < inner_count and whole % (step * inner_count) == 0 and step * inner_count < whole:
+            result.insert(0, (inner_count, step))
+            step *= inner_count
     return [(whole // step, step), *result]
 
 

@@ -48,13 +48,13 @@ class Rewritten:
         if not later.original:
             return replace(self, outputs=later.outputs, writes=later.writes)
         original = {**self.original, **{node: self.original_of(before) for node, before in later.original.items()}}
-        instead = {node: later.made(before) for node, before in self.instead.items()}
+        replacements = {node: later.made(before) for node, before in self.instead.items()}
         equal = dict(self.equal)
         for representative, nodes in later.equal.items():
             first = self.original_of(representative)
             combined = self.with_equal(map(self.original_of, [representative, *nodes]))
             equal[first] = [node for node in combined if node is not first]
-        return Rewritten(later.outputs, later.writes, original, instead, equal)
+        return Rewritten(later.outputs, later.writes, original, replacements, equal)
 
 
 def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> Writes:

@@ -86,8 +86,8 @@ def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
 
 def steps_between(row: RowLoops, use: Use) -> int:
     """Counts how often a use reads each row: the steps of its loops that are neither over rows nor inside a row."""
-    own = frozenset().union(*(use.idxs[axis].ranges for axis in row.axes))
-    return prod(loop.size for loop in use.loops if loop not in row.loops and loop not in own)
+    row_loops = frozenset().union(*(use.idxs[axis].ranges for axis in row.axes))
+    return prod(loop.size for loop in use.loops if loop not in row.loops and loop not in row_loops)
 
 
 def reduces_within(node: LazyBuffer) -> bool:

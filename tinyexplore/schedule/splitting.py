@@ -69,8 +69,10 @@ def split_reductions(
             original[rebuilt[node]] = original[_computed(rebuilt[node], node)] = node
     if not original:
         return Rewritten(outputs, writes)
-    instead = {node: _computed(new, node) for node, new in rebuilt.items()}
-    return Rewritten([instead[node] for node in outputs], rewritten_writes(writes, rebuilt), original, instead)
+    replacements = {node: _computed(new, node) for node, new in rebuilt.items()}
+    return Rewritten(
+        [replacements[node] for node in outputs], rewritten_writes(writes, rebuilt), original, replacements
+    )
 
 
 def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
@@ -146,8 +148,8 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
     if len(axes) == 1 or any(type(size) is not int for size in source.shape):
         return longest
     steps = source.st.real_strides
-    enough = [axis for axis in axes if steps[axis] and most_parts(source.shape[axis]) >= FEW_RESULTS]
-    return max(enough, key=lambda axis: abs(steps[axis] or 0), default=longest)
+    long_axes = [axis for axis in axes if steps[axis] and most_parts(source.shape[axis]) >= FEW_RESULTS]
+    return max(long_axes, key=lambda axis: abs(steps[axis] or 0), default=longest)
 
 
 def _in_two_steps(

@@ -108,9 +108,9 @@ def _moved(
 def _with_arguments(
     item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]]
 ) -> ScheduleItem:
-    taken = {variable.arg[0] for variable in item.variables}
-    if not taken.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):
+    names_in_use = {variable.arg[0] for variable in item.variables}
+    if not names_in_use.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):
         return item  # a user's Variable already has the name
     ast = _moved(item, indices, starts, steps, HOW)
-    given = {argument: starts[buffer] // step for buffer, (argument, step) in steps.items()}
-    return replace(item, ast=ast, variables=kernel_variables(ast.toposort()), starts=given)
+    argument_values = {argument: starts[buffer] // step for buffer, (argument, step) in steps.items()}
+    return replace(item, ast=ast, variables=kernel_variables(ast.toposort()), starts=argument_values)

@@ -91,7 +91,7 @@ def decide_writes(
     after: dict[LazyBuffer, list[LazyBuffer]] = {}  # the in-place writes that must follow a node without reading it
     in_place: set[LazyBuffer] = set()
     first: set[LazyBuffer] = set()
-    apart: set[LazyBuffer] = set()
+    stored_separately: set[LazyBuffer] = set()
     why: dict[LazyBuffer, str] = {}
     for write in waiting:
         target = write.src[0]
@@ -104,17 +104,17 @@ def decide_writes(
         if readers_before is None or any(other in in_place and other.src[0] is target for other in readers_before[0]):
             why[write] = "the old value is needed together with the new one"
             continue
-        early, copied = readers_before
-        if is_seen(target) or any(is_seen(node) for node in early if node not in forced):
+        early_readers, copied = readers_before
+        if is_seen(target) or any(is_seen(node) for node in early_readers if node not in forced):
             why[write] = "the old value can be read later"
             continue
         in_place.add(write)
         first |= copied
-        apart |= early & forced | copied
+        stored_separately |= early_readers & forced | copied
         why[write] = "the old value cannot be read any more"
-        for node in early:
+        for node in early_readers:
             after.setdefault(node, []).append(write)
-    return Writes(frozenset(in_place), why, frozenset(first), frozenset(apart))
+    return Writes(frozenset(in_place), why, frozenset(first), frozenset(stored_separately))
 
 
 def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:
@@ -140,7 +140,7 @@ def _readers_before(
     place.
     """
     target = write.src[0]
-    early: set[LazyBuffer] = set()
+    early_readers: set[LazyBuffer] = set()
     readers_to_copy: set[LazyBuffer] = set()
     stack = [target]
     while stack:
@@ -152,8 +152,8 @@ def _readers_before(
                 if node is target:
                     return None
                 readers_to_copy.add(node)
-            elif reader not in early:
-                early.add(reader)
+            elif reader not in early_readers:
+                early_readers.add(reader)
                 if reader not in forced:
                     stack.append(reader)
-    return early, readers_to_copy
+    return early_readers, readers_to_copy

@@ -237,17 +237,17 @@ def _reshape(view: View, shape: Shape) -> View | None:
     mask: list[Bounds] = []
     sizes = list(shape)
     for size, stride, bounds in reversed(dims):
-        taken: list[int] = []
+        merged_axes: list[int] = []
         covered = 1
         while covered < size:
             if not sizes:
                 return None
-            taken.append(sizes.pop())
+            merged_axes.append(sizes.pop())
             strides.append(stride * covered)
-            covered *= taken[-1]
+            covered *= merged_axes[-1]
         if covered != size:
             return None
-        box = _split_bounds(bounds, taken[::-1])
+        box = _split_bounds(bounds, merged_axes[::-1])
         if box is None:
             return None
         mask.extend(reversed(box))
@@ -304,11 +304,11 @@ def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
     """Composes `top`, which has no mask and strides ≥ 0, with `dims`: splits each stride into steps along every dim."""
     strides = [0] * len(top.shape)
     mask = [(0, size) for size in top.shape]
-    rests = list(top.strides)
+    remaining_strides = list(top.strides)
     first_rest = top.offset
     for size, stride, bounds in reversed(dims):
-        steps = [rest % size for rest in rests]
-        rests = [rest // size for rest in rests]
+        steps = [rest % size for rest in remaining_strides]
+        remaining_strides = [rest // size for rest in remaining_strides]
         first = first_rest % size
         first_rest //= size
         if first + sum([step * (count - 1) for step, count in zip(steps, top.shape)]) >= size:

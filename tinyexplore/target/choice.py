@@ -81,19 +81,19 @@ class TargetChoice:
 @cache
 def choice_of(text: str) -> TargetChoice:
     """Returns the TargetChoice for TARGET=`text`. Raises UnknownTarget if it is invalid."""
-    cpu, *further = [part.strip() for part in text.split(",")]
+    cpu, *details = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
     names = [NATIVE, WASM32, *GPUS, *(name for names in KNOWN.values() for name in names)]
     if cpu not in names:
         import difflib  # noqa: PLC0415 (start-up: for a message only)
 
         close = difflib.get_close_matches(cpu, names, 4, 0.5)
-        meant = (
+        similar_names = (
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
-        raise UnknownTarget(f"TARGET={text!r}: LLVM does not know the CPU {cpu!r}; {meant}")
+        raise UnknownTarget(f"TARGET={text!r}: LLVM does not know the CPU {cpu!r}; {similar_names}")
     cache_sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
-    return TargetChoice(text, cpu, **{**cache_sizes, **dict([_detail(text, part) for part in further])})
+    return TargetChoice(text, cpu, **{**cache_sizes, **dict([_detail(text, part) for part in details])})
 
 
 def chosen() -> TargetChoice:
@@ -124,9 +124,9 @@ def features_of(cpu: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def nearest_level(have: frozenset[str]) -> str:
-    """Returns the widest of LEVELS whose features are all in `have`."""
-    return next(level for level in reversed(LEVELS) if features_of(level) <= have)
+def nearest_level(features: frozenset[str]) -> str:
+    """Returns the widest of LEVELS whose features are all in `features`."""
+    return next(level for level in reversed(LEVELS) if features_of(level) <= features)
 
 
 def machine() -> str:

@@ -60,8 +60,8 @@ class FragmentLayout:
         """Returns the row and the column of the element that `lane` holds in `register`."""
 
         def number(bits: tuple[str, ...]) -> int:
-            held = {"L": lane, "r": register}
-            return sum((held[bit[0]] >> int(bit[1:]) & 1) << exponent for exponent, bit in enumerate(bits))
+            holder_numbers = {"L": lane, "r": register}
+            return sum((holder_numbers[bit[0]] >> int(bit[1:]) & 1) << exponent for exponent, bit in enumerate(bits))
 
         return number(self.rows), number(self.columns)
 

@@ -254,10 +254,14 @@ class Base(Findable):
 
     def _broadcast_to(self, shape: Shape) -> Self:
         """Expands the tensor to `shape`. The caller has checked `shape`."""
-        have = self.lazydata.shape
-        if have == shape:
+        shape_before = self.lazydata.shape
+        if shape_before == shape:
             return self
-        padded = self if len(have) == len(shape) else self._reshaped((1,) * (len(shape) - len(have)) + have)
+        padded = (
+            self
+            if len(shape_before) == len(shape)
+            else self._reshaped((1,) * (len(shape) - len(shape_before)) + shape_before)
+        )
         return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
 
     def _reduced(self, op: Ops, axes: Shape) -> Self:
@@ -384,10 +388,10 @@ class Base(Findable):
         if not isinstance(self.lazydata, ShardedBuffer):
             return self.shard(model.devices, axis, splits or None)
         copy = self.to(y.device)
-        same: Any = copy.lazydata
+        lazydata: Any = copy.lazydata
         if axis is None or not splits:
-            return copy if same.axis == axis else copy.to(model.devices[0]).shard(model.devices, axis)
-        return copy._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (copy,), None)
+            return copy if lazydata.axis == axis else copy.to(model.devices[0]).shard(model.devices, axis)
+        return copy._taped(lazydata.divided_like(model), GRADIENTS[Ops.COPY], (copy,), None)
 
     def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
         if not isinstance(devices, (list, tuple)) or not devices:
@@ -523,11 +527,11 @@ class Base(Findable):
         """Computes `gradient` without marked tensors. The dependences come from the graph that will compute this
         tensor."""
         for position, target in enumerate((self, *targets)):
-            who = "this tensor" if position == 0 else f"target {position - 1}"
+            tensor_text = "this tensor" if position == 0 else f"target {position - 1}"
             if not dtypes.is_float(target.dtype):
-                raise TypeError(f"gradient: {who} is of {target.dtype.name}: only floats have gradients")
+                raise TypeError(f"gradient: {tensor_text} is of {target.dtype.name}: only floats have gradients")
             if isinstance(target.lazydata, StoredBuffer):
-                raise RuntimeError(f"gradient: {who} lies on {target.device}; {_MARK_THEM}")
+                raise RuntimeError(f"gradient: {tensor_text} lies on {target.device}; {_MARK_THEM}")
         seed = self._seed_of(gradient, "gradient").lazydata
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]

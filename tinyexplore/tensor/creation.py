@@ -153,9 +153,9 @@ class Creation(Ordering):
         is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
         if any(isinstance(part, UOp) for part in (start, stop, step)):
-            away: Any = stop - start if step > 0 else start - stop
-            by = step if step > 0 else -step
-            length = simplified(((as_size(away) + (by - 1)) // by).maximum(0))
+            distance: Any = stop - start if step > 0 else start - stop
+            step_size = step if step > 0 else -step
+            length = simplified(((as_size(distance) + (step_size - 1)) // step_size).maximum(0))
             for end in (start, start + (as_size(length) - 1).maximum(0) * step):
                 need_dtype_for(end, target)
         else:
@@ -245,8 +245,8 @@ class Creation(Ordering):
         shape = tuple(line.numel() for line in lines)
         grids = []
         for axis, line in enumerate(lines):
-            lone = line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(shape)))
-            grid = lone._broadcast_to(shape)
+            line_shape = line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(shape)))
+            grid = line_shape._broadcast_to(shape)
             grids.append(grid.transpose(0, 1) if indexing == "xy" and len(lines) > 1 else grid)
         return tuple(grids)
 

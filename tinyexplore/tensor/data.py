@@ -158,18 +158,19 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     import numpy
 
     array = numpy.asarray(data)
-    own = _ADDED.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
-    if own is None:
+    known_dtype = _ADDED.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
+    if known_dtype is None:
         raise TypeError(f"a NumPy array of {array.dtype} cannot become a Tensor; known: {', '.join(dtypes.fields())}")
-    target = own if dtype is None else dtype
-    if own.fmt is None:
-        buffer = Buffer(device, array.size, own).copyin(array.tobytes())
+    target = known_dtype if dtype is None else dtype
+    if known_dtype.fmt is None:
+        buffer = Buffer(device, array.size, known_dtype).copyin(array.tobytes())
         return LazyBuffer.from_buffer(buffer, array.shape).cast(target)
     if target.fmt is None:
         return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
     numpy_dtype = numpy.dtype(target.name)
-    if dtypes.is_float(own) and dtypes.is_int(target):  # for values out of range, NumPy's result depends on the machine
-        return _from_array(array, own, device).cast(target)
+    # for values out of range, NumPy's result depends on the machine
+    if dtypes.is_float(known_dtype) and dtypes.is_int(target):
+        return _from_array(array, known_dtype, device).cast(target)
     if array.dtype != numpy_dtype or not array.dtype.isnative:
         array = array.astype(numpy_dtype)
     if array.ndim == 0:

@@ -221,8 +221,8 @@ class Functions(Operators):
         """Returns whether |a - b| ≤ atol + rtol · |b|, element by element."""
         a, b = self._matched_floats(other, "isclose")
         near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
-        same = near | (a == b)
-        return same | (a.isnan() & b.isnan()) if equal_nan else same
+        is_same = near | (a == b)
+        return is_same | (a.isnan() & b.isnan()) if equal_nan else is_same
 
     # *** limits ***
 
@@ -283,9 +283,9 @@ class Functions(Operators):
     def sigmoid(self) -> Self:
         """Returns 1 / (1 + e⁻ˣ)."""
         x = self._float()
-        grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
+        exponential = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
-        lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, grown))
+        lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, exponential))
         lazydata.note = _SIGMOID.on(lazydata)
         return x._taped(lazydata, sigmoid_gradient, (x,), None)
 

@@ -72,10 +72,12 @@ class Indexing(Reduction):
         axes = [axis for axis, item in enumerate(tensors) if _is_advanced(item)]
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
         # an index without axes removes its axis, like an int
-        taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
-        left = [axis - sum([other < axis for other in taken]) for axis, number in zip(axes, numbers) if number.ndim]
-        together = left == list(range(left[0], left[-1] + 1)) if left else False
-        return view, numbers, axes, left[0] if together else 0  # separated index tensors: their axes stand in front
+        scalar_axes = [axis for axis, number in zip(axes, numbers) if not number.ndim]
+        left = [
+            axis - sum([other < axis for other in scalar_axes]) for axis, number in zip(axes, numbers) if number.ndim
+        ]
+        are_adjacent = left == list(range(left[0], left[-1] + 1)) if left else False
+        return view, numbers, axes, left[0] if are_adjacent else 0  # separated index tensors: their axes stand in front
 
     def _index_items(self, indices: Any) -> list[Any]:
         """Expands `indices` to one item per axis (and None): writes out Ellipsis, and turns bool masks into ints.
@@ -151,9 +153,11 @@ class Indexing(Reduction):
         if isinstance(item, _TruePlacesOfTensor):
             return self._wrap(item.places.lazydata).to(self.device)
         indices = _nested_ints(item)
-        now = value_of(size) if isinstance(size, UOp) else size
-        if bad := [index for index in _flattened(indices) if not -now <= index < now]:
-            raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
+        current_size = value_of(size) if isinstance(size, UOp) else size
+        if out_of_range := [index for index in _flattened(indices) if not -current_size <= index < current_size]:
+            raise IndexError(
+                f"index {out_of_range[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds"
+            )
         kind = type(self)
         if isinstance(size, UOp):
             index = kind(indices, device=self.device, dtype=dtypes.default_int)
@@ -217,14 +221,15 @@ class Indexing(Reduction):
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
-            i == axis or have >= requested for i, (have, requested) in enumerate(zip(self.shape, index.shape))
+            i == axis or axis_size >= requested for i, (axis_size, requested) in enumerate(zip(self.shape, index.shape))
         )
         if not fits:
             raise ShapeError(f"gather along axis {dim} of {self.shape} by an index of shape {index.shape}: too large")
         if not dtypes.is_int(index.dtype):
             raise OperandError(f"gather by a tensor of {index.dtype.name}: need ints")
         bounds = [
-            (0, have if i == axis else requested) for i, (have, requested) in enumerate(zip(self.shape, index.shape))
+            (0, axis_size if i == axis else requested)
+            for i, (axis_size, requested) in enumerate(zip(self.shape, index.shape))
         ]
         size = self.shape[axis]
         indices = index.to(self.device).cast(index_dtype(index.dtype)).unsqueeze(-1)
@@ -310,8 +315,8 @@ class Indexing(Reduction):
         index = flat_index.reshape((flat_index.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
         written = rows._scattered_in(None, 0, index, source)
         written = written.reshape((*(view.shape[axis] for axis in axes), *first))
-        back = [*axes, *others]
-        written = written.permute(sorted(range(view.ndim), key=back.__getitem__))
+        order_back = [*axes, *others]
+        written = written.permute(sorted(range(view.ndim), key=order_back.__getitem__))
         self._write_view([slice(None) if _is_advanced(item) else item for item in items], written)
 
     def _write_view(self, items: Sequence[Any], value: Self) -> None:

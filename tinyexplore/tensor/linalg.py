@@ -61,11 +61,11 @@ class LinearAlgebra(Creation, Products):
         row_numbers = r._places(r.ndim - 2)
         for k in range(min(rows - 1, columns)):
             column = r[..., k : k + 1]
-            below = (row_numbers >= k).where(column, 0.0)
+            part_below = (row_numbers >= k).where(column, 0.0)
             corner = column[..., k : k + 1, :]
-            length = below.square().sum(-2, keepdim=True).sqrt()
+            length = part_below.square().sum(-2, keepdim=True).sqrt()
             target = (corner < 0).where(length, -length)  # this sign avoids cancellation
-            v = row_numbers.eq(k).where(below - target, below)
+            v = row_numbers.eq(k).where(part_below - target, part_below)
             square = v.square().sum(-2, keepdim=True)
             scale = square.eq(0).where(0.0, 2.0 / square.eq(0).where(1.0, square))
             r = (r - v * (scale * (v * r).sum(-2, keepdim=True))).contiguous()
@@ -135,12 +135,12 @@ def svd_gradient(
     rows, columns = values[0].shape[-2:]
     u, s, v = factors._factors(rows)
     du, ds, dv = g._factors(rows)
-    across, down = s.unsqueeze(-2), s.unsqueeze(-1)
+    s_columns, s_rows = s.unsqueeze(-2), s.unsqueeze(-1)
     k, ell = _skew(u, du), _skew(v, dv)
-    inner = _quotient(0.5 * (k + ell), across - down) + _quotient(0.5 * (k - ell), across + down)
+    inner = _quotient(0.5 * (k + ell), s_columns - s_rows) + _quotient(0.5 * (k - ell), s_columns + s_rows)
     gradient = u.dot(inner) + u * ds.unsqueeze(-2)
     if rows > columns:
-        gradient = gradient + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), across)
+        gradient = gradient + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), s_columns)
     return (gradient.dot(v.transpose(-2, -1)),)
 
 

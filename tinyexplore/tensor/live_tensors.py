@@ -21,9 +21,9 @@ def _living(kinds: set[type]) -> list[Any]:
 
 
 def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _subclasses(below)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def live_values() -> Iterator[LazyBuffer]:

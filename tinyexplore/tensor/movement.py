@@ -87,8 +87,8 @@ def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     padded: list[LazyBuffer] = []
     for part in parts:
         stop = start + part.shape[axis]
-        around = normal((start, total - stop))
-        padded.append(part.pad([around if at == axis else (0, 0) for at in range(len(part.shape))]))
+        amounts = normal((start, total - stop))
+        padded.append(part.pad([amounts if at == axis else (0, 0) for at in range(len(part.shape))]))
         start = stop
     joined = padded[0]
     for part in padded[1:]:
@@ -116,15 +116,15 @@ class Movement(Operators):
     def _without_minus_one(self, new_shape: Shape) -> Shape:
         if new_shape.count(-1) > 1:
             raise ShapeError(f"reshape {self.shape} to {new_shape}: only one size can be -1")
-        have, explicit = list(self.shape), [size for size in new_shape if size != -1]
+        old_sizes, explicit = list(self.shape), [size for size in new_shape if size != -1]
         explicit_size = product(explicit)
-        for size in [size for size in explicit if isinstance(size, UOp) and size in have]:
-            have.remove(size)  # equal sizes on both sides cancel
+        for size in [size for size in explicit if isinstance(size, UOp) and size in old_sizes]:
+            old_sizes.remove(size)  # equal sizes on both sides cancel
             explicit.remove(size)
-        over, by = product(have), product(explicit)
-        can_divide = explicit_size != 0 and limits(by)[0] > 0
-        left = simplified(over // by) if can_divide else 0
-        if not can_divide or simplified(left * by) != over:
+        dividend, divisor = product(old_sizes), product(explicit)
+        can_divide = explicit_size != 0 and limits(divisor)[0] > 0
+        left = simplified(dividend // divisor) if can_divide else 0
+        if not can_divide or simplified(left * divisor) != dividend:
             raise ShapeError(
                 f"reshape {self.shape} to {new_shape}: {self.numel()} elements do not divide by {explicit_size}"
             )
@@ -146,17 +146,18 @@ class Movement(Operators):
     def unflatten(self, dim: int, sizes: Sequence[int]) -> Self:
         """Splits axis `dim` into axes of `sizes`, one of which may be -1."""
         axis = self._axis(dim)
-        have = self.shape[axis]
+        axis_size = self.shape[axis]
         if not isinstance(sizes, (list, tuple)):
             raise TypeError(f"unflatten axis {dim} of {self.shape}: the sizes are {shown(sizes)}: need several ints")
         for size in sizes:
             need_int(size, "unflatten: a size")
         explicit_size = product([size for size in sizes if size != -1])
         split = tuple(
-            simplified(have // (explicit_size if explicit_size != 0 else 1)) if size == -1 else size for size in sizes
+            simplified(axis_size // (explicit_size if explicit_size != 0 else 1)) if size == -1 else size
+            for size in sizes
         )
-        if product(split) != have:
-            raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {have} elements do not fit")
+        if product(split) != axis_size:
+            raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {axis_size} elements do not fit")
         return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
 
     def squeeze(self, dim: int | None = None) -> Self:
@@ -179,9 +180,9 @@ class Movement(Operators):
         """Repeats axes of size 1 (or new leading axes) to the sizes in `shape`. -1 or None keeps a size."""
         new_shape = flat_sizes(shape, args, -1)
         missing = len(new_shape) - self.ndim
-        have = (1,) * missing + self.shape
-        target = tuple([old if new == -1 else new for old, new in zip(have, new_shape)])
-        if missing < 0 or any([old not in (1, new) for old, new in zip(have, target)]):
+        old_shape = (1,) * missing + self.shape
+        target = tuple([old if new == -1 else new for old, new in zip(old_shape, new_shape)])
+        if missing < 0 or any([old not in (1, new) for old, new in zip(old_shape, target)]):
             raise ShapeError(f"expand {self.shape} to {new_shape}: only axes of size 1 (and new ones in front) expand")
         return self._broadcast_to(target)
 
@@ -191,10 +192,10 @@ class Movement(Operators):
         times = flat_sizes(repeats, args)
         if len(times) < self.ndim or has_negative(times):
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
-        have = (1,) * (len(times) - self.ndim) + self.shape
-        apart = self._reshaped(tuple(size for n in have for size in (1, n)))
-        spread = apart._broadcast_to(tuple(size for pair in zip(times, have) for size in pair))
-        return spread.reshape(tuple(time * n for time, n in zip(times, have)))
+        old_shape = (1,) * (len(times) - self.ndim) + self.shape
+        with_new_axes = self._reshaped(tuple(size for n in old_shape for size in (1, n)))
+        spread = with_new_axes._broadcast_to(tuple(size for pair in zip(times, old_shape) for size in pair))
+        return spread.reshape(tuple(time * n for time, n in zip(times, old_shape)))
 
     def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
         """Repeats each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
@@ -202,9 +203,9 @@ class Movement(Operators):
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
         axis = self._axis(dim)
-        head, have, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
-        spread = self.reshape((*head, have, 1, *tail))._broadcast_to((*head, have, repeats, *tail))
-        return spread.reshape((*head, have * repeats, *tail))
+        head, axis_size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
+        spread = self.reshape((*head, axis_size, 1, *tail))._broadcast_to((*head, axis_size, repeats, *tail))
+        return spread.reshape((*head, axis_size * repeats, *tail))
 
     # *** order ***
 
@@ -246,14 +247,14 @@ class Movement(Operators):
             raise ArgumentError(f"roll by {steps} along {axes}: need one shift per axis")
         result = self
         for step, axis in zip(steps, axes):
-            have: Any = self.shape[self._axis(axis)]
-            if isinstance(have, int):
-                cut: Any = -step % max(have, 1)
+            axis_size: Any = self.shape[self._axis(axis)]
+            if isinstance(axis_size, int):
+                cut: Any = -step % max(axis_size, 1)
             else:  # reduced to less than the full size
-                cut = simplified(have - step) if step > 0 else -step
+                cut = simplified(axis_size - step) if step > 0 else -step
             if cut != 0:
                 # stored between two axes: fused, each element would select among the parts of both axes
-                head, tail = (result if result is self else result.contiguous()).split([cut, have - cut], axis)
+                head, tail = (result if result is self else result.contiguous()).split([cut, axis_size - cut], axis)
                 result = tail.cat(head, dim=axis)
         return result
 
@@ -390,11 +391,11 @@ class Movement(Operators):
         """Returns all windows of `size` elements along `dim`, `step` apart. A new last axis holds the elements of a
         window."""
         axis = self._axis(dim)
-        have = self.shape[axis]
-        if size < 0 or step < 1 or size > have:
+        axis_size = self.shape[axis]
+        if size < 0 or step < 1 or size > axis_size:
             raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
         if size == 0:  # an empty window at each start, also at the end of the axis
-            count = have // step + 1
+            count = axis_size // step + 1
             shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], 0)
             return self._cut(axis, 0, 0).reshape(shape)
         return self._window(axis, size, step)
@@ -425,8 +426,8 @@ class Movement(Operators):
         if self.ndim != 1:
             raise ShapeError(f"diag of a tensor of shape {self.shape}: need a vector or a matrix")
         size = self.shape[0]
-        apart = self.reshape((size, 1)).pad((None, (0, size)))
-        return apart.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
+        padded = self.reshape((size, 1)).pad((None, (0, size)))
+        return padded.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
 
     def _below(self, offset: int) -> Self:
         """Returns True where column ≤ row + offset, over the last two axes."""
@@ -471,16 +472,16 @@ class Movement(Operators):
             return self.repeat(*[len(parts) if number == axis else 1 for number in range(self.ndim)])
         dtype = least_upper_dtype(*(part.dtype for part in parts))
         operands = [part.cast(dtype) for part in parts]
-        some = [part for part in operands if part.shape[axis] != 0] or operands[:1]
-        if len(some) == 1 and not any([part.requires_grad for part in operands]):
-            return some[0]
-        pieces = [as_bits(part.lazydata) for part in some]
+        nonempty_parts = [part for part in operands if part.shape[axis] != 0] or operands[:1]
+        if len(nonempty_parts) == 1 and not any([part.requires_grad for part in operands]):
+            return nonempty_parts[0]
+        pieces = [as_bits(part.lazydata) for part in nonempty_parts]
         while len(pieces) > PARTS_AT_ONCE:
             groups = [pieces[first : first + PARTS_AT_ONCE] for first in range(0, len(pieces), PARTS_AT_ONCE)]
             pieces = [_joined(group, axis).contiguous() for group in groups]
         result = _joined(pieces, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis).on(result)
+        result.note = OwnRule(cat_gradient, [part.lazydata for part in nonempty_parts], axis).on(result)
         return self._taped(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:
@@ -506,16 +507,16 @@ class Movement(Operators):
             raise ShapeError("split of a tensor without axes: need at least one axis")
         for size in (sizes,) if isinstance(sizes, int) or not isinstance(sizes, (list, tuple)) else sizes:
             need_int(size, "split: a size")
-        have = self.shape[axis]
+        axis_size = self.shape[axis]
         if isinstance(sizes, int):
-            if not isinstance(have, int):
+            if not isinstance(axis_size, int):
                 raise SymbolicError(
-                    f"split axis {dim} of {self.shape} into parts of {sizes}: how many depends on {have!r}"
+                    f"split axis {dim} of {self.shape} into parts of {sizes}: how many depends on {axis_size!r}"
                 )
             if sizes < 1:
                 raise ValueError(f"split into parts of {sizes}: need at least 1")
-            sizes = [min(sizes, have - start) for start in range(0, max(have, 1), sizes)]
-        if simplified(sum(sizes)) != have:
+            sizes = [min(sizes, axis_size - start) for start in range(0, max(axis_size, 1), sizes)]
+        if simplified(sum(sizes)) != axis_size:
             raise ShapeError(f"split axis {dim} of {self.shape} into {list(sizes)}: they add up to {sum(sizes)}")
         parts, start = [], 0
         for size in sizes:
@@ -536,10 +537,10 @@ class Movement(Operators):
         axis = self._axis(dim)
         if not self.ndim:
             raise ShapeError("chunk of a tensor without axes: need at least one axis")
-        have = self.shape[axis]
-        if not isinstance(have, int):
-            raise SymbolicError(f"chunk axis {dim} of {self.shape} into {chunks}: their sizes depend on {have!r}")
-        return list(self.split(-(-have // chunks) if have != 0 else [0] * chunks, dim))
+        axis_size = self.shape[axis]
+        if not isinstance(axis_size, int):
+            raise SymbolicError(f"chunk axis {dim} of {self.shape} into {chunks}: their sizes depend on {axis_size!r}")
+        return list(self.split(-(-axis_size // chunks) if axis_size != 0 else [0] * chunks, dim))
 
 
 def _check_cat(shapes: Sequence[Sequence[Any]], axis: int, dim: int) -> None:

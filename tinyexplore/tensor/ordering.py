@@ -36,18 +36,18 @@ class Ordering(Indexing):
 
         Equal elements keep their order. NaN is last.
         """
-        mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
+        element, other = self.unsqueeze(-1), self.unsqueeze(-2)
         positions = self._places(self.ndim - 1)
         earlier = positions.unsqueeze(-2) < positions.unsqueeze(-1)
-        before = other > mine if descending else other < mine
-        same = other == mine
+        before = other > element if descending else other < element
+        is_equal = other == element
         if dtypes.is_float(self.dtype):
             lost = self.isnan()
             mine_lost, other_lost = lost.unsqueeze(-1), lost.unsqueeze(-2)
             # as in NumPy and PyTorch, NaN is larger than any number
             before = before | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
-            same = same | (mine_lost & other_lost)
-        return (before | (same & earlier)).sum(-1)
+            is_equal = is_equal | (mine_lost & other_lost)
+        return (before | (is_equal & earlier)).sum(-1)
 
     def argsort(self, dim: int = -1, descending: bool = False) -> Self:
         """Returns the indices that sort the elements along `dim`. Equal elements keep their order."""
@@ -145,9 +145,9 @@ class Ordering(Indexing):
             raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")
         left, arrow, right = formula.partition("->")
         before, after = _axis_groups(left), _axis_groups(right)
-        further = self.ndim - len(before) + 1
-        if [_ELLIPSIS] in before and further >= 0:
-            more = [f"...{number}" for number in range(further)]
+        extra_axes = self.ndim - len(before) + 1
+        if [_ELLIPSIS] in before and extra_axes >= 0:
+            more = [f"...{number}" for number in range(extra_axes)]
             before, after = _without_ellipsis(before, more), _without_ellipsis(after, more)
         names = [name for group in before for name in group]
         if (
@@ -212,10 +212,12 @@ def _split_sizes(
 ) -> list[int]:
     """Returns the size of each named axis. Raises ShapeError if an axis does not split into its group."""
     split: list[int] = []
-    for group, have in zip(groups, shape):
+    for group, axis_size in zip(groups, shape):
         known_size = prod(sizes.get(name, 1) for name in group)
         open_names = [name for name in group if name not in sizes]
-        if len(open_names) > 1 or have % max(known_size, 1) or (not open_names and known_size != have):
-            raise ShapeError(f"rearrange {formula!r}: an axis of size {have} does not split into {group}; give sizes")
-        split.extend(sizes.get(name, have // known_size) for name in group)
+        if len(open_names) > 1 or axis_size % max(known_size, 1) or (not open_names and known_size != axis_size):
+            raise ShapeError(
+                f"rearrange {formula!r}: an axis of size {axis_size} does not split into {group}; give sizes"
+            )
+        split.extend(sizes.get(name, axis_size // known_size) for name in group)
     return split

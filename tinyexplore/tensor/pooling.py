@@ -156,8 +156,8 @@ class Pooling(Scattering):
         pads = padding_pairs(padding, axis_count)
         head, tail = self.shape[: self.ndim - axis_count], self.shape[self.ndim - axis_count :]
         size = tuple(
-            (count - 1) * apart - before - after + dist * (width - 1) + 1
-            for count, apart, (before, after), dist, width in zip(tail, step, pads, gap, kernel)
+            (count - 1) * stride_size - before - after + dist * (width - 1) + 1
+            for count, stride_size, (before, after), dist, width in zip(tail, step, pads, gap, kernel)
         )
         if output_size is not None:
             size = tuple(output_size)[-axis_count:]

@@ -97,7 +97,7 @@ class Processing(Convolvable, Loss):
         """Whether WINO=1 is set, and minimal filters exist for this kernel and save more than they cost."""
         if not config().WINO or set(weight.shape[2:]) != {TAPS} or {*steps, *gaps} != {1}:
             return False
-        size = [have - TAPS + 1 for have in padded.shape[2:]]
+        size = [axis_size - TAPS + 1 for axis_size in padded.shape[2:]]
         is_float = dtypes.is_float(padded.dtype)
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
@@ -127,9 +127,9 @@ class Processing(Convolvable, Loss):
         axis_count = len(kernel)
         columns = self._unfold(kernel, groups, steps, gaps)
         size = columns.shape[3 : 3 + axis_count]
-        each = filters.reshape((1, groups, out // groups, *(1,) * axis_count, per_group, *kernel))
+        group_filters = filters.reshape((1, groups, out // groups, *(1,) * axis_count, per_group, *kernel))
         summed = tuple(range(-1 - axis_count, 0))
-        return (columns * each).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
+        return (columns * group_filters).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
 
     def image_conv2d(
         self,
@@ -220,13 +220,13 @@ class Processing(Convolvable, Loss):
         parts = [part for pair in zip(taps, step) for part in pair]
         split = weight.pad([(0, 0), (0, 0), *fill_amounts]).reshape((groups, -1, weight.shape[1], *parts))
         runs = [_phases(size, stride) for size, stride in zip(weight.shape[2:], step)]
-        size = tuple(have + count - 1 for have, count in zip(self.shape[2:], taps))
+        size = tuple(axis_size + count - 1 for axis_size, count in zip(self.shape[2:], taps))
         paddings = [side for n in reversed(taps) for side in (n - 1, n - 1)]
         padded = self._pad_for_windows(padding_pairs(paddings, axis_count), groups)
         phases = padded._convolve_runs(split, groups, runs, size)
         order = [axis for number in range(axis_count) for axis in (2 + axis_count + number, 2 + number)]
         interleaved = phases.permute((0, 1, *order))
-        return interleaved.reshape((*interleaved.shape[:2], *(n * by for n, by in zip(size, step))))
+        return interleaved.reshape((*interleaved.shape[:2], *(n * axis_step for n, axis_step in zip(size, step))))
 
     def _remove_padding(self, step: Shape, pairs: Pairs, reach: Sequence[int], input_size: Shape) -> Self:
         """Removes the padding `pairs` from the result of a transposed convolution.
@@ -269,8 +269,8 @@ class Processing(Convolvable, Loss):
         have = tuple(most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps)))
         inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, have)]
         result = self.shrink([(0, side) for side in self.shape[:2]] + inside).conv2d(filters, None, groups)
-        apart = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
-        return apart.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
+        unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
+        return unmerged.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 
     def _insert_zeros(self, axis: int, distance: int) -> Self:
         """Inserts `distance - 1` zeros between neighbors along `axis`."""
@@ -416,9 +416,11 @@ def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
         first = letters.index(letters[second])
         x = x._moved(Ops.DIAGONAL, x.lazydata.diagonal(first, second))
         letters = letters[:second] + letters[second + 1 :]
-    present = [letter for letter in order if letter in letters]
-    moved = x.permute(tuple(letters.index(letter) for letter in present))
-    return moved.reshape(tuple(moved.shape[present.index(letter)] if letter in present else 1 for letter in order))
+    letters_present = [letter for letter in order if letter in letters]
+    moved = x.permute(tuple(letters.index(letter) for letter in letters_present))
+    return moved.reshape(
+        tuple(moved.shape[letters_present.index(letter)] if letter in letters_present else 1 for letter in order)
+    )
 
 
 def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
@@ -441,7 +443,7 @@ def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Proce
     dx = dw = None
     if step.needs(0):
         least_sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
-        output_padding = [have - least for have, least in zip(x.shape[2:], least_sizes)]
+        output_padding = [axis_size - least for axis_size, least in zip(x.shape[2:], least_sizes)]
         dx = g.conv_transpose2d(w, None, groups, steps, gaps, 0, output_padding)
     if step.needs(1):
         columns = x._unfold(kernel, groups, steps, gaps)
@@ -459,7 +461,9 @@ def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Proces
     x, w = values
     size, kernel = x.shape[2:], w.shape[2:]
     least_sizes = [(n - 1) * stride + taps for n, stride, taps in zip(size, steps, kernel)]
-    paddings = [(before, least - have - before) for least, have, (before, _) in zip(least_sizes, g.shape[2:], pairs)]
+    paddings = [
+        (before, least - axis_size - before) for least, axis_size, (before, _) in zip(least_sizes, g.shape[2:], pairs)
+    ]
     padded = g.pad(((0, 0), (0, 0), *paddings))
     dx = padded.conv2d(w, None, groups, steps) if step.needs(0) else None
     if not step.needs(1):

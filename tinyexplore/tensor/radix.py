@@ -125,13 +125,13 @@ def _order(x: T) -> T:
 
     The ints have as many bits as the floats. `_of_order` is the inverse.
     """
-    same = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
-    if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == same.itemsize:
-        return x.bitcast(same) ^ dtypes.min(same)
+    int_dtype = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
+    if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == int_dtype.itemsize:
+        return x.bitcast(int_dtype) ^ dtypes.min(int_dtype)
     if not dtypes.is_float(x.dtype):
-        return x.cast(same)
-    x = x.cast(dtypes.float64 if same is dtypes.int64 else dtypes.float32)
-    return x.isnan().where(dtypes.max(same), _ascending(x.bitcast(same)))
+        return x.cast(int_dtype)
+    x = x.cast(dtypes.float64 if int_dtype is dtypes.int64 else dtypes.float32)
+    return x.isnan().where(dtypes.max(int_dtype), _ascending(x.bitcast(int_dtype)))
 
 
 def _of_order(key: T, like: T) -> T:
@@ -191,8 +191,8 @@ def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
     padded = length + -length % blocks
     count = digit_size(bits, padded // blocks)
     # inverting all bits but the sign gives the descending order; 0 becomes the greatest, so padding is last
-    turned = _filled(int(dtypes.max(x.dtype)), x)
-    x = x.alu(Ops.XOR, turned).pad(((0, 0), (0, padded - length)))
+    inverting_mask = _filled(int(dtypes.max(x.dtype)), x)
+    x = x.alu(Ops.XOR, inverting_mask).pad(((0, 0), (0, padded - length)))
     x = x.reshape((rows * blocks, padded // blocks)).contiguous()
     other = _filled(0, x).contiguous()
     shift = _filled(lowest, x, (1, 1)).contiguous()
@@ -201,7 +201,7 @@ def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
         digits = digits.alu(Ops.AND, _filled((1 << count) - 1, x)).cast(dtypes.int32)
         x, other = other.written_at(_places(digits, 1 << count, rows), x), x
         shift = shift.alu(Ops.ADD, _filled(count, shift)).contiguous()
-    return x.reshape((rows, padded)).shrink(((0, rows), (0, length))).alu(Ops.XOR, turned)
+    return x.reshape((rows, padded)).shrink(((0, rows), (0, length))).alu(Ops.XOR, inverting_mask)
 
 
 def digit_size(bits: int, length: int) -> int:

@@ -100,8 +100,8 @@ def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
     for group in range(5):
         for count in ROTATIONS[group % 2]:
             x0 = add(x0, x1)
-            turned = x1._alu(Ops.SHL, left[count])._alu(Ops.OR, x1._alu(Ops.SHR, right[count]))
-            x1 = turned._alu(Ops.XOR, x0)
+            rotated = x1._alu(Ops.SHL, left[count])._alu(Ops.OR, x1._alu(Ops.SHR, right[count]))
+            x1 = rotated._alu(Ops.XOR, x0)
         injected = add(keys[(group + 2) % 3], x0._const(group + 1))
         x0, x1 = add(x0, keys[(group + 1) % 3]), add(x1, injected)
     return x0, x1
@@ -118,8 +118,8 @@ def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
 def random_pairs(kind: type[T], size: int, device: str) -> tuple[T, T]:
     """Draws 32 random bits for each of 2 · `size` elements. Returns the first half and the second half."""
     if not config().THREEFRY:
-        both = kind._wrap(generator.next_words(size, device))
-        return both[0], both[1]
+        word_pairs = kind._wrap(generator.next_words(size, device))
+        return word_pairs[0], word_pairs[1]
     key = kind._wrap(generator.next_key(2 * size, device))
     return _words(kind, LazyBuffer.iota(size, dtypes.uint32, device), size, key)
 
@@ -227,17 +227,17 @@ def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: A
     checked(high - 1, target)
     if high - low > 1 << 32:
         raise ValueError(f"randint from {low} to {high}: the range is at most 2**32 wide")
-    size, many = _counted(shape), high - low
+    size, range_size = _counted(shape), high - low
     if not size:
         return rand(kind, shape, dtypes.float32, device).cast(target)
     bits = random_bits(kind, size, device)
     least, most = dtypes.min(dtypes.int32), dtypes.max(dtypes.int32)
     wide = dtypes.int32 if least <= low and high <= most else dtypes.int64
-    if many <= 1 << 24:
-        steps = uniform_of(bits, many)
+    if range_size <= 1 << 24:
+        steps = uniform_of(bits, range_size)
     else:  # the upper word of bits · range
         product = bits.cast(dtypes.uint64)
-        steps = product._alu(Ops.MUL, product._const(many))._alu(Ops.SHR, product._const(32))
+        steps = product._alu(Ops.MUL, product._const(range_size))._alu(Ops.SHR, product._const(32))
     return (steps.cast(wide) + low).cast(target).reshape(shape)
 
 
@@ -255,7 +255,7 @@ def places_in(bounds: T, values: T) -> T:
     step = 1 << (count.bit_length() - 1)
     while step:
         probe = index + step
-        below = table._picked((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
-        index = ((probe <= count) & below).where(probe, index)
+        is_below = table._picked((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
+        index = ((probe <= count) & is_below).where(probe, index)
         step >>= 1
     return index

@@ -208,8 +208,8 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def _softmax(self, axis: int) -> Self:
-        grown = self._centered(axis).exp()
-        return grown * grown.sum(axis, keepdim=True).reciprocal()
+        exponentials = self._centered(axis).exp()
+        return exponentials * exponentials.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """Returns ln softmax(x) along `axis`."""
@@ -269,13 +269,13 @@ class Reduction(Movement, Functions):
         if self.ndim == 0 or self.numel() == 0:
             return self
         x = self._float().cast(sum_dtype(self._float().dtype))
-        own = x._value()
-        largest = own._scanned(Ops.MAX, at)
+        value = x._value()
+        largest = value._scanned(Ops.MAX, at)
         anchor = largest._finite()
         # the running total is relative to the previous anchor; an empty total has none
         shift = (anchor._later(at, 0.0) - anchor).exp()
         factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
-        total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
+        total = (value - anchor).exp().lazydata.recurrence(factor.lazydata, at)
         result = (self._wrap(total).log() + anchor).lazydata
         return x._by_own_rule(result, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 

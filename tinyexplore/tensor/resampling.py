@@ -26,9 +26,9 @@ LARGEST_INT = dtypes.max(dtypes.default_int)
 CUBIC = -0.75
 
 
-def _line(have: int, count: int, align_corners: bool) -> tuple[int, int, int]:
-    """Returns (a, b, d): sample i of `count` is at position (a · i + b) / d among `have` elements."""
-    return (have - 1, 0, max(count - 1, 1)) if align_corners else (2 * have, have - count, 2 * count)
+def _line(old_size: int, count: int, align_corners: bool) -> tuple[int, int, int]:
+    """Returns (a, b, d): sample i of `count` is at position (a · i + b) / d among `old_size` elements."""
+    return (old_size - 1, 0, max(count - 1, 1)) if align_corners else (2 * old_size, old_size - count, 2 * count)
 
 
 def _hat(distance: T) -> T:
@@ -97,9 +97,9 @@ class Resampling(Indexing):
         return result._rounded_to(self.dtype)
 
     def _resample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
-        have = self.shape[axis]
-        if mode.startswith("nearest") and count % have == 0:
-            return self.repeat_interleave(count // have, axis)
+        old_size = self.shape[axis]
+        if mode.startswith("nearest") and count % old_size == 0:
+            return self.repeat_interleave(count // old_size, axis)
         result = self._value()._sample(axis, count, mode, align_corners)
         if result.lazydata is self.lazydata:
             return self
@@ -108,15 +108,15 @@ class Resampling(Indexing):
 
     def _sample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         """Samples one axis like `_resample`, but records no gradient."""
-        have = self.shape[axis]
-        position = self._iota(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
+        old_size = self.shape[axis]
+        position = self._iota(count, dtypes.default_int if 2 * count * old_size <= LARGEST_INT else dtypes.int64)
         if mode == "nearest":
-            return self._take(axis, position * have // count)
+            return self._take(axis, position * old_size // count)
         if mode == "nearest-exact":
-            return self._take(axis, (2 * position + 1) * have // (2 * count))
+            return self._take(axis, (2 * position + 1) * old_size // (2 * count))
         if mode == "area":
             return self._area_mean(axis, position, count)
-        times, plus, divisor = _line(have, count, align_corners)
+        times, plus, divisor = _line(old_size, count, align_corners)
         numerator = position * times + plus
         low = numerator // divisor
         share = (numerator - low * divisor).cast(self.dtype) / divisor
@@ -124,26 +124,26 @@ class Resampling(Indexing):
             return self._sample_cubic(axis, low, share)
         share = self._broadcast_along(axis, (low < 0).where(0.0, share))
         before = self._take(axis, low.maximum(0))
-        after = self._take(axis, (low + 1).minimum(have - 1))
+        after = self._take(axis, (low + 1).minimum(old_size - 1))
         # the element after the sample may be infinite
         return share.eq(0).where(before, before * (1 - share) + after * share)
 
-    def _input_gradient(self, axis: int, have: int, mode: str, align_corners: bool) -> Self:
-        """Returns the gradient of the `have` input elements. `self` is the gradient of the samples.
+    def _input_gradient(self, axis: int, old_size: int, mode: str, align_corners: bool) -> Self:
+        """Returns the gradient of the `old_size` input elements. `self` is the gradient of the samples.
 
         Each element sums the gradients of the samples that it contributes to. They are neighbors, at most `max_samples`
         of them: a gather, not a scatter.
         """
         count = self.shape[axis]
-        dtype = dtypes.default_int if 4 * (count + 2) * (have + 2) <= LARGEST_INT else dtypes.int64
-        element = self._iota(have, dtype).unsqueeze(1)
-        times, plus, divisor = _line(have, count, align_corners)
+        dtype = dtypes.default_int if 4 * (count + 2) * (old_size + 2) <= LARGEST_INT else dtypes.int64
+        element = self._iota(old_size, dtype).unsqueeze(1)
+        times, plus, divisor = _line(old_size, count, align_corners)
         if mode == "area":
-            first_sample, max_samples = element * count // have, -(-count // have) + 1
+            first_sample, max_samples = element * count // old_size, -(-count // old_size) + 1
         elif mode == "nearest":
-            first_sample, max_samples = (element * count + have - 1) // have, -(-count // have)
+            first_sample, max_samples = (element * count + old_size - 1) // old_size, -(-count // old_size)
         elif mode == "nearest-exact":
-            first_sample, max_samples = (2 * count * element + have - 1) // (2 * have), -(-count // have)
+            first_sample, max_samples = (2 * count * element + old_size - 1) // (2 * old_size), -(-count // old_size)
         else:
             radius = 2 if mode == "bicubic" else 1
             max_samples = -(-2 * radius * divisor // times) if times else count
@@ -151,18 +151,18 @@ class Resampling(Indexing):
         samples = first_sample.maximum(0) + self._iota(min(max_samples, count), dtype).unsqueeze(0)
         if mode.startswith("nearest"):
             half_steps = 2 * samples + 1 if mode == "nearest-exact" else 2 * samples
-            weight = (half_steps * have // (2 * count)).eq(element).where(1.0, self._const(0.0, shape=()))
+            weight = (half_steps * old_size // (2 * count)).eq(element).where(1.0, self._const(0.0, shape=()))
         elif mode == "area":
-            start, stop = samples * have // count, ((samples + 1) * have + count - 1) // count
+            start, stop = samples * old_size // count, ((samples + 1) * old_size + count - 1) // count
             weight = ((start <= element) & (element < stop)).where((stop - start).cast(self.dtype).reciprocal(), 0.0)
         else:
             numerator = samples * times + plus
             weight_of = _keys if mode == "bicubic" else _hat
             if mode != "bicubic":
-                numerator = numerator.clip(0, (have - 1) * divisor)
+                numerator = numerator.clip(0, (old_size - 1) * divisor)
             weight = weight_of((numerator - element * divisor).cast(self.dtype) / divisor)
             for outward in (1, 2) if mode == "bicubic" else ():  # elements beyond the edge equal the edge
-                for edge, virtual in ((0, -outward), (have - 1, have - 1 + outward)):
+                for edge, virtual in ((0, -outward), (old_size - 1, old_size - 1 + outward)):
                     edge_weight = weight_of((numerator - virtual * divisor).cast(self.dtype) / divisor)
                     weight = weight + element.eq(edge).where(edge_weight, 0.0)
         weight = (samples < count).where(weight, 0.0)
@@ -180,21 +180,21 @@ class Resampling(Indexing):
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
             weight = _near(x) if step in (0, 1) else _far(x)
-            taken = self._take(axis, (first + step).clip(0, self.shape[axis] - 1))
+            neighbor = self._take(axis, (first + step).clip(0, self.shape[axis] - 1))
             along = self._broadcast_along(axis, weight)
-            part = along.eq(0).where(0.0, taken * along)  # an element of weight 0 may be infinite
+            part = along.eq(0).where(0.0, neighbor * along)  # an element of weight 0 may be infinite
             result = part if result is None else result + part
         assert result is not None
         return result
 
     def _area_mean(self, axis: int, position: Self, count: int) -> Self:
-        """Returns the mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each index i."""
-        have = self.shape[axis]
-        start, stop = position * have // count, ((position + 1) * have + count - 1) // count
+        """Returns the mean of elements ⌊i · old_size / count⌋ … ⌈(i + 1) · old_size / count⌉ - 1 for each index i."""
+        old_size = self.shape[axis]
+        start, stop = position * old_size // count, ((position + 1) * old_size + count - 1) // count
         total: Self | None = None
-        for step in range(-(-have // count) + 1):
+        for step in range(-(-old_size // count) + 1):
             inside = self._broadcast_along(axis, start + step < stop)
-            part = inside.where(self._take(axis, (start + step).minimum(have - 1)), 0.0)
+            part = inside.where(self._take(axis, (start + step).minimum(old_size - 1)), 0.0)
             total = part if total is None else total + part
         assert total is not None
         return total / self._broadcast_along(axis, (stop - start).cast(self.dtype))

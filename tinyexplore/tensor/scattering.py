@@ -111,8 +111,8 @@ class Scattering(Indexing):
             need_number(src, "scatter: what is written")
             value = index._const(checked(src, self.dtype), self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
-            requested <= provided and (i == axis or requested <= have)
-            for i, (requested, provided, have) in enumerate(zip(index.shape, value.shape, self.shape))
+            requested <= provided and (i == axis or requested <= axis_size)
+            for i, (requested, provided, axis_size) in enumerate(zip(index.shape, value.shape, self.shape))
         )
         if not fits:
             raise ShapeError(
@@ -120,17 +120,18 @@ class Scattering(Indexing):
             )
         if not dtypes.is_int(index.dtype):
             raise OperandError(f"scatter by a tensor of {index.dtype.name}: need ints")
-        around = [
-            (0, have if i == axis else requested) for i, (requested, have) in enumerate(zip(index.shape, self.shape))
+        written_bounds = [
+            (0, axis_size if i == axis else requested)
+            for i, (requested, axis_size) in enumerate(zip(index.shape, self.shape))
         ]
         source = value.shrink([(0, requested) for requested in index.shape]).cast(self.dtype)
-        return axis, self.shrink(around), index.cast(index_dtype(index.dtype)), source
+        return axis, self.shrink(written_bounds), index.cast(index_dtype(index.dtype)), source
 
     def _with_part(self, part: Self) -> Self:
         """Replaces the first elements of this tensor along each axis by `part`."""
         if part.shape == self.shape:
             return part
-        rest = [(0, have - size) for have, size in zip(self.shape, part.shape)]
+        rest = [(0, axis_size - size) for axis_size, size in zip(self.shape, part.shape)]
         written = part._const(True, dtypes.bool).pad(rest)
         return written.where(part.pad(rest), self)
 
@@ -160,5 +161,5 @@ class Scattering(Indexing):
         """Cuts the first axis to `size`, or fills it with `fill_value`."""
         rows = min(size, self.shape[0])
         rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
-        part = self.shrink([(0, rows), *((0, have) for have in self.shape[1:])])
+        part = self.shrink([(0, rows), *((0, axis_size) for axis_size in self.shape[1:])])
         return part.pad([(0, size - rows), *rest], value=fill_value)

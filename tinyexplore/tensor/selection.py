@@ -37,8 +37,8 @@ def selected_indices(x: T, count: int, descending: bool) -> T:
     key = comparable(x)
     key = (key ^ -1 if descending else key).contiguous()
     last = nth_key(key, count)
-    less, equal = _running_counts(key, last)
-    column = (key < last).where(less - 1, key.eq(last).where(less[:, -1:] + equal - 1, count))
+    less_count, equal_count = _running_counts(key, last)
+    column = (key < last).where(less_count - 1, key.eq(last).where(less_count[:, -1:] + equal_count - 1, count))
     selected = key._const(0, dtypes.default_int, (key.shape[0], count))
     positions = key._places(1, selected.dtype)._broadcast_to(key.shape)
     return selected._scattered_in(None, 1, column, positions)
@@ -49,8 +49,8 @@ def nth_index(x: T, count: int) -> T:
     1."""
     key = comparable(x).contiguous()
     last = nth_key(key, count)
-    less, equal = _running_counts(key, last)
-    is_it = key.eq(last) & (less[:, -1:] + equal).eq(count)
+    less_count, equal_count = _running_counts(key, last)
+    is_it = key.eq(last) & (less_count[:, -1:] + equal_count).eq(count)
     return is_it.where(key._places(1, dtypes.default_int), 0).max(1, keepdim=True)
 
 
@@ -74,5 +74,7 @@ def nth_key(key: T, count: int) -> T:
 def _running_counts(key: T, last: T) -> tuple[T, T]:
     """Counts the keys up to each position that are less than `last` of the row, and those equal to it."""
     dtype, half = (dtypes.int32, 16) if key.shape[1] < SHORT_COUNTS else (dtypes.int64, 32)
-    both = ((key < last).cast(dtype) + (key.eq(last).cast(dtype) << half)).cumsum(1)
-    return (both & ((1 << half) - 1)).cast(dtypes.default_int), (both >> half).cast(dtypes.default_int)
+    packed_counts = ((key < last).cast(dtype) + (key.eq(last).cast(dtype) << half)).cumsum(1)
+    return (packed_counts & ((1 << half) - 1)).cast(dtypes.default_int), (packed_counts >> half).cast(
+        dtypes.default_int
+    )

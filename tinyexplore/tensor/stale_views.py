@@ -29,11 +29,11 @@ class StaleViews:
     searches = 100
 
     @classmethod
-    def warn_of(cls, whole: Base, written: LazyBuffer, *own: Any) -> None:
+    def warn_of(cls, whole: Base, written: LazyBuffer, *known_views: Any) -> None:
         """Warns if the program holds another view of `whole` that overlaps `written`, a view that is about to be
         changed.
 
-        own: views that do not count.
+        known_views: views that do not count.
         """
         root = ref(whole)  # one object, which all views share
         if not cls.searches or references((root,))[0] <= ASKING + 1 or is_noted():
@@ -43,7 +43,11 @@ class StaleViews:
         description = _held(views)
         while views:
             view, is_held = views.pop(), description.pop()
-            if not isinstance(view, type(whole)) or not is_held or any([view is known_view for known_view in own]):
+            if (
+                not isinstance(view, type(whole))
+                or not is_held
+                or any([view is known_view for known_view in known_views])
+            ):
                 continue
             if _overlap(written, view.lazydata, whole.lazydata):
                 cls.searches = 0

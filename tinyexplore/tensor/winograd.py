@@ -80,7 +80,7 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
 def minimal_filters(x: T, weight: T, groups: int) -> T:
     """Convolves a padded (batch, in, *spatial) with weights (out, in / groups, 3, 3, …), with stride 1."""
     axis_count = weight.ndim - 2
-    size = tuple(have - TAPS + 1 for have in x.shape[2:])
+    size = tuple(axis_size - TAPS + 1 for axis_size in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
     whole = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
     windows = whole._windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)

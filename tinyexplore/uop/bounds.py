@@ -193,11 +193,11 @@ def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
         return int(b < c), int(a < d)
     if op is Ops.CMPLE:
         return int(b <= c), int(a <= d)
-    apart = b < c or d < a
-    same = a == b == c == d
+    are_disjoint = b < c or d < a
+    are_equal = a == b == c == d
     if op is Ops.CMPEQ:
-        return int(same), int(not apart)
-    return int(apart), int(not same)
+        return int(are_equal), int(not are_disjoint)
+    return int(are_disjoint), int(not are_equal)
 
 
 def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:

@@ -187,10 +187,10 @@ def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
     digits = _digits(*rest, divisor) if common == 1 else None
     if digits is not None:
         high, low, unit = digits
-        by = divisor // unit
-        if by == 1:
+        unit_count = divisor // unit
+        if unit_count == 1:
             return low
-        return _or(remainder(high, by), Ops.MOD, high, by) * index_const(unit) + low
+        return _or(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
     if common == 1 and not whole[0] and not whole[1]:
         return None
     result = _or(remainder(small, divisor), Ops.MOD, small, divisor)

@@ -94,16 +94,18 @@ COS64 = (
     2.0880723767571344e-09,
     -1.1693577677639789e-11,
 )
+# π/2 as 32 bits, whose whole multiples below 2**20 are exact, and the 53 bits after them
 LN2_PARTS = (
     0.6931471803691238,
     1.9082149292705877e-10,
-)  # π/2 as 32 bits, whose whole multiples below 2**20 are exact, and the 53 bits after them
+)
+# 30 bits each, and the 53 bits after them
 HALF_PI_PARTS = (
     1.570796325802803,
     9.920935791635221e-10,
     5.17018297889025e-19,
     2.9038559739793605e-28,
-)  # 30 bits each, and the 53 bits after them
+)
 TWO_OVER_PI = 0.6366197723675814
 LOG2E = 1.4426950408889634
 LOG2E_MINUS_ONE = 0.4426950408889634
@@ -199,9 +201,9 @@ def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
     result = _bits((q & 1).ne(0).where(cosine, sine)) ^ ((q & 2) << 62)
     if op is Ops.SIN:
         result = result ^ (_bits(x) & SIGN_BIT)
-    far = UOp(op, x.dtype, (x,), FAR)
+    device_result = UOp(op, x.dtype, (x,), FAR)
     # the comparison is false for NaN, which then takes the far branch
-    return rarely(opposite(magnitude < FAR), far, _float(result))
+    return rarely(opposite(magnitude < FAR), device_result, _float(result))
 
 
 # *** the functions ***

@@ -181,10 +181,10 @@ def _law_text(pattern: UPat, *, inner: bool = False) -> str:
     head = names[0] if len(names) == 1 else (pattern.name or "|".join(names[:3]) + ("|…" if len(names) > 3 else ""))
     if pattern.src is None:
         return f"{pattern.name}:{head}" if pattern.name and head != pattern.name else head
-    only = next(iter(pattern.ops))
-    if len(names) == 1 and only in _INFIX and len(pattern.src) == 2:
+    single_op = next(iter(pattern.ops))
+    if len(names) == 1 and single_op in _INFIX and len(pattern.src) == 2:
         left, right = (_law_text(src, inner=True) for src in pattern.src)
-        text = f"{left} {_INFIX[only]} {right}"
+        text = f"{left} {_INFIX[single_op]} {right}"
         return f"({text})" if inner else text
     sources = ", ".join(_law_text(src) for src in pattern.src)
     return f"{head}({sources}{', …' if pattern.more_src else ''})"

@@ -83,8 +83,8 @@ def _to_arg(data: Any) -> Any:
         case "op":
             return Ops[value]
         case "axis":
-            number, name, *further = value
-            return Axis(number, AxisKind(name), *further)
+            number, name, *arguments = value
+            return Axis(number, AxisKind(name), *arguments)
         case "tuple":
             return tuple(_to_arg(item) for item in value)
     raise ValueError(f"an arg of the unknown kind {kind!r}")

@@ -69,8 +69,8 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         for source in sources:
             if source in done:
                 continue
-            below = source.mask
-            if below & mask and below & kinds and source.settled is not settles:
+            source_mask = source.mask
+            if source_mask & mask and source_mask & kinds and source.settled is not settles:
                 path.append((node, sources, before))
                 node, sources, before = source, iter(source.src), ()
                 break
@@ -147,10 +147,10 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
             if source.settled is not matcher and source.mask & mask:
                 if not depth:
                     return _rewrite(node, matcher, None, None)
-                below = settled_by(source, matcher, depth - 1)
-                if below is not source:
+                settled_source = settled_by(source, matcher, depth - 1)
+                if settled_source is not source:
                     sources = list(node.src) if sources is None else sources
-                    sources[number] = below
+                    sources[number] = settled_source
         if sources is not None:
             node = make_uop(node.op, node.dtype, tuple(sources), node.arg)
             continue

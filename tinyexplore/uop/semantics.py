@@ -313,8 +313,8 @@ def cast(value: Any, dtype: DType, source: DType) -> Any:
         if value >= 2.0**63:
             return cast(value - 2.0**63, dtypes.int64, source) + 2**63
         return wrap(cast(value, dtypes.int64, source), dtype)
-    through = dtypes.int64 if dtype in (dtypes.int64, dtypes.uint32) else dtypes.int32
-    least, most = int(dtypes.min(through)), dtypes.max(through)
+    wide_type = dtypes.int64 if dtype in (dtypes.int64, dtypes.uint32) else dtypes.int32
+    least, most = int(dtypes.min(wide_type)), dtypes.max(wide_type)
     if not math.isfinite(value) or not least <= int(value) <= most:
         return wrap(least, dtype)
     return wrap(int(value), dtype)

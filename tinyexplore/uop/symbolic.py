@@ -186,7 +186,7 @@ def _exactly_divided(a: sint, b: UOp) -> sint | None:
     divisor = _polynomial(b)
     if len(divisor) != 1:
         return None
-    ((atoms, by),) = divisor.items()
+    ((atoms, divisor_factor),) = divisor.items()
     quotient: Polynomial = {}
     for monomial, factor in ({(): a} if isinstance(a, int) else _polynomial(a)).items():
         left = list(monomial)
@@ -194,9 +194,9 @@ def _exactly_divided(a: sint, b: UOp) -> sint | None:
             if atom not in left:
                 return None
             left.remove(atom)
-        if factor % by:
+        if factor % divisor_factor:
             return None
-        quotient[tuple(left)] = factor // by
+        quotient[tuple(left)] = factor // divisor_factor
     return _from_polynomial(quotient)
 
 
@@ -205,60 +205,60 @@ def as_size(size: sint) -> UOp:
     return size if isinstance(size, UOp) else index_const(size)
 
 
-def floor_divided(size: sint, by: sint) -> UOp:
-    """Returns `size // by` as Python defines it: rounded down. (IDIV rounds towards 0, which differs below 0.)
+def floor_divided(size: sint, divisor: sint) -> UOp:
+    """Returns `size // divisor` as Python defines it: rounded down. (IDIV rounds towards 0, which differs below 0.)
 
-    Raises ZeroDivisionError if `by` is 0 for some values of its Variables.
+    Raises ZeroDivisionError if `divisor` is 0 for some values of its Variables.
     """
-    size, by = _positive_divisor(size, by, "//")
-    if (lift := _lift(size, by)) is not None:
-        quotient = (size + lift * by.arg if lift else size).alu(Ops.IDIV, by)
+    size, divisor = _positive_divisor(size, divisor, "//")
+    if (lift := _lift(size, divisor)) is not None:
+        quotient = (size + lift * divisor.arg if lift else size).alu(Ops.IDIV, divisor)
         return quotient - lift if lift else quotient
-    quotient = size.alu(Ops.IDIV, by)
-    rest = size - quotient * by
+    quotient = size.alu(Ops.IDIV, divisor)
+    rest = size - quotient * divisor
     return quotient + rest.minimum(0).maximum(-1)  # one less if the remainder is negative
 
 
-def floor_remainder(size: sint, by: sint) -> UOp:
-    """Returns `size % by` as Python defines it: with the sign of `by`. Raises ZeroDivisionError like
+def floor_remainder(size: sint, divisor: sint) -> UOp:
+    """Returns `size % divisor` as Python defines it: with the sign of `divisor`. Raises ZeroDivisionError like
     `floor_divided`."""
-    if limits(by)[1] < 0:
-        return -floor_remainder(-as_size(size), -as_size(by))
-    size, by = _positive_divisor(size, by, "%")
-    if (lift := _lift(size, by)) is not None:
-        return (size + lift * by.arg if lift else size).alu(Ops.MOD, by)
-    rest = size.alu(Ops.MOD, by)
-    return rest - by * rest.minimum(0).maximum(-1)
+    if limits(divisor)[1] < 0:
+        return -floor_remainder(-as_size(size), -as_size(divisor))
+    size, divisor = _positive_divisor(size, divisor, "%")
+    if (lift := _lift(size, divisor)) is not None:
+        return (size + lift * divisor.arg if lift else size).alu(Ops.MOD, divisor)
+    rest = size.alu(Ops.MOD, divisor)
+    return rest - divisor * rest.minimum(0).maximum(-1)
 
 
-def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
+def _positive_divisor(size: sint, divisor_size: sint, sign: str) -> tuple[UOp, UOp]:
     """Returns dividend and divisor, both negated if the divisor is negative. Raises ZeroDivisionError if it may be
     0."""
-    low, high = limits(by)
+    low, high = limits(divisor_size)
     if low <= 0 <= high:
-        divisor = f"({text(by)})" if " " in text(by) else text(by)
+        divisor = f"({text(divisor_size)})" if " " in text(divisor_size) else text(divisor_size)
         quotient = f"{text(size)} {sign} {divisor}"
         if low == high:
             raise ZeroDivisionError(f"division by zero: {quotient}")
         raise ZeroDivisionError(f"the divisor of {quotient} may be 0 (its range is {low} to {high})")
-    size, by = as_size(size), as_size(by)
+    size, divisor_size = as_size(size), as_size(divisor_size)
     if low > 0:
-        return size, by
-    return -size, (index_const(-by.arg) if by.op is Ops.CONST else -by)
+        return size, divisor_size
+    return -size, (index_const(-divisor_size.arg) if divisor_size.op is Ops.CONST else -divisor_size)
 
 
-def _lift(size: UOp, by: UOp) -> int | None:
-    """Returns how often `by` must be added to `size` to make it nonnegative.
+def _lift(size: UOp, divisor: UOp) -> int | None:
+    """Returns how often `divisor` must be added to `size` to make it nonnegative.
 
     None if there is no such number, or the index dtype cannot represent it.
     """
     low, high = bounds(size)
     if low >= 0:
         return 0
-    if by.op is not Ops.CONST:
+    if divisor.op is not Ops.CONST:
         return None
-    lift = -(low // by.arg)
-    return lift if _fits(high + lift * by.arg) else None
+    lift = -(low // divisor.arg)
+    return lift if _fits(high + lift * divisor.arg) else None
 
 
 def as_number(condition: UOp) -> UOp:
@@ -267,12 +267,12 @@ def as_number(condition: UOp) -> UOp:
     if condition.op in (Ops.AND, Ops.OR, Ops.XOR):
         a, b = as_number(first), as_number(second)
         return a * b if condition.op is Ops.AND else a.maximum(b) if condition.op is Ops.OR else a + b - a * b * 2
-    apart = second - first
+    difference = second - first
     if condition.op is Ops.CMPLT:
-        return apart.maximum(0).minimum(1)
+        return difference.maximum(0).minimum(1)
     if condition.op is Ops.CMPLE:
-        return (apart + 1).maximum(0).minimum(1)
-    differs = apart.maximum(-apart).minimum(1)
+        return (difference + 1).maximum(0).minimum(1)
+    differs = difference.maximum(-difference).minimum(1)
     return differs if condition.op is Ops.CMPNE else 1 - differs
 
 
@@ -361,11 +361,10 @@ def read_value(size: UOp) -> int:
 def _comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
     """Returns ("==", 0), for example, if `code` reads an attribute at `offset` and only compares it with a number;
     else None."""
-    every = list(dis.get_instructions(code))
-    first = (
-        sum([instruction.offset <= offset for instruction in every]) - 1
-    )  # inline caches follow an instruction; `place` may point into them
-    window = every[first : first + 3]
+    instructions = list(dis.get_instructions(code))
+    # inline caches follow an instruction; `place` may point into them
+    first = sum([instruction.offset <= offset for instruction in instructions]) - 1
+    window = instructions[first : first + 3]
     if [instruction.opname for instruction in window] not in _COMPARED or type(window[1].argval) is not int:
         return None
     return window[2].argval, window[1].argval

@@ -332,10 +332,10 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
     s = (bits >> 23) + -127
     by_two_words, by_one_word = (s & 64).ne(0), (s & 32).ne(0)
     pairs = [UOp.const(long, high << 32 | low) for high, low in zip(TWO_OVER_PI, TWO_OVER_PI[1:])]
-    pairs = [by_two_words.where(later, now) for now, later in zip(pairs, pairs[2:])]
-    pairs = [by_one_word.where(later, now) for now, later in zip(pairs, pairs[1:])]
-    down = ((s & 31) ^ 31).cast(long)
-    first, second, third = ((pair >> 1 >> down) & 0xFFFFFFFF for pair in pairs)
+    pairs = [by_two_words.where(later, word) for word, later in zip(pairs, pairs[2:])]
+    pairs = [by_one_word.where(later, word) for word, later in zip(pairs, pairs[1:])]
+    shift_down = ((s & 31) ^ 31).cast(long)
+    first, second, third = ((pair >> 1 >> shift_down) & 0xFFFFFFFF for pair in pairs)
     turns = (m * first << 32) + m * second + (m * third >> 32)
     q = ((turns + (1 << 61)) >> 62).cast(like(magnitude, dtypes.int32))
     rest = (turns << 2).bitcast(like(magnitude, dtypes.int64)).cast(like(magnitude, dtypes.float64))
@@ -385,8 +385,8 @@ def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
     else:
         value, n = exp_parts(most, 2.0)
         exp_and_one = mulacc(value, _power_of_two(n), 1.0)
-    far = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
-    return as_float(as_bits((magnitude < 0.625).where(near, far)) | _sign_bit(x))
+    large_result = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
+    return as_float(as_bits((magnitude < 0.625).where(near, large_result)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.ERF, var("x"), dtypes=FLOAT32))
@@ -398,8 +398,8 @@ def erf_float32(x: UOp, ctx: Any) -> UOp | None:
     near = mulacc(polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
     root = polynomial(magnitude.minimum(4.0), ERFC_ROOT)  # erf(4) rounds to 1; NaN stays
     square = root * root  # 1 - erf is small here, and its fourth root smooth
-    far = mulacc(square, -square, 1.0)
-    return as_float(as_bits((magnitude < 1.0).where(near, far)) | _sign_bit(x))
+    large_result = mulacc(square, -square, 1.0)
+    return as_float(as_bits((magnitude < 1.0).where(near, large_result)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.POW, var("x"), var("y"), dtypes=FLOAT32))

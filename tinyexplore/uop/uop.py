@@ -51,14 +51,14 @@ _MOST_MASKS = 1 << 14
 new_in_children(_Table, "lock")
 
 
-def _settle(key: Any, mine: ref[UOp], node: UOp) -> UOp:
+def _settle(key: Any, new_reference: ref[UOp], node: UOp) -> UOp:
     """Enters `node` under a key that just had an entry: a node of another thread, or a node that is being released."""
     with _Table.lock:
-        reference = _interned.setdefault(key, mine)
-        if reference is not mine:
+        reference = _interned.setdefault(key, new_reference)
+        if reference is not new_reference:
             if (existing := reference()) is not None:
                 return existing
-            _interned[key] = mine
+            _interned[key] = new_reference
     return node
 
 
@@ -471,15 +471,15 @@ class UOp:
 
         within: a mask; only nodes with such an operation below them are visited.
         """
-        everything = within == -1
-        if not (everything or self.mask & within):
+        visits_all = within == -1
+        if not (visits_all or self.mask & within):
             return []
         order: dict[UOp, None] = {}
         path = []  # the nodes on the way down, and their remaining sources
         node, sources = self, iter(self.src)
         while True:
             for source in sources:
-                if source not in order and (everything or source.mask & within):
+                if source not in order and (visits_all or source.mask & within):
                     if source.src:
                         path.append((node, sources))
                         node, sources = source, iter(source.src)
@@ -584,8 +584,8 @@ class UOp:
             for source in sources:
                 if source in done:
                     continue
-                below = source.mask
-                if below & mask and (axes is None or below & closing or not axes.isdisjoint(source.ranges)):
+                source_mask = source.mask
+                if source_mask & mask and (axes is None or source_mask & closing or not axes.isdisjoint(source.ranges)):
                     path.append((node, sources))
                     node, sources = source, iter(source.src)
                     break
@@ -615,15 +615,15 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
     node.dtype = dtype
     node.src = src
     node.arg = arg
-    own = _BIT[op]
-    mask = own | dtype.bit
+    op_bit = _BIT[op]
+    mask = op_bit | dtype.bit
     ranges = _NO_RANGES
     for source in src:
         mask |= source.mask
         more = source.ranges
         if more is not ranges and not more <= ranges:
             ranges = more if ranges <= more else ranges | more
-    if own & _OPENS_OR_CLOSES:
+    if op_bit & _OPENS_OR_CLOSES:
         ranges = _open_ranges(node, ranges)
         if op is Ops.RANGE:
             kind = arg.kind
@@ -634,9 +634,9 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
     node._bounds = None
     node._linear = None
     node._digest = None
-    mine = ref(node)
-    if _interned.setdefault(key, mine) is not mine:
-        return _settle(key, mine, node)
+    new_reference = ref(node)
+    if _interned.setdefault(key, new_reference) is not new_reference:
+        return _settle(key, new_reference, node)
     if len(_interned) > _Table.limit:
         _sweep()
     return node

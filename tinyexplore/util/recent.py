@@ -37,13 +37,13 @@ class Recent(Generic[K, V]):
         """
         with self.lock:  # releasing values may run any code, so the caller does it
             before = self._kept.pop(key, None)
-            gone = [] if before is None else [before]
+            evicted = [] if before is None else [before]
             self._kept[key] = (value, nbytes)
-            self.nbytes += nbytes - sum([size for _, size in gone])
+            self.nbytes += nbytes - sum([size for _, size in evicted])
             while self.nbytes > most_bytes and len(self._kept) > 1:
-                gone.append(self._kept.popitem(last=False)[1])
-                self.nbytes -= gone[-1][1]
-        return [removed for removed, _ in gone]
+                evicted.append(self._kept.popitem(last=False)[1])
+                self.nbytes -= evicted[-1][1]
+        return [removed for removed, _ in evicted]
 
     def clear(self) -> None:
         """Removes all values."""

@@ -81,11 +81,14 @@ class ThreadWorkers:
         If no thread can start, the jobs are done before this returns.
         """
         for _ in range(min(self._count - len(self._threads), len(jobs))):
-            lives = Lock()
-            lives.acquire()
+            life_lock = Lock()
+            life_lock.acquire()
             try:
                 run_uninterrupted(
-                    [partial(start_new_thread, _work, (self._jobs, lives)), partial(self._threads.append, lives)]
+                    [
+                        partial(start_new_thread, _work, (self._jobs, life_lock)),
+                        partial(self._threads.append, life_lock),
+                    ]
                 )
             except RuntimeError:  # there are no threads, or no more threads
                 break
@@ -96,15 +99,15 @@ class ThreadWorkers:
             return
         run_uninterrupted([*[partial(self._jobs.put, job) for job in jobs], *then])
 
-    def do(self, jobs: Sequence[Job[Any]], own: Callable[[], object]) -> None:
-        """Submits `jobs`, and calls `own` meanwhile. Returns when all have ended, even if it is interrupted.
+    def do(self, jobs: Sequence[Job[Any]], work: Callable[[], object]) -> None:
+        """Submits `jobs`, and calls `work` meanwhile. Returns when all have ended, even if it is interrupted.
 
         Raises the first exception of the jobs.
         """
         done_flags: list[bool] = []
         try:
             self.give(jobs, [partial(done_flags.append, True)])
-            own()
+            work()
         finally:
             if done_flags:
                 try:
@@ -120,8 +123,8 @@ class ThreadWorkers:
         threads, self._threads = self._threads, []
         for _ in threads:
             self._jobs.put(None)
-        for lives in threads:
-            with lives:
+        for life_lock in threads:
+            with life_lock:
                 pass
 
 
@@ -137,7 +140,7 @@ class AtOnce(Executor):
         return future
 
 
-def _work(jobs: SimpleQueue[Job[Any] | None], lives: Lock) -> None:
+def _work(jobs: SimpleQueue[Job[Any] | None], life_lock: Lock) -> None:
     try:
         while True:
             job = jobs.get()
@@ -146,7 +149,7 @@ def _work(jobs: SimpleQueue[Job[Any] | None], lives: Lock) -> None:
             job.do()
             del job
     finally:
-        lives.release()
+        life_lock.release()
 
 
 __all__ = ["AtOnce", "Job", "ThreadWorkers", "wait_for_all"]

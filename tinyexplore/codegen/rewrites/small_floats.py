@@ -45,8 +45,10 @@ def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
 def cast_through_float32(cast: UOp, x: UOp, ctx: Lowering) -> UOp | None:
     """bfloat16 and the fp8s are converted only from and to float32; conversions with other types go through float32."""
     source, target = x.dtype.scalar, cast.dtype.scalar
-    over = (dtypes.bfloat16, *dtypes.fp8s)
-    if (source in over and target is not dtypes.float32) or (target in over and source is not dtypes.float32):
+    types_through_float32 = (dtypes.bfloat16, *dtypes.fp8s)
+    if (source in types_through_float32 and target is not dtypes.float32) or (
+        target in types_through_float32 and source is not dtypes.float32
+    ):
         return x.cast(dtypes.float32.vec(cast.dtype.count)).cast(cast.dtype)
     return None
 

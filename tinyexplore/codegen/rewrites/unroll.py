@@ -19,19 +19,20 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     matching copies of its sources. Nothing is simplified: a later pass does that, law by law.
     """
     recorder = active_recorder()
-    every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # for the axes that a part depends on: the steps, in order
+    # for the axes that a part depends on: the steps, in order
+    steps_by_axes: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}
 
-    def steps_of(own: tuple[UOp, ...]) -> list[tuple[int, ...]]:
-        if own not in every:
-            every[own] = list(product(*(range(axis.size) for axis in own)))
-        return every[own]
+    def steps_of(part_axes: tuple[UOp, ...]) -> list[tuple[int, ...]]:
+        if part_axes not in steps_by_axes:
+            steps_by_axes[part_axes] = list(product(*(range(axis.size) for axis in part_axes)))
+        return steps_by_axes[part_axes]
 
     @cache
-    def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
-        """Returns for each step of `own` the number of the step of `inner`, a subset of the same axes."""
+    def picked(part_axes: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
+        """Returns for each step of `part_axes` the number of the step of `inner`, a subset of the same axes."""
         number_of = {step: number for number, step in enumerate(steps_of(inner))}
-        positions = [own.index(axis) for axis in inner]
-        return [number_of[tuple([step[position] for position in positions])] for step in steps_of(own)]
+        positions = [part_axes.index(axis) for axis in inner]
+        return [number_of[tuple([step[position] for position in positions])] for step in steps_of(part_axes)]
 
     open_axes = frozenset(axes)
     if open_axes.isdisjoint(node.ranges):

@@ -20,12 +20,12 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     The first NaN is better than all values, and no value is better than NaN. If several extremes are found at the same
     time (in lanes, for example), only the indices of those count that equal the extreme of all.
     """
-    every = list(find_argextremes(sink.find(Ops.REDUCE)))
-    if not every:
+    argextremes = list(find_argextremes(sink.find(Ops.REDUCE)))
+    if not argextremes:
         return sink
-    extremes = {sought.extreme: register_of(sought.extreme, lowering) for sought in every}
+    extremes = {argextreme.extreme: register_of(argextreme.extreme, lowering) for argextreme in argextremes}
     changes = {extreme: changed_in(extreme, best, value) for extreme, (best, value) in extremes.items()}
-    index_of = {sought.place: index_found(sought, extremes, changes, lowering) for sought in every}
+    index_of = {argextreme.place: index_found(argextreme, extremes, changes, lowering) for argextreme in argextremes}
     recorder = active_recorder()
     if recorder is not None:
         for before, after in (*changes.items(), *index_of.items()):
@@ -41,17 +41,17 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
 
 
 def index_found(
-    sought: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
+    argextreme: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
     """Returns the index that is kept along with its extreme, or the value for no index if another extreme is better."""
-    _, at_step, none = sought.place.src[0].src
-    first = at_step.substitute(dict.fromkeys(sought.loops, index_const(0)))
+    _, at_step, none = argextreme.place.src[0].src
+    first = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
     at = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
-    beyond = extremes[sought.extreme][1].src[0]
-    index = changed_in(sought.extreme, at, beyond.where(at_step.substitute(sought.loops), at))
-    extreme = changes[sought.extreme]
-    counts = extreme.eq(sought.whole.substitute(changes))
-    if sought.or_nan:
+    is_better = extremes[argextreme.extreme][1].src[0]
+    index = changed_in(argextreme.extreme, at, is_better.where(at_step.substitute(argextreme.loops), at))
+    extreme = changes[argextreme.extreme]
+    counts = extreme.eq(argextreme.whole.substitute(changes))
+    if argextreme.or_nan:
         counts = counts | extreme.ne(extreme)
     return counts.where(index, none)
 
@@ -64,10 +64,10 @@ def changed_in(reduce: UOp, register: UOp, changed: UOp) -> UOp:
 
 def goes_beyond(value: UOp, best: UOp, op: Ops) -> UOp:
     """Returns whether `value` is greater (less, for MIN) than `best`, or the first NaN."""
-    less, more = (best, value) if op is Ops.MAX else (value, best)
+    smaller, larger = (best, value) if op is Ops.MAX else (value, best)
     if not dtypes.is_float(value.dtype):
-        return less < more
-    return (more <= less).alu(Ops.XOR, UOp.const(dtypes.bool.vec(value.dtype.count), True)) & best.eq(best)
+        return smaller < larger
+    return (larger <= smaller).alu(Ops.XOR, UOp.const(dtypes.bool.vec(value.dtype.count), True)) & best.eq(best)
 
 
 __all__ = ["fuse_argmax"]

@@ -42,15 +42,15 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
 
 def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
     """Returns for each loop of a RESULT the loops whose results are used inside it: these must come first."""
-    below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
+    loops_below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
     before: dict[UOp, set[UOp]] = {}
     for node in order:
-        depends = frozenset[UOp]().union(*[below[src] for src in node.src])
+        depends = frozenset[UOp]().union(*[loops_below[src] for src in node.src])
         if node.op is Ops.RESULT:
             for loop in node.src[2:]:
                 before.setdefault(loop, set()).update(depends)
             depends = depends.union(node.src[2:])
-        below[node] = depends
+        loops_below[node] = depends
     return before
 
 
@@ -72,15 +72,20 @@ def _may_follow(first: UOp, second: UOp, earlier: dict[UOp, set[UOp]]) -> bool:
     loops than before, or if a loop of `first` has to wait for a loop of `second`: for this sum, or for another one that
     is computed in the same loop.
     """
-    mine, others = set(first.src[2:]), set(second.src[2:])
-    if mine & others or mine & second.ranges or others & first.ranges or not first.ranges <= second.ranges:
+    first_loops, second_loops = set(first.src[2:]), set(second.src[2:])
+    if (
+        first_loops & second_loops
+        or first_loops & second.ranges
+        or second_loops & first.ranges
+        or not first.ranges <= second.ranges
+    ):
         return False
-    waits_for, todo = set(mine), list(mine)
+    waits_for, todo = set(first_loops), list(first_loops)
     while todo:
         new = earlier[todo.pop()] - waits_for
         waits_for |= new
         todo += new
-    return not waits_for & others
+    return not waits_for & second_loops
 
 
 __all__ = ["chain_sums"]

@@ -92,7 +92,7 @@ def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
     starts = [offset - lane for lane, offset in enumerate(offsets)]
     joined = vector_at(loads[0], 0, len(loads))
     for start in sorted(set(starts))[1:]:
-        mask = tuple(UOp.const(dtypes.bool, own >= start) for own in starts)
+        mask = tuple(UOp.const(dtypes.bool, stretch_start >= start) for stretch_start in starts)
         later = vector_at(loads[0], start - starts[0], len(loads))
         joined = UOp(Ops.VECTORIZE, dtypes.bool.vec(len(loads)), mask).where(later, joined)
     return joined

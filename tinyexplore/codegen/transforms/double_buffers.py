@@ -32,19 +32,25 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
     filled = start + last_barrier(program[start:])
     filling, computing = program[start + 1 : filled + 1], program[filled + 1 :]
     staged = {node for store in filling if fills_tile(store) for node in store.src[1].toposort()}
-    before, ahead, now = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
+    before, ahead, replacements = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
     for load in [node for node in filling if node in staged and is_from_memory(node)]:
         first, later = at_step(load, loop, index_const(0)), at_step(load, loop, loop + 1, loop < loop.size - 1)
-        now[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first,), next(lowering.numbers))
+        replacements[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, load.dtype, (register, later))
         before.update(dict.fromkeys(register.toposort()))
         ahead.update(dict.fromkeys(assigned.toposort()))
         record_derived([(load, new) for new in (first, later, register, assigned)], "a block ahead")
     before.update(dict.fromkeys([node for node in ahead if loop not in node.ranges]))
     for node in (*filling, *computing):
-        now.setdefault(node, node.replace(src=tuple([now.get(src, src) for src in node.src])))
-    record_derived(now.items(), "a block ahead")
-    changed = (*before, loop, *map(now.__getitem__, filling), *ahead, *map(now.__getitem__, computing))
+        replacements.setdefault(node, node.replace(src=tuple([replacements.get(src, src) for src in node.src])))
+    record_derived(replacements.items(), "a block ahead")
+    changed = (
+        *before,
+        loop,
+        *map(replacements.__getitem__, filling),
+        *ahead,
+        *map(replacements.__getitem__, computing),
+    )
     return without_unused(tuple(dict.fromkeys(changed)))
 
 

@@ -104,8 +104,8 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
             if node.arg.kind in TILE:
                 numbers.add(node)
             continue
-        concerned = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
-        for number, source in enumerate(node.src) if concerned else ():
+        uses_lanes = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
+        for number, source in enumerate(node.src) if uses_lanes else ():
             if source in across and not (op is Ops.STORE and number == 1 and has_unit_stride(node, across[source])):
                 walks.discard(across[source])
             if source not in numbers:

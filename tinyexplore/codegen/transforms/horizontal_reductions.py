@@ -64,8 +64,8 @@ def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UO
     if first.op is Ops.LOAD:
         places = [place_of(value, sums) for value in values]
         steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
-        alone = all(len(value.src) == 1 for value in values)
-        return vector_at(first, 0, count) if alone and steps[0] and steps.count(steps[0]) == count else None
+        are_unmasked = all(len(value.src) == 1 for value in values)
+        return vector_at(first, 0, count) if are_unmasked and steps[0] and steps.count(steps[0]) == count else None
     if first.op not in LIFTED or any(value.dtype is not dtype for value in values):
         return None
     parts = []

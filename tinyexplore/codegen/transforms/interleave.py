@@ -51,12 +51,12 @@ def _ordered(body: list[UOp], target: Target) -> list[UOp]:
     chains = [[node for node in body if owner[node] is store and _moves(node)] for store in stores]
     if not _are_copies(chains) or _needs_several_registers(chains[0], target):
         return body
-    together = _room(chains[0], target.vector_registers)
-    if together < 2:
+    group_size = _room(chains[0], target.vector_registers)
+    if group_size < 2:
         return body
     out = [node for node in body if owner[node] is None or not _moves(node)]
-    for first in range(0, len(chains), together):
-        for step in zip(*chains[first : first + together], strict=True):
+    for first in range(0, len(chains), group_size):
+        for step in zip(*chains[first : first + group_size], strict=True):
             out += step
     return out
 
@@ -74,10 +74,10 @@ def _owners(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
     """Returns for each node the only store that needs it; None if several do."""
     owner: dict[UOp, UOp | None] = {}
     for node in reversed(body):
-        own = node if node.op is Ops.STORE else owner.get(node)
-        owner[node] = own
+        node_owner = node if node.op is Ops.STORE else owner.get(node)
+        owner[node] = node_owner
         for src in node.src:
-            owner[src] = own if owner.get(src, own) is own else None
+            owner[src] = node_owner if owner.get(src, node_owner) is node_owner else None
     return owner
 
 

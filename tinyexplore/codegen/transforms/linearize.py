@@ -46,10 +46,10 @@ def common_prefix(first: Path, second: Path) -> Path:
     return first[:length]
 
 
-def kept_rare(own: Path, path: Path) -> Path:
-    """Returns `own`, extended along `path` so that nodes that only a RARE body needs stay inside that body."""
+def kept_rare(shorter_path: Path, path: Path) -> Path:
+    """Returns `shorter_path`, extended along `path` so that nodes that only a RARE body needs stay inside that body."""
     inside = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
-    return path[: max(len(own), inside[-1])] if inside else own
+    return path[: max(len(shorter_path), inside[-1])] if inside else shorter_path
 
 
 class _Between:
@@ -109,8 +109,8 @@ class _Blocks:
                 # a scan's register may be read in several steps; also, (acc + x) + 1 reads one
                 between = between or _Between(self.order)
                 reading.update(between.made_of(node.src[1], node.src[0]))
-            own = path.get(node)
-            if own is None:
+            node_path = path.get(node)
+            if node_path is None:
                 if op is Ops.DEFINE_ACC:
                     raise ValueError(
                         f"{node!r} is read, but nothing says after which loops it is done: no RESULT has it"
@@ -119,25 +119,25 @@ class _Blocks:
                 # a RESULT reads after its loops
                 is_reading = (uses_register and op is not Ops.RESULT) or node in reading
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
-                    own = self.find_path(node, shared.get(node), ends, steps, is_reading)
+                    node_path = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 elif node.ranges:
                     loops_around = shared.get(node, ())
-                    own = paths.get((node.ranges, loops_around)) or self.outermost(node, loops_around)
+                    node_path = paths.get((node.ranges, loops_around)) or self.outermost(node, loops_around)
                 else:
-                    own = ()
-                path[node] = own
+                    node_path = ()
+                path[node] = node_path
             for src in node.src:
                 before = shared.get(src)
                 if before is None:
                     if src.op is not Ops.RANGE:
-                        shared[src] = own
+                        shared[src] = node_path
                         continue
                     if src not in steps:
                         steps[src] = []
                         ends.setdefault(src.src[0], []).append(src)
                     steps[src].append(node)
-                elif before is not own and before:
-                    shared[src] = common_prefix(before, own)
+                elif before is not node_path and before:
+                    shared[src] = common_prefix(before, node_path)
 
     def find_path(
         self,
@@ -152,23 +152,23 @@ class _Blocks:
         if not node.ranges and not is_reading and node.op not in WITH_LOOPS:
             return ()
         for loop in ends.get(node, ()):
-            for around in self.paths_around(loop, steps[loop]):
-                innermost = around if innermost is None else common_prefix(innermost, around)
+            for outer_path in self.paths_around(loop, steps[loop]):
+                innermost = outer_path if innermost is None else common_prefix(innermost, outer_path)
         if innermost is None:
             innermost = ()
         if is_reading:
             return innermost
-        own = self.outermost(node, innermost)
+        node_path = self.outermost(node, innermost)
         if node.op is Ops.RESULT:
             register, assigned, *loops = node.src
             # the node reads the register in the loop that changes it, which is the innermost
             is_scan = len(assigned.src) == 3
-            self.path[register] = own[:-1] if is_scan else own
-            self.path[assigned] = own + by_id(loops)
+            self.path[register] = node_path[:-1] if is_scan else node_path
+            self.path[assigned] = node_path + by_id(loops)
         if node.op is Ops.BARRIER:
-            inside = own + by_id(src for src in node.src if src.op is Ops.RANGE)
+            inside = node_path + by_id(src for src in node.src if src.op is Ops.RANGE)
             self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
-        return kept_rare(own, innermost) if self.has_rare and node.op is not Ops.RESULT else own
+        return kept_rare(node_path, innermost) if self.has_rare and node.op is not Ops.RESULT else node_path
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """Returns the loops outside `loop` at each use of its variable; for a RARE loop, at each use of its result."""
@@ -206,20 +206,20 @@ class _Blocks:
         block: Path = ()
         self.plain: dict[Path, list[UOp]] = {block: inside}
         for node in self.order:
-            own = self.path[node]
-            if own is not block:
-                block, inside = own, self.plain.setdefault(own, [])
+            node_path = self.path[node]
+            if node_path is not block:
+                block, inside = node_path, self.plain.setdefault(node_path, [])
             inside.append(node)
         self.place = {node: number for number, node in enumerate(self.order)}
         # for each block, the position of its last node, which orders loops
-        last = {own: self.place[nodes[-1]] for own, nodes in self.plain.items() if nodes}
+        last = {node_path: self.place[nodes[-1]] for node_path, nodes in self.plain.items() if nodes}
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
         self.needs: dict[Path, set[UOp | Path]] = {}
-        for own, number in last.items():
+        for node_path, number in last.items():
             ends = []
-            for depth in range(len(own), 0, -1):
-                inner, outer = own[:depth], own[: depth - 1]
+            for depth in range(len(node_path), 0, -1):
+                inner, outer = node_path[:depth], node_path[: depth - 1]
                 if inner not in self.key:
                     self.loops.setdefault(outer, []).append(inner)
                     self.needs[inner] = set()
@@ -235,19 +235,19 @@ class _Blocks:
         The other is then the other node, or a loop around it.
         """
         self.across: dict[UOp, set[UOp | Path]] = {}  # the dependences of a node on loops beside it
-        for own, nodes in self.plain.items():
+        for block_path, nodes in self.plain.items():
             outside = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
             inner: dict[UOp, UOp | Path] = {}  # sources in loops of this block, and these loops
             for src in outside:
                 other = self.path.get(src)
                 if other is None:
                     continue
-                depth = len(common_prefix(own, other))
+                depth = len(common_prefix(block_path, other))
                 needed = src if len(other) == depth else other[: depth + 1]
-                if len(own) == depth:
+                if len(block_path) == depth:
                     inner[src] = needed
                 else:
-                    self.needs[own[: depth + 1]].add(needed)
+                    self.needs[block_path[: depth + 1]].add(needed)
             for node in nodes if inner else ():
                 if not inner.keys().isdisjoint(node.src):
                     self.across[node] = {inner[src] for src in node.src if src in inner}

@@ -117,9 +117,8 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
     half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
     half = half_exp + 0.5
     half_reciprocal = UOp.const(tanh.dtype, 1.0) / half
-    slope = (
-        half_exp.minimum(MOST) * half_reciprocal * (half_reciprocal + half_reciprocal)
-    )  # 0 times infinity would be NaN
+    # 0 times infinity would be NaN
+    slope = half_exp.minimum(MOST) * half_reciprocal * (half_reciprocal + half_reciprocal)
     return {**dict.fromkeys(sums, half_reciprocal), **dict.fromkeys(slopes, slope)}
 
 

@@ -52,30 +52,30 @@ def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
     A barrier is redundant if the program up to the next barrier only stores to shared memory that has not been accessed
     since the barrier before it. Such a wait cannot be observed, and the next barrier waits as well.
     """
-    now: dict[UOp, UOp] = {}
-    early: list[UOp] = []  # removed barriers before the next one
-    touched: set[UOp] = set()  # memory accessed since the last barrier
+    replacements: dict[UOp, UOp] = {}
+    early_barriers: list[UOp] = []  # removed barriers before the next one
+    accessed_memory: set[UOp] = set()  # memory accessed since the last barrier
     outside: list[set[UOp]] = []  # the same before each open loop, which may have no step
     for number, node in enumerate(program):
         if node.op is Ops.RANGE:
-            outside.append(set(touched))
+            outside.append(set(accessed_memory))
         elif node.op is Ops.ENDRANGE:
-            touched |= outside.pop()
+            accessed_memory |= outside.pop()
         elif node.op in (Ops.LOAD, Ops.STORE):
-            touched.add(node.src[0].src[0])
+            accessed_memory.add(node.src[0].src[0])
         elif is_of_group(node):
             stored = stored_until_next(node, program[number + 1 :])
-            if stored is not None and stored.isdisjoint(touched):
-                early.append(node)
+            if stored is not None and stored.isdisjoint(accessed_memory):
+                early_barriers.append(node)
                 continue
-            touched = set()
-        src = tuple([now[source] for source in node.src])
-        now[node] = node if src == node.src else node.replace(src=src)
+            accessed_memory = set()
+        src = tuple([replacements[source] for source in node.src])
+        replacements[node] = node if src == node.src else node.replace(src=src)
         if is_of_group(node):
-            now.update(dict.fromkeys(early, now[node]))
-            early = []
-    record_derived(now.items(), "waiting for a later barrier")
-    return tuple(dict.fromkeys(now.values()))
+            replacements.update(dict.fromkeys(early_barriers, replacements[node]))
+            early_barriers = []
+    record_derived(replacements.items(), "waiting for a later barrier")
+    return tuple(dict.fromkeys(replacements.values()))
 
 
 def stored_until_next(barrier: UOp, rest: Sequence[UOp]) -> set[UOp] | None:

@@ -34,8 +34,8 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
             continue
         first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
         alike = [other for other in reduces if _loops_and_place(other) == key]
-        own = [*clash, *_filling_loops(alike, frozenset(clash))]
-        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(own)}
+        separate_loops = [*clash, *_filling_loops(alike, frozenset(clash))]
+        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(separate_loops)}
         changes = {other: other.substitute(fresh, how="a loop of its own") for other in alike}
         return sink.substitute(changes, how="a loop of its own")
     return None
@@ -53,8 +53,8 @@ def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]
 
     The remainder of an outer reduction has other loops, inside the same output loops.
     """
-    around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
-    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around
+    outer_loops = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
+    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), outer_loops
 
 
 __all__ = ["split_shared_loops"]

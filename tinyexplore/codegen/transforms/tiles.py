@@ -120,10 +120,10 @@ def summed(node: UOp, free_id: int) -> UOp:
     tile, row, column = node.src
     product = product_of(tile)
     core = TENSOR_CORES[product.arg]
-    (left, rows, along), (right, down, columns) = product.src[0].src, product.src[1].src
-    step = UOp.range(down.src[0], Axis(free_id, AxisKind.REDUCE))
+    (left, rows, along), (right, inner_rows, columns) = product.src[0].src, product.src[1].src
+    step = UOp.range(inner_rows.src[0], Axis(free_id, AxisKind.REDUCE))
     left = left.substitute({rows: row, along: step}, how="a word of a row")
-    right = right.substitute({down: step, columns: column}, how="a word of a column")
+    right = right.substitute({inner_rows: step, columns: column}, how="a word of a column")
     dot = UOp(DOTS[core.factor, core.accumulator], node.dtype, (left, right, UOp.const(node.dtype, 0)))
     loops = tile.src[1:] if tile.op is Ops.REDUCE else ()
     return UOp(Ops.REDUCE, node.dtype, (dot, *loops, step), Ops.ADD)

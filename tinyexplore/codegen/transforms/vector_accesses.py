@@ -57,8 +57,8 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
         vector = vector_of([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
-        joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
-        record_derived([(store, together) for store in stores], "stored with its neighbors")
+        joined[stores[0]] = vector_store = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
+        record_derived([(store, vector_store) for store in stores], "stored with its neighbors")
     sources = [joined.get(src, src) for src in node.src]
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
 

@@ -146,15 +146,15 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     """
     axis = group_axis_of(reduce)
     assert axis is not None
-    alone = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+    item_loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
     value = reduce.src[0].substitute({axis: item}, how="a work-item's part")
-    part = UOp(Ops.REDUCE, reduce.dtype, (value, *alone), reduce.arg) if alone else value
+    part = UOp(Ops.REDUCE, reduce.dtype, (value, *item_loops), reduce.arg) if item_loops else value
     tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in WRITTEN_OUT), key=lambda loop: loop.arg.id)
     local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
-    every = [*local, *tile, axis]
-    space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in every), "shared"), (), name)
+    all_loops = [*local, *tile, axis]
+    space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in all_loops), "shared"), (), name)
     fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
-    position = row_major(every)
+    position = row_major(all_loops)
     at = space.index(position.substitute({axis: item, **fresh}))
     store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, how="a tile's parts"))), condition)
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))

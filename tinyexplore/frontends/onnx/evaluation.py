@@ -227,9 +227,9 @@ class Evaluation:
         version = versions.get(domain, 1)
         if any(item.ref_attr_name for item in node.attribute):
             node = _resolved(node, attributes)
-        own = self.functions.get((node.domain, name)) or self.functions.get((domain, name))
-        if own is not None:
-            return self._function(own, node, inputs, names)
+        model_function = self.functions.get((node.domain, name)) or self.functions.get((domain, name))
+        if model_function is not None:
+            return self._function(model_function, node, inputs, names)
         if domain == "" and name in ("If", "Loop", "Scan", "SequenceMap"):
             return self._control(name, attributes, inputs, names)
         constants = [item for item in inputs if isinstance(item, np.ndarray)]
@@ -307,11 +307,11 @@ class Evaluation:
             return body
         if not schema.has_context_dependent_function:
             return None
-        fitting = [since for since in schema.context_dependent_function_opset_versions if since <= version]
-        if not fitting:
+        versions_up_to = [since for since in schema.context_dependent_function_opset_versions if since <= version]
+        if not versions_up_to:
             return None
         data = schema.get_context_dependent_function_with_opset_version(
-            max(fitting), node.SerializeToString(), [_type_of(value) for value in inputs]
+            max(versions_up_to), node.SerializeToString(), [_type_of(value) for value in inputs]
         )
         if not data:
             return None
@@ -398,8 +398,8 @@ class Evaluation:
         rows: list[list[Value]] = [[] for _ in range(outs)]
         for step in range(length):
             slices = [
-                taken(value, axis, length - 1 - step if back else step)
-                for value, axis, back in zip(scanned, axes, backwards)
+                taken(value, axis, length - 1 - step if is_backward else step)
+                for value, axis, is_backward in zip(scanned, axes, backwards)
             ]
             inner = Names({item.name: value for item, value in zip(body.input, [*carried, *slices])}, names)
             outputs = self.graph(body, inner)
@@ -407,7 +407,8 @@ class Evaluation:
             for row, value in zip(rows, outputs[states:]):
                 row.append(value)
         return carried + [
-            stacked(row[::-1] if back else row, axis) for row, axis, back in zip(rows, out_axes, out_backwards)
+            stacked(row[::-1] if is_backward else row, axis)
+            for row, axis, is_backward in zip(rows, out_axes, out_backwards)
         ]
 
     def _scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:

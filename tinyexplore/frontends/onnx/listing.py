@@ -145,11 +145,11 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
         ends: dict[str, list[str]] = {}
         for name in left:
             ends.setdefault("/".join(name.split("/")[-depth:]), []).append(name)
-        for end, own in ends.items():
-            if len(own) == 1:
-                short[own[0]] = end
+        for end, full_names in ends.items():
+            if len(full_names) == 1:
+                short[full_names[0]] = end
         depth += 1
-        left = [name for own in ends.values() if len(own) > 1 for name in own]
+        left = [name for full_names in ends.values() if len(full_names) > 1 for name in full_names]
     return short
 
 

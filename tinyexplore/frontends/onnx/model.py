@@ -190,9 +190,8 @@ class Model:
         replayed = self._replayed[key]
         if replayed is None:
             return self._evaluate(inputs, fixed)[0]
-        with_data = [
-            tensor_of(value).contiguous().realize() for value in tensors.values()
-        ]  # an array shares its memory with the caller
+        # an array shares its memory with the caller
+        with_data = [tensor_of(value).contiguous().realize() for value in tensors.values()]
         outputs = [_in_own_memory(output) for output in replayed(*with_data)]
         Tensor.realize(*outputs)
         return list(outputs)
@@ -297,8 +296,8 @@ def _in_own_memory(output: Tensor) -> Tensor:
     on_cpu = buffer is not None and not Device[buffer.device].target.has_local
     if buffer is None or not on_cpu or buffer.size != node.size:
         return output.clone()
-    own = Buffer(buffer.device, buffer.size, buffer.dtype).copyin(buffer.memoryview())
-    return Tensor(LazyBuffer.from_buffer(own, node.shape))
+    copy = Buffer(buffer.device, buffer.size, buffer.dtype).copyin(buffer.memoryview())
+    return Tensor(LazyBuffer.from_buffer(copy, node.shape))
 
 
 def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:

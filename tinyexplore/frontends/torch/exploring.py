@@ -253,9 +253,9 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
             location = TorchPlace(last.filename, last.lineno or 1, last.name)
         key = (_first_line(reason.reason), location)
         breaks[key] = breaks.get(key, 0) + 1
-    said = {text for text, _ in breaks}
+    known_reasons = {text for text, _ in breaks}
     for why, count in counts.items():
-        if _first_line(why) not in said:
+        if _first_line(why) not in known_reasons:
             breaks[_first_line(why), None] = count
     return [
         (

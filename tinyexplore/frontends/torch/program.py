@@ -175,11 +175,11 @@ def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any]
         level[node] = least
     parts = []
     for number in sorted(set(level.values())):
-        mine = [node for node in nodes if level[node] == number]
-        inside = set(mine)
-        inputs = {operand: None for node in mine for operand in node.all_input_nodes if operand not in inside}
-        outputs = [node for node in mine if any(user not in inside for user in node.users)]
-        parts.append(Part(mine, list(inputs), outputs, number % 2 == 1))
+        level_nodes = [node for node in nodes if level[node] == number]
+        inside = set(level_nodes)
+        inputs = {operand: None for node in level_nodes for operand in node.all_input_nodes if operand not in inside}
+        outputs = [node for node in level_nodes if any(user not in inside for user in node.users)]
+        parts.append(Part(level_nodes, list(inputs), outputs, number % 2 == 1))
     return parts
 
 
@@ -432,11 +432,15 @@ class PartRunner:
     def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:
             return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
-        key = (*layouts, *[id(flat) if same else None for flat, same in zip(flats, stays)], Device.DEFAULT)
+        key = (
+            *layouts,
+            *[id(flat) if is_constant else None for flat, is_constant in zip(flats, stays)],
+            Device.DEFAULT,
+        )
         if key not in self.captured:
             while len(self.captured) >= MOST_REPLAYED:
                 self.captured.pop(next(iter(self.captured)))
-            moving = [number for number, same in enumerate(stays) if not same]
+            moving = [number for number, is_constant in enumerate(stays) if not is_constant]
             self.captured[key] = Captured(partial(self._compute, layouts), flats, moving)
         replayed = self.captured[key]
         if replayed is not None:
@@ -447,14 +451,14 @@ class PartRunner:
         return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
-        given = iter(flats)
+        remaining_flats = iter(flats)
         tensors = []
         for slot, layout in zip(self.inputs, layouts):
             if isinstance(layout, StridedLayout):
-                look = partial(layout.seen, next(given))
+                restore_shape = partial(layout.seen, next(remaining_flats))
             else:
-                look = partial(Tensor.zeros, *layout[0], dtype=layout[1])
-            tensors.append(self._at(slot.reader, look))
+                restore_shape = partial(Tensor.zeros, *layout[0], dtype=layout[1])
+            tensors.append(self._at(slot.reader, restore_shape))
         results = self.program.computed(self.part, self.wanted, tensors)
         outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, results)]
         Tensor.realize(*outputs)

@@ -50,15 +50,15 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
         if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
             continue
         holds, position, none = reduce.src[0].src
-        sides, own = compared(holds), reduce.src[1:]
-        if sides is None or bounds(position)[1] > bounds(none)[0] or not grows(position, own):
+        sides, index_loops = compared(holds), reduce.src[1:]
+        if sides is None or bounds(position)[1] > bounds(none)[0] or not grows(position, index_loops):
             continue
         value, whole = sides
-        if not value.ranges.issuperset(in_time(own)):
+        if not value.ranges.issuperset(in_time(index_loops)):
             continue  # the value is the same in several steps, so its comparison would be outside the loop
         for others, by_value in extremes.items():
-            loops = same_loops(own, others)
-            if loops is None or others == own:
+            loops = same_loops(index_loops, others)
+            if loops is None or others == index_loops:
                 continue
             extreme = next(
                 (

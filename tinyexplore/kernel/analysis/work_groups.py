@@ -16,8 +16,8 @@ def grid_axes(ast: UOp) -> list[UOp]:
     axis. Therefore nothing is computed twice, and no two work-items store to one address. Each group makes its own
     copies in shared memory (STAGE).
     """
-    every = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE and not fills_shared(node))]
-    shared = frozenset.intersection(*(node.ranges for node in every)) if every else frozenset[UOp]()
+    whole_nodes = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE and not fills_shared(node))]
+    shared = frozenset.intersection(*(node.ranges for node in whole_nodes)) if whole_nodes else frozenset[UOp]()
     return sorted((axis for axis in shared if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id)
 
 
@@ -43,8 +43,8 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
     local.sort(key=lambda axis: (axis.arg.kind is AxisKind.LOCAL, -axis.arg.id))
     if not grouped:
         return [[axis] for axis in local]
-    around = frozenset[UOp]().union(*(reduce.ranges for reduce in grouped_reductions(ast)))
-    along = [axis for axis in local if axis.size == grouped[0].size and axis not in around][:1]
+    outer_axes = frozenset[UOp]().union(*(reduce.ranges for reduce in grouped_reductions(ast)))
+    along = [axis for axis in local if axis.size == grouped[0].size and axis not in outer_axes][:1]
     return [[*grouped, *along], *([axis] for axis in local if axis not in along)]
 
 

@@ -75,10 +75,10 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     for decision in GPU_HEURISTICS if kernel.target.has_local else HEURISTICS:
         if decision.name in without:
             continue
-        by = next((settled[question] for question in decision.settles if question in settled), "")
+        settled_by = next((settled[question] for question in decision.settles if question in settled), "")
         if recorder is not None:
-            recorder.record(HeuristicConsidered(decision, by))
-        if not by:
+            recorder.record(HeuristicConsidered(decision, settled_by))
+        if not settled_by:
             after = decided(kernel, decision)
             if after is not kernel:
                 settled.update(dict.fromkeys(decision.settles, decision.name))

@@ -45,8 +45,8 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None
 
     most: the number of accumulators that keep a core busy.
     """
-    apart = (*reduce.ranges, *reduce.src[1:])
-    tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
+    all_axes = (*reduce.ranges, *reduce.src[1:])
+    tiles = prod(axis.size for axis in all_axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
     sums = min(ALONGSIDE, most // tiles)
     exceeds("independent sums that the register tile has", tiles, most // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)

@@ -37,8 +37,8 @@ def choose_lanes(kernel: Kernel) -> Proposals:
             continue
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
         inside = set(reduce.src[0].find(Ops.INDEX))
-        mine = [access for access in accesses if access.node in inside]
-        scores = {axis: vector_score(axis, mine) for axis in loops}
+        reduction_accesses = [access for access in accesses if access.node in inside]
+        scores = {axis: vector_score(axis, reduction_accesses) for axis in loops}
         axis = max(loops, key=lambda axis: scores[axis], default=None)
         if axis is not None:
             weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
@@ -46,7 +46,7 @@ def choose_lanes(kernel: Kernel) -> Proposals:
             continue
         reason = "the reduction reads contiguous memory along this axis"
         if scores[axis] <= 0:
-            moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in mine)
+            moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in reduction_accesses)
             if moves or not exceeds("steps of a reduction that reads the same in each", kernel.steps, LARGE):
                 continue
             reason = "the reduction reads the same memory in each step: lanes compute several steps together"
@@ -68,8 +68,8 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
     lanes = lanes_for(kernel, best) if suits else 1
     are_few_lanes = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
-    apart = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
-    interleaved = interleaved_with(inner, accesses) if are_few_lanes or apart else None
+    is_strided_store = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
+    interleaved = interleaved_with(inner, accesses) if are_few_lanes or is_strided_store else None
     if interleaved is not None and (are_few_lanes or interleaved[0] is best):
         walked, short = interleaved
         reason = "neighboring results are interleaved in registers, not stored one by one"
@@ -91,7 +91,7 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection
     reduction, a store costs more than a load. Beside the loads inside a reduction, accesses that happen once per result
     hardly count.
     """
-    score = once = 0.0
+    score = score_once = 0.0
     reduces = any(is_inside_reduction(access) for access in accesses)
     for access in accesses:
         if axis not in access.node.ranges:
@@ -105,10 +105,10 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection
         else:
             suits = 0.0
         if reduces and not is_inside_reduction(access):
-            once += suits
+            score_once += suits
         else:
             score += suits
-    return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * once))
+    return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * score_once))
 
 
 def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
@@ -138,8 +138,8 @@ def reduced_lanes(kernel: Kernel, accesses: Sequence[IndexStrides]) -> int:
     most = 1
     for reduce in kernel.reduces:
         inside = set(reduce.src[0].find(Ops.INDEX))
-        mine = [access for access in accesses if access.node in inside]
+        reduction_accesses = [access for access in accesses if access.node in inside]
         for axis in reduce.src[1:]:
-            if vector_score(axis, mine) > 0:
+            if vector_score(axis, reduction_accesses) > 0:
                 most = max(most, lanes_for(kernel, axis))
     return most

@@ -142,9 +142,9 @@ def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
     if is_read_once(kernel, load):
         return True
     axes = load.node.ranges
-    again = prod(axis.size for axis in kernel.output_axes if axis.arg.kind in LOOPS and axis not in axes)
+    times_read = prod(axis.size for axis in kernel.output_axes if axis.arg.kind in LOOPS and axis not in axes)
     is_summed = any(axis.arg.kind is AxisKind.REDUCE for axis in axes)
-    return is_summed and prod(axis.size for axis in axes) * again <= MOST_READS * int(load.node.src[0].dtype.size)
+    return is_summed and prod(axis.size for axis in axes) * times_read <= MOST_READS * int(load.node.src[0].dtype.size)
 
 
 def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
@@ -157,22 +157,22 @@ def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | 
     tile = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.UPCAST and axis.size > 1]
     for load in loads:
         loops = [axis for axis in load.node.ranges if axis.arg.kind in LOOPS]
-        down = max(loops, key=loop_number, default=None)
+        inner_loop = max(loops, key=loop_number, default=None)
         if (
-            down is None
-            or down.arg.kind is not AxisKind.REDUCE
-            or not down.is_static
+            inner_loop is None
+            or inner_loop.arg.kind is not AxisKind.REDUCE
+            or not inner_loop.is_static
             or not is_read_seldom(kernel, load)
         ):
             continue
-        if all(axis in load.node.ranges for axis in tile) or step_bytes(load, down) < target.page_bytes // 2:
+        if all(axis in load.node.ranges for axis in tile) or step_bytes(load, inner_loop) < target.page_bytes // 2:
             continue
-        stretch = footprint_bytes(load, down)
-        steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, down.size // MOST_STEPS)
-        are_few_bytes = not reaches(f"bytes read in a step of {down.arg.name}", stretch, 4 * target.line_bytes)
+        stretch = footprint_bytes(load, inner_loop)
+        steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MOST_STEPS)
+        are_few_bytes = not reaches(f"bytes read in a step of {inner_loop.arg.name}", stretch, 4 * target.line_bytes)
         if are_few_bytes and stretch > target.line_bytes and steps >= 1:
             reason = "too little of each row is read for a hardware prefetcher to follow"
-            return Proposal(Opt(OptOps.PREFETCH, down.arg.id, steps), reason)
+            return Proposal(Opt(OptOps.PREFETCH, inner_loop.arg.id, steps), reason)
     return None
 
 
@@ -195,18 +195,18 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     # bytes read in a step that takes long enough to request the next pages
     long_step = target.lines_in_flight * target.line_bytes
     itemsize = int(load.node.src[0].dtype.base.itemsize)
-    down = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
+    jump_prefetch = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
     is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
     if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):
-        return down
+        return jump_prefetch
     for axis in loops:
         if axis.arg.id < jumping.arg.id and target.line_bytes <= step_bytes(load, axis) < long_step:
             if steps := steps_ahead(load, axis, target, is_only):
                 return axis, steps
-    return down if is_reduced and down[1] >= 1 else None
+    return jump_prefetch if is_reduced and jump_prefetch[1] >= 1 else None
 
 
 def steps_ahead(load: IndexStrides, axis: UOp, target: Target, is_only: bool) -> int:

@@ -434,8 +434,8 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    many = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
-    large = is_far(product, panel) and is_strided(product, panel) and repeats >= many
+    most_rows = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
+    large = is_far(product, panel) and is_strided(product, panel) and repeats >= most_rows
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS

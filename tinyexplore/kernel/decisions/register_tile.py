@@ -100,8 +100,8 @@ def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
     rows = row_loop(reduced, None)
     most_rows, most_columns = sums_in_registers(kernel.target)
     if rows is not None:
-        alone = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
-        tall = 1 if alone else block_of("rows", rows.size, most_rows, most_rows)
+        is_one_row = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
+        tall = 1 if is_one_row else block_of("rows", rows.size, most_rows, most_rows)
         if tall > 1:
             reason = f"{tall} rows share each load of a column"
             kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)

@@ -132,10 +132,10 @@ def find_pipeline(kernel: Kernel) -> Opt | None:
         rows = -(-axis.size // blocks)
         overlap = blocks * rows - axis.size
         step = APART_LINES * kernel.target.line_bytes
-        apart = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
+        are_staggered = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
         if not reaches("rows in a block", rows, FEWEST_PIPED):
             continue
-        if apart and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):
+        if are_staggered and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):
             weigh(
                 TWICE,
                 {str(size): twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},

@@ -40,7 +40,7 @@ def stream_rows(kernel: Kernel) -> Proposals:
     streams = [load for load in reduced.loads if rows in load.node.ranges]
     if not 1 <= len(loops) <= 2 or len(loops) == len(reduce.src[1:]) or not 1 <= len(streams) <= 2:
         return
-    *apart, along = sorted(loops, key=lambda loop: loop.arg.id)
+    *outer_loops, along = sorted(loops, key=lambda loop: loop.arg.id)
     shared = [load for load in reduced.loads if load not in streams]
     if any(buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes // 8 for load in shared):
         return
@@ -49,8 +49,8 @@ def stream_rows(kernel: Kernel) -> Proposals:
     if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
     count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
-    if apart:
-        yield from pieces_side_by_side(kernel, apart[0], along, streams, count)
+    if outer_loops:
+        yield from pieces_side_by_side(kernel, outer_loops[0], along, streams, count)
     else:
         yield from rows_side_by_side(kernel, rows, along, streams, count)
 
@@ -84,17 +84,17 @@ def in_blocks(along: UOp) -> Proposal:
 
 
 def pieces_side_by_side(
-    kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
+    kernel: Kernel, outer_loop: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
     """Proposes to read `count` pieces of a row at the same time, or half of that.
 
     Such a row has a piece in each of several stretches of memory. Example: a channel that is summed over all images.
     """
-    count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
-    if count == 1 or any(step_bytes(load, apart) < kernel.target.page_bytes for load in streams):
+    count = next((amount for amount in (count, count // 2) if outer_loop.size % amount == 0), 1)
+    if count == 1 or any(step_bytes(load, outer_loop) < kernel.target.page_bytes for load in streams):
         return
     reason = f"{count} pieces of a row side by side: more memory requests are in flight than for one"
-    kernel = yield Proposal(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
+    kernel = yield Proposal(Opt(OptOps.UNROLL, outer_loop.arg.id, count), reason)
     inner = along.arg.id
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
@@ -110,11 +110,11 @@ def ahead_in(kernel: Kernel) -> int:
 def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, lanes: UOp) -> bool:
     """Whether each row of an operand is contiguous, at least a page long, and read once from memory."""
     in_order = load.stride(lanes) == 1 and load.stride(along) == lanes.size and len(load.node.src) == 2
-    apart = step_bytes(load, rows)
+    row_distance = step_bytes(load, rows)
     row = along.size * lanes.size * int(load.node.src[0].dtype.base.itemsize)
     return (
         in_order
-        and kernel.target.page_bytes <= row <= apart
+        and kernel.target.page_bytes <= row <= row_distance
         and comes_from_memory(load, kernel.target)
         and is_read_once(kernel, load)
     )
@@ -123,8 +123,8 @@ def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, la
 def arithmetic_of(reduce: UOp) -> int:
     """Returns the number of operations per element, including the sum."""
     computed = [node for node in reduce.src[0].toposort() if node.op in OpGroups.ALU and node.dtype is not dtypes.index]
-    dear = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
-    return MOST_ARITHMETIC + 1 if dear else 1 + len(computed)
+    functions = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
+    return MOST_ARITHMETIC + 1 if functions else 1 + len(computed)
 
 
 __all__ = ["stream_rows"]

@@ -28,16 +28,20 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
     """
     loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
     sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
-    fitting = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
-    if not fitting:
+    fits = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
+    if not fits:
         return
     order = list(kernel.target.cores)
-    fit = min(fitting, key=lambda fit: (fit.work_done, order.index(fit.core)))
+    fit = min(fits, key=lambda fit: (fit.work_done, order.index(fit.core)))
     if exceeds("rows, columns and steps that do not fill a core", fit.left_over, 0) and not config().TC_OPT:
         return
     m, n, k = fit.core.dims
-    each = {f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in fitting}
-    weigh("multiply-adds done over those wanted", each, f"{fit.core.name} along {fit.steps.arg.name}", least=True)
+    work_by_core = {
+        f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in fits
+    }
+    weigh(
+        "multiply-adds done over those wanted", work_by_core, f"{fit.core.name} along {fit.steps.arg.name}", least=True
+    )
     reason = (
         f"{fit.core.name} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction of a warp"
     )

@@ -77,8 +77,8 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
         for wide in range(1, min(fit.core.tiles, blocks[1]) + 1):
             if tall * wide + tall + wide <= fit.core.tiles:
                 waste = 1.0
-                for have, size in zip(blocks, (tall, wide)):
-                    waste *= -(-have // size) * size / have
+                for block_count, size in zip(blocks, (tall, wide)):
+                    waste *= -(-block_count // size) * size / block_count
                 name = f"{tall} × {wide}"
                 shapes[name], tile_sizes[name] = waste * (1 + 1 / tall + 1 / wide), (tall, wide)
     best = min(shapes, key=lambda name: shapes[name])
@@ -97,23 +97,23 @@ def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
     out_row = next(axis.arg.id for axis in kernel.output_axes if axis.arg.kind is AxisKind.LOCAL)
     count = size_of(kernel, rows)
     block = rows_of_a_block(kernel, fit, count, tall)
-    outer, inner, again = columns, rows, -1
+    outer, inner, repeats = columns, rows, -1
     if 1 < block < count:
         inner, outer_row = kernel.next_id(), rows
         kernel = yield Proposal(Opt(OptOps.LOCAL, rows, block), f"blocks of {block} tiles of rows stay in the cache")
         reason = "rows of C are read out inside the loop over tiles"
         kernel = yield Proposal(Opt(OptOps.SWAP, out_row, inner), reason)
-        inner, again = out_row, outer_row
+        inner, repeats = out_row, outer_row
         if columns < rows and size_of(kernel, columns) > 1:
             kernel = yield Proposal(Opt(OptOps.SWAP, columns, outer_row), "blocks of rows outside the columns")
-            outer, again = outer_row, columns
+            outer, repeats = outer_row, columns
     elif rows < columns and min(count, size_of(kernel, columns)) > 1:
         kernel = yield Proposal(Opt(OptOps.SWAP, rows, columns), "columns outside: one panel serves all rows")
         outer, inner = rows, columns
     staged = [(outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")]
-    if again >= 0 and size_of(kernel, again) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
+    if repeats >= 0 and size_of(kernel, repeats) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
         before, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
-        kernel = yield Proposal(Opt(OptOps.STAGE, again), reason)
+        kernel = yield Proposal(Opt(OptOps.STAGE, repeats), reason)
         staged = staged[:1] if kernel is not before else staged
     for axis, what in staged:
         if size_of(kernel, axis) > 1:
@@ -124,8 +124,8 @@ def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
 def own_cores(kernel: Kernel, fit: Fit) -> int:
     """Returns among how many cores blocks of tiles are divided; 1 if the cores share an outer loop instead."""
     target, first = kernel.target, kernel.output_axes[0]
-    own = {fit.rows.arg.id, fit.columns.arg.id}
-    is_divided = first.arg.id in own or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads
+    tile_axes = {fit.rows.arg.id, fit.columns.arg.id}
+    is_divided = first.arg.id in tile_axes or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads
     return target.threads if is_divided else 1
 
 

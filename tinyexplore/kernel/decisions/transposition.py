@@ -54,12 +54,13 @@ def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
     return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
 
 
-def tiles_of_a_piece(kernel: Kernel, apart: int, row_bytes: int, amount: int) -> int:
-    """Returns how many neighboring tiles are stored together. apart: bytes from one stored row to the next."""
-    if apart % kernel.target.page_bytes:
+def tiles_of_a_piece(kernel: Kernel, row_distance: int, row_bytes: int, amount: int) -> int:
+    """Returns how many neighboring tiles are stored together. row_distance: bytes from one stored row to the next."""
+    if row_distance % kernel.target.page_bytes:
         return PAIR
-    fitting = kernel.target.l2_bytes // row_bytes  # rows share few DRAM banks, so pieces are as long as a cache allows
-    return max(PAIR, min(MOST_ROWS, fitting) // amount)
+    # rows share few DRAM banks, so pieces are as long as a cache allows
+    rows_that_fit = kernel.target.l2_bytes // row_bytes
+    return max(PAIR, min(MOST_ROWS, rows_that_fit) // amount)
 
 
 def square_tile(lanes: UOp, across: UOp) -> Proposals:
@@ -85,10 +86,10 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
         return
     reason = "stores bypass the caches in any order, and hardware prefetchers follow the loads"
     kernel = yield Proposal(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
-    apart = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
-    if apart < APART_LINES * kernel.target.line_bytes:
+    row_distance = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
+    if row_distance < APART_LINES * kernel.target.line_bytes:
         return
-    for count in (tiles_of_a_piece(kernel, apart, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
+    for count in (tiles_of_a_piece(kernel, row_distance, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
             yield from neighboring_lines(count, rows=across.arg.id, loop=rows.arg.id)

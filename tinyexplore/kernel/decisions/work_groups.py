@@ -62,10 +62,10 @@ def share_reductions(kernel: Kernel) -> Proposals:
     if group_items(kernel.ast) < amount:
         return
     in_grid = grid_axes(kernel.ast)
-    again = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
-    if again and again[-1].is_static and again[-1].size >= amount:
+    reread_axes = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
+    if reread_axes and reread_axes[-1].is_static and reread_axes[-1].size >= amount:
         reason = "the work-items that share the reduction also divide the row"
-        yield Proposal(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
+        yield Proposal(Opt(OptOps.LOCAL, reread_axes[-1].arg.id, amount), reason)
 
 
 def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[IndexStrides]) -> UOp | None:

@@ -56,9 +56,9 @@ def partners(kernel: Kernel, axis: UOp) -> list[int]:
 def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     """Replaces both axes by one axis. Its quotient and remainder by the inner size are their indices."""
     inner = kernel.axis(opt.amount)
-    both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
+    merged = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
     size = index_const(inner.size)
-    parts = {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
+    parts = {outer: merged.alu(Ops.IDIV, size), inner: merged.alu(Ops.MOD, size)}
     return substitute_recorded(kernel.ast, parts, str(opt))
 
 

@@ -77,15 +77,15 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
         return "PIPELINE needs a kernel with one result that keeps one row, and nothing else, in scratch memory"
     (store,), (filled,) = kernel.ast.src, rows
     fill = filled.src[0]
-    around = filled.ranges
-    own = store.ranges - around
-    if problem := illegal_loops(axis, around, own | (fill.ranges - around)):
+    row_loops = filled.ranges
+    store_axes = store.ranges - row_loops
+    if problem := illegal_loops(axis, row_loops, store_axes | (fill.ranges - row_loops)):
         return problem
-    along, left = parts_of(store.src[1], own)
+    along, left = parts_of(store.src[1], store_axes)
     reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
-    pairs = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
+    pairs = same_places(reads[0].src[0].src[1], store_axes, fill.src[0].src[1], fill.ranges - row_loops)
     if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or one of them is masked
         return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
     if all(loop.arg.kind in FIXED for loop in pairs):
@@ -99,13 +99,13 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     return Piped(store, reads[0], filled, pairs, tuple(left))
 
 
-def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> str | None:
-    """Returns the legality error of PIPELINE for the loops `around` each row and `along` it, or None."""
-    if axis.arg.kind not in OUTER or axis not in around or not axis.is_static:
+def illegal_loops(axis: UOp, row_loops: frozenset[UOp], inner_loops: frozenset[UOp]) -> str | None:
+    """Returns the legality error of PIPELINE for the loops `row_loops` each row and `inner_loops` it, or None."""
+    if axis.arg.kind not in OUTER or axis not in row_loops or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size work that fill a row a step"
-    if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:
+    if any(loop.arg.kind in FIXED for loop in row_loops) or max(loop.arg.id for loop in row_loops) != axis.arg.id:
         return "several rows are kept at the same time, or a loop inside this axis surrounds each row"
-    if any(loop.arg.id < axis.arg.id for loop in along):
+    if any(loop.arg.id < axis.arg.id for loop in inner_loops):
         return "a loop along the row surrounds this axis"
     return None
 
@@ -117,12 +117,12 @@ def is_masked_or_indirect(store: UOp, kernel: Kernel) -> bool:
     return len(store.src) > 2 or len(index.src) > 2 or index.src[0] in loaded or bool(index.mask & READS)
 
 
-def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
-    """Returns the nodes of `value` that vary along the axes `own`, up to loads; and the invariant values that they use.
+def parts_of(value: UOp, varying_axes: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
+    """Returns the nodes of `value` that vary along `varying_axes`, up to loads; and the invariant values that they use.
 
     The invariant values are loads or reductions.
     """
-    axes = frozenset(own)
+    axes = frozenset(varying_axes)
     along: dict[UOp, None] = {}
     left: dict[UOp, None] = {}
     pending = [value]
@@ -138,14 +138,14 @@ def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
     return list(along), list(left)
 
 
-def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
-    """Maps each axis of `own` to the axis of `fillers` with the same stride in the row buffer.
+def same_places(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
+    """Maps each axis of `axes` to the axis of `fillers` with the same stride in the row buffer.
 
     None unless every step has its own position: overlapping blocks would be overwritten before they are stored.
     """
     terms, offset = linear_terms(idx)
     others, other_offset = linear_terms(filling_idx)
-    if offset != other_offset or set(terms) != set(own) or set(others) != set(fillers) or len(terms) != len(others):
+    if offset != other_offset or set(terms) != set(axes) or set(others) != set(fillers) or len(terms) != len(others):
         return None
     pairs: dict[UOp, UOp] = {}
     end = 1
@@ -197,7 +197,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
         for number, value in enumerate(piped.left)
     ]
-    filler = {own: fresh[loop] for own, loop in piped.places.items()}
+    filler = {store_axis: fresh[loop] for store_axis, loop in piped.places.items()}
     row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
 
     earlier = {axis: start + before, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
@@ -205,9 +205,9 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
     stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, earlier, how),))
 
-    now = {**fresh, axis: start + step}
+    replacements = {**fresh, axis: start + step}
     fill, *loops = piped.filled.src
-    store = substitute_recorded(fill, now, how)
+    store = substitute_recorded(fill, replacements, how)
     store = store.replace(src=(*store.src, stored))
     loops = [fresh[loop] for loop in loops]
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
@@ -216,7 +216,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
     end[piped.row] = UOp(Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled))
     for value, memory in zip(piped.left, scratch):
-        number = substitute_recorded(value, {**now, piped.filled: filled}, how)
+        number = substitute_recorded(value, {**replacements, piped.filled: filled}, how)
         stored_value = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         left = UOp(Ops.BARRIER, dtypes.void, (stored_value, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))

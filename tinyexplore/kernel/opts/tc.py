@@ -72,8 +72,10 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     users = [reduce for reduce in kernel.reduces if axis in reduce.src]
     dots = {dot_of(kernel, reduce) for reduce in users}
     if len(dots) != 1 or None in dots:
-        have = ", ".join(sorted(op.name for op in kernel.target.dots)) or "none"
-        return f"it does not sum products of two values that {kernel.target.name} has a dot instruction for ({have})"
+        supported = ", ".join(sorted(op.name for op in kernel.target.dots)) or "none"
+        return (
+            f"it does not sum products of two values that {kernel.target.name} has a dot instruction for ({supported})"
+        )
     word_steps = IN_A_WORD[next(op for op in dots if op is not None)]
     if amount != word_steps or axis.size < word_steps:
         return f"a word holds {word_steps} of these values, and the axis has {axis.size}"

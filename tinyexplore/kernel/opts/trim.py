@@ -109,14 +109,14 @@ def common_block(kernel: Kernel, loops: Iterable[int]) -> int:
 def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     """Ends masked loops early, at the next index where the blocks of all these loops end."""
     loops = trimmed_loops(kernel, rows)
-    together = common_block(kernel, loops)
+    block_steps = common_block(kernel, loops)
     whole = next(axis.size for axis in kernel.start.toposort() if axis.op is Ops.RANGE and axis.arg.id == rows.arg.id)
-    past = ((rows + 1) * block_of(kernel, rows.arg.id)).minimum(whole)  # the first row after this block
+    next_row = ((rows + 1) * block_of(kernel, rows.arg.id)).minimum(whole)  # the first row after this block
     changes = {}
     for axis in kernel.axes:
         if axis.arg.id in loops:
-            blocks = (past + (loops[axis.arg.id] + together - 1)) // together
-            end = (blocks * (together // block_of(kernel, axis.arg.id))).minimum(axis.size)
+            blocks = (next_row + (loops[axis.arg.id] + block_steps - 1)) // block_steps
+            end = (blocks * (block_steps // block_of(kernel, axis.arg.id))).minimum(axis.size)
             changes[axis] = axis.replace(src=(end,))
     return substitute_recorded(kernel.ast, changes, str(opt))
 

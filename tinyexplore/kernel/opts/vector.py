@@ -59,8 +59,8 @@ def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
 
 def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if amount & (amount - 1) or amount > max(1, kernel.lanes):
-        have = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
-        return f"{have}; choose a power of two up to that"
+        lanes_text = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
+        return f"{lanes_text}; choose a power of two up to that"
     if kept_along(kernel, axis):
         return "along this axis each step fills the same row buffer: lanes would need all at once"
     if axis in kernel.gathered_along:
@@ -71,13 +71,14 @@ def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 def second_lanes(kernel: Kernel, axis: UOp) -> str | None:
     """Returns the legality error of a second vector axis: a value has lanes along one axis only, even if nothing
     reads them."""
-    taken = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]
-    if not taken:
+    vector_axes = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]
+    if not vector_axes:
         return None
-    together = [node.ranges for node in kernel.nodes]
-    together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]  # nothing reads these lanes
-    for other in taken:
-        if any(axis in ranges and other in ranges for ranges in together):
+    node_ranges = [node.ranges for node in kernel.nodes]
+    # nothing reads these lanes
+    node_ranges += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]
+    for other in vector_axes:
+        if any(axis in ranges and other in ranges for ranges in node_ranges):
             return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
     return None
 

@@ -27,11 +27,11 @@ def with_split_axes(kernel: Kernel) -> Kernel:
     attention."""
     while divided := divided_axes(kernel):
         digits, count = in_digits(kernel, divided)
-        how = ", ".join(f"axis {axis.arg.id} is divided by {by}" for axis, by in divided)
+        how = ", ".join(f"axis {axis.arg.id} is divided by {divisor}" for axis, divisor in divided)
         changes: dict[UOp, UOp] = {}
         for axis, axis_digits in digits.items():
-            (number, by), *rest = axis_digits
-            number = number * index_const(by)
+            (number, divisor), *rest = axis_digits
+            number = number * index_const(divisor)
             for loop, step in rest:
                 number = number + (loop if step == 1 else loop * index_const(step))
             changes[axis] = number
@@ -55,14 +55,14 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
     """
     digits: dict[UOp, Digits] = {}
     count = 0
-    for axis, by in divided:
+    for axis, divisor in divided:
         axis_digits = digits.setdefault(axis, [(axis, 1)])
         for number, (loop, step) in enumerate(axis_digits):
-            size = by // step
-            if by % step == 0 and 1 < size < loop.size and simplified(loop.src[0] % size) == 0:
+            size = divisor // step
+            if divisor % step == 0 and 1 < size < loop.size and simplified(loop.src[0] % size) == 0:
                 outer = UOp.range(simplified(loop.src[0] // size), loop.arg)
                 inner = UOp.range(size, Axis(kernel.next_id() + count, axis.arg.kind))
-                axis_digits[number : number + 1] = [(outer, by), (inner, step)]
+                axis_digits[number : number + 1] = [(outer, divisor), (inner, step)]
                 count += 1
                 break
     return digits, count
@@ -96,14 +96,14 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
     for node in kernel.nodes if kernel.ast.mask & DIVIDED else ():
         if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
             continue
-        axis, by = node.src[0], node.src[1].arg
+        axis, divisor = node.src[0], node.src[1].arg
         if axis.op is Ops.ADD and axis.src[1].op is Ops.CONST:
             axis = axis.src[0]
-        if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
-            if (axis, by) not in divisions and simplified(axis.src[0] % by) == 0:
-                divisions[axis, by] = None
-    several = list(divisions)
-    return several[:1] if any(staying_inside(kernel, axis) for axis, _ in several) else several
+        if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < divisor < axis.size:
+            if (axis, divisor) not in divisions and simplified(axis.src[0] % divisor) == 0:
+                divisions[axis, divisor] = None
+    all_divisions = list(divisions)
+    return all_divisions[:1] if any(staying_inside(kernel, axis) for axis, _ in all_divisions) else all_divisions
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:
@@ -178,14 +178,14 @@ def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
 
 def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
     """Replaces the two axes by one axis with the product of their sizes."""
-    both = UOp.range(simplified(outer.src[0] * inner.src[0]), Axis(outer.arg.id, outer.arg.kind))
+    merged = UOp.range(simplified(outer.src[0] * inner.src[0]), Axis(outer.arg.id, outer.arg.kind))
     how = f"axes {outer.arg.id} and {inner.arg.id} walk memory as one"
-    reduces: dict[UOp, UOp] = {outer: index_const(0), inner: both}
+    reduces: dict[UOp, UOp] = {outer: index_const(0), inner: merged}
     ast = kernel.ast
     for reduce in kernel.reduces:
         if inner not in reduce.src[1:]:
             continue
-        loops = tuple(both if axis is inner else axis for axis in reduce.src[1:] if axis is not outer)
+        loops = tuple(merged if axis is inner else axis for axis in reduce.src[1:] if axis is not outer)
         body = substitute_recorded(reduce.src[0], reduces, how)
         reduces[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
     ast = substitute_recorded(ast, reduces, how)

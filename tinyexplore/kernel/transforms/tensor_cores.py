@@ -44,9 +44,10 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
 
     def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """Returns the elements of a factor in the registers of a lane."""
-        within = inside(factor, fit)
+        masked_factor = inside(factor, fit)
         parts = [
-            within.substitute(at(layout, register, rows, columns), how=how) for register in range(layout.registers)
+            masked_factor.substitute(at(layout, register, rows, columns), how=how)
+            for register in range(layout.registers)
         ]
         return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(parts))
 

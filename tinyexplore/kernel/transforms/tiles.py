@@ -35,17 +35,20 @@ def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core, first = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
-    deep = core.dims[2] // words
+    word_count = core.dims[2] // words
     starts = {loop: block(loop, amount) for loop, amount in fit.axes}
     record_derived([(loop, start) for loop, start in starts.items()], how)
-    row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(deep, Axis(first + 1, AxisKind.VECTOR))
-    down, column = UOp.range(deep, Axis(first + 2, AxisKind.TILE)), UOp.range(columns, Axis(first + 3, AxisKind.VECTOR))
+    row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(word_count, Axis(first + 1, AxisKind.VECTOR))
+    word, column = (
+        UOp.range(word_count, Axis(first + 2, AxisKind.TILE)),
+        UOp.range(columns, Axis(first + 3, AxisKind.VECTOR)),
+    )
     a = _tile(fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + along * index_const(words), how)
     b = _tile(
-        fit, fit.b, {fit.columns: starts[fit.columns] + column}, starts[fit.steps] + down * index_const(words), how
+        fit, fit.b, {fit.columns: starts[fit.columns] + column}, starts[fit.steps] + word * index_const(words), how
     )
-    left = UOp(Ops.TILE, a.dtype.vec(rows * deep), (a, row, along))
-    right = UOp(Ops.TILE, b.dtype.vec(deep * columns), (b, down, column))
+    left = UOp(Ops.TILE, a.dtype.vec(rows * word_count), (a, row, along))
+    right = UOp(Ops.TILE, b.dtype.vec(word_count * columns), (b, word, column))
     kind = core.accumulator.vec(rows * columns)
     product = UOp(Ops.WMMA, kind, (left, right, UOp.const(kind, 0)), core.name)
     others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]

@@ -16,7 +16,7 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
     return dict(_named(obj, prefix.rstrip("."), tensor_type, ()))
 
 
-def _named(obj: Any, name: str, tensor_type: type, around: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
+def _named(obj: Any, name: str, tensor_type: type, owners: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
     if isinstance(obj, tensor_type):
         yield name, obj  # type: ignore[misc]
         return
@@ -30,10 +30,10 @@ def _named(obj: Any, name: str, tensor_type: type, around: tuple[int, ...]) -> I
         parts = obj.__dict__
     else:
         return
-    if id(obj) in around:  # the object contains itself or its owner
+    if id(obj) in owners:  # the object contains itself or its owner
         return
     for key, part in parts.items():
-        yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*around, id(obj)))
+        yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*owners, id(obj)))
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
@@ -70,20 +70,20 @@ def load_state_dict(
 
     if not isinstance(state_dict, dict):
         raise TypeError(f"load_state_dict: the state is {shown(state_dict)}: need a dict of names and Tensors")
-    own = get_state_dict(model)
-    missing = [name for name in own if name not in state_dict]
-    unknown = [name for name in state_dict if name not in own]
+    model_state = get_state_dict(model)
+    missing = [name for name in model_state if name not in state_dict]
+    unknown = [name for name in state_dict if name not in model_state]
     if strict and missing:
         raise KeyError(f"load_state_dict: the model has {_listed(missing)}, the state has not")
     if verbose and (missing or unknown):
         parts = [f"{_listed(missing)} keep their values"] if missing else []
         parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
         warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
-    for name, tensor in own.items():  # check all tensors before the first one changes
+    for name, tensor in model_state.items():  # check all tensors before the first one changes
         if name in state_dict:
             _check_fit(name, tensor, state_dict[name])
     loaded = []
-    for name, tensor in tqdm(own.items(), desc="loading", disable=not verbose, leave=False, delay=1):
+    for name, tensor in tqdm(model_state.items(), desc="loading", disable=not verbose, leave=False, delay=1):
         if name not in state_dict:
             continue
         tensor_value = state_dict.pop(name) if consume else state_dict[name]

@@ -320,7 +320,7 @@ class CArithmetic(TextWriter):
             return f"__builtin_convertvector({text} != 0, {name})"
         if dtypes.is_bool(source):
             return f"__builtin_convertvector({text} & 1, {name})"
-        step = through(source, target)
+        step = conversion_type(source, target)
         if step is not None:
             text = f"__builtin_convertvector({text}, {self.vector(step.vec(count))})"
         return f"__builtin_convertvector({text}, {name})"
@@ -358,7 +358,7 @@ class CArithmetic(TextWriter):
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):
             return f"({text} != 0)"
-        step = through(source, target)
+        step = conversion_type(source, target)
         return f"({SCALAR[target]})" + (f"({SCALAR[step]})" if step is not None else "") + text
 
     def convert_bits(self, name: str, text: str, source: DType, target: DType) -> str:
@@ -385,10 +385,10 @@ class CArithmetic(TextWriter):
         return f"{name}({text})"
 
 
-def through(source: DType, target: DType) -> DType | None:
+def conversion_type(source: DType, target: DType) -> DType | None:
     """Returns the integer type through which floats are converted to a narrower or unsigned one, as on the machine;
     or None."""
     if not (dtypes.is_float(source) and dtypes.is_int(target)) or target.itemsize == 8:
         return None
-    through = dtypes.int64 if target.scalar is dtypes.uint32 else dtypes.int32
-    return None if through is target.scalar else through
+    wide_type = dtypes.int64 if target.scalar is dtypes.uint32 else dtypes.int32
+    return None if wide_type is target.scalar else wide_type

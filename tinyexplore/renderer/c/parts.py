@@ -224,13 +224,13 @@ def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> 
 
 def tiles_text(name: str, scalar_name: str, words: DType, result: DType, shape: tuple[int, int, int]) -> str:
     """Writes C + A · B of tiles in plain C. `shape` has the rows and columns of C, and the words of a row of A."""
-    rows, columns, deep = shape
-    product = f"{scalar_name}(a[i * {deep} + k], b[k * {columns} + j], c[i * {columns} + j])"
+    rows, columns, word_count = shape
+    product = f"{scalar_name}(a[i * {word_count} + k], b[k * {columns} + j], c[i * {columns} + j])"
     return (
         f"static inline {short(result)} {name}({short(words)} a, {short(words)} b, {short(result)} c) {{\n"
         f"  for (int i = 0; i < {rows}; i++)\n"
         f"    for (int j = 0; j < {columns}; j++)\n"
-        f"      for (int k = 0; k < {deep}; k++) c[i * {columns} + j] = {product};\n"
+        f"      for (int k = 0; k < {word_count}; k++) c[i * {columns} + j] = {product};\n"
         "  return c;\n"
         "}"
     )

@@ -45,13 +45,13 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
     whole = whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
     lanes: dict[UOp, list[UOp]] = {}  # the lanes of each vector
-    now: dict[UOp, UOp] = {}
+    replacements: dict[UOp, UOp] = {}
     replaced: dict[UOp, UOp] = {}
     for node in uops:
         if node.op is Ops.VECTORIZE and node not in whole:
-            lanes[node] = [now[src] for src in node.src]
+            lanes[node] = [replacements[src] for src in node.src]
         elif node.op is Ops.GEP and node.src[0] in lanes:
-            now[node] = lanes[node.src[0]][node.arg]
+            replacements[node] = lanes[node.src[0]][node.arg]
         elif node in preloaded:
             lanes[node] = [UOp(Ops.DEFINE_ACC, lane.dtype, (lane,), next(numbers)) for lane in lanes[node.src[0]]]
             replaced.update(dict.fromkeys(lanes[node], node))
@@ -59,24 +59,26 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
             parts = [UOp(Ops.ASSIGN, old.dtype, (old, new)) for old, new in zip(*map(lanes.__getitem__, node.src))]
             replaced.update(dict.fromkeys(parts, node))
         elif is_vector_access(node):
-            lanes[node] = accesses_of(node, lanes, now, replaced)
+            lanes[node] = accesses_of(node, lanes, replacements, replaced)
             if node.op is Ops.STORE:
-                now[node] = lanes[node][-1]  # the last store of the lanes precedes a barrier
+                replacements[node] = lanes[node][-1]  # the last store of the lanes precedes a barrier
             elif node in whole:
-                now[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
-                replaced[now[node]] = node
+                replacements[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
+                replaced[replacements[node]] = node
         else:
-            now[node] = node.replace(src=tuple([now[src] for src in node.src]))
-            replaced[now[node]] = node
+            replacements[node] = node.replace(src=tuple([replacements[src] for src in node.src]))
+            replaced[replacements[node]] = node
     return replaced
 
 
-def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], replaced: dict[UOp, UOp]) -> list[UOp]:
+def accesses_of(
+    node: UOp, lanes: dict[UOp, list[UOp]], replacements: dict[UOp, UOp], replaced: dict[UOp, UOp]
+) -> list[UOp]:
     """Returns an access for each lane of `node`, with all nodes that they need. Records in `replaced` what each
     replaces."""
-    memory, idx, *valid = [now[src] for src in node.src[0].src]
+    memory, idx, *valid = [replacements[src] for src in node.src[0].src]
     value = node if node.op is Ops.LOAD else node.src[1]
-    after = [now[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
+    after = [replacements[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
     assert isinstance(value.dtype, DType)
     loads = []
     for lane in range(value.dtype.count):
@@ -87,7 +89,11 @@ def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], rep
             loads.append(UOp(Ops.LOAD, value.dtype.scalar, (index, *after)))
         else:
             lane_nodes = lanes.get(value)
-            element = UOp(Ops.GEP, value.dtype.scalar, (now[value],), lane) if lane_nodes is None else lane_nodes[lane]
+            element = (
+                UOp(Ops.GEP, value.dtype.scalar, (replacements[value],), lane)
+                if lane_nodes is None
+                else lane_nodes[lane]
+            )
             needs.append(element)
             loads.append(UOp(Ops.STORE, dtypes.void, (index, element, *after)))
         for new_node in (*needs, loads[-1]):

@@ -66,13 +66,13 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
     if core.mantissa:
         round_it = 'asm("cvt.rna.tf32.f32 %0, %1;"'
         return [f'; {round_it} : "=r"({name}{n}) : "f"({name}.of[{n}]));' for n in range(layout.registers)]
-    each = WORD_BYTES // core.factor.itemsize
+    elements_per_word = WORD_BYTES // core.factor.itemsize
     # the cast keeps a sign inside its byte
     unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"
     texts = []
-    for first in range(0, layout.registers, each):
+    for first in range(0, layout.registers, elements_per_word):
         parts = []
-        for number in range(each):
+        for number in range(elements_per_word):
             part = f"{unsigned}{name}.of[{first + number}]"
             parts.append(f"{part} << {number * core.factor.bits}" if number else part)
         texts.append(f" = {' | '.join(parts)};")
@@ -82,7 +82,7 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
 def _hip(core: TensorCore) -> list[str]:
     factor = "_Float16" if core.factor is dtypes.float16 else "short"
     count, results = core.a.registers, core.c.registers
-    further = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, and the usual order of lanes
+    options = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, and the usual order of lanes
     return [
         f"typedef {factor} factor __attribute__((ext_vector_type({count})));",
         f"typedef float sum __attribute__((ext_vector_type({results})));",
@@ -91,7 +91,7 @@ def _hip(core: TensorCore) -> list[str]:
         "__builtin_memcpy(&x, &a, sizeof(x));",
         "__builtin_memcpy(&y, &b, sizeof(y));",
         "__builtin_memcpy(&z, &c, sizeof(z));",
-        f"z = {core.call}(x, y, z{further});",
+        f"z = {core.call}(x, y, z{options});",
         "__builtin_memcpy(&c, &z, sizeof(c));",
     ]
 

@@ -224,8 +224,8 @@ class GPUWriter(CWriter):
         return self.needs(name, lambda: text)
 
     def bitcast(self, text: str, source: DType, target: DType) -> str:
-        same = SCALAR[source] == SCALAR[target] or dtypes.is_bool(source) or dtypes.is_bool(target)
-        if same or not self.dialect.bits:
+        is_equal_type = SCALAR[source] == SCALAR[target] or dtypes.is_bool(source) or dtypes.is_bool(target)
+        if is_equal_type or not self.dialect.bits:
             return super().bitcast(text, source, target)
         check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)

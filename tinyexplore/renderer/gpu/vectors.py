@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.c.arithmetic import LIBM, through
+from tinyexplore.renderer.c.arithmetic import LIBM, conversion_type
 from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, literal, mask_int, memory_name, short, type_name
 from tinyexplore.renderer.gpu.dialects import OPENCL, WIDTHS
 from tinyexplore.renderer.gpu.renderer import WRAPPING, GPUWriter, check_types
@@ -247,7 +247,7 @@ class VectorWriter(GPUWriter):
                 return self.float_to_int(text, source, target)
             if target.scalar is dtypes.uint64:
                 return self.float_to_uint64(text, source, target)
-        step = through(source, target)
+        step = conversion_type(source, target)
         return f"{name}({text})" if step is None else f"{name}(convert_{short(step.vec(target.count))}({text}))"
 
     def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
@@ -303,8 +303,8 @@ class VectorWriter(GPUWriter):
             self.line(f"{kind} {name}[{node.dtype.size}] __attribute__((aligned({LINE_BYTES})));")
             return
         line = LINE_BYTES // node.dtype.base.itemsize
-        each = -(-node.dtype.size // line) * line
-        self.line(f"__global {kind}* restrict {name} = scratch{self.scratch[node]} + {each} * get_global_id(0);")
+        item_size = -(-node.dtype.size // line) * line
+        self.line(f"__global {kind}* restrict {name} = scratch{self.scratch[node]} + {item_size} * get_global_id(0);")
 
     def space(self, index: UOp) -> str:
         """Returns the OpenCL address space of an INDEX."""

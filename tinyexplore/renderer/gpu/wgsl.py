@@ -359,8 +359,8 @@ def _rounded(node: UOp) -> UOp | None:
     """
     if node.op is not Ops.ADD or node.dtype is not dtypes.float32 or node.src[0].op is not Ops.ADD:
         return None
-    (x, c), back = node.src[0].src, node.src[1]
-    is_large = c.op is back.op is Ops.CONST and c.arg == -back.arg and abs(c.arg) >= 1 << 23
+    (x, c), subtracted = node.src[0].src, node.src[1]
+    is_large = c.op is subtracted.op is Ops.CONST and c.arg == -subtracted.arg and abs(c.arg) >= 1 << 23
     return x if is_large else None
 
 

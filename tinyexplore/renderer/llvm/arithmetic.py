@@ -266,9 +266,9 @@ class InstructionWriter:
         kind, bits = register_type(wide), lanes * dtype.bits
         name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
         values = [(kind, self.lanes(value, dtype, lanes)) for value in (x, n)]
-        every = (f"i{max(lanes, 8)}", "-1")
+        all_lanes = (f"i{max(lanes, 8)}", "-1")
         rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # rounding mode: as the processor is set
-        scaled = self.call(kind, name, *values, (kind, "zeroinitializer"), every, *rounding, hint="scale")
+        scaled = self.call(kind, name, *values, (kind, "zeroinitializer"), all_lanes, *rounding, hint="scale")
         return self.lanes(scaled, wide, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
@@ -486,8 +486,8 @@ class InstructionWriter:
         """Converts through the signed integer type for which machines have one instruction."""
         if target.scalar is dtypes.uint64:
             return self.float_to_uint64(value, source)
-        through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
-        wide = through.vec(source.count)
+        wide_type = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
+        wide = wide_type.vec(source.count)
         whole = self.truncated(value, source, wide)
         return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
 
@@ -520,8 +520,8 @@ class InstructionWriter:
         i64, u64 = (dtype.vec(source.count) for dtype in (dtypes.int64, dtypes.uint64))
         kind, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
         is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
-        less = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
-        inside = self.value(f"select {flags} {is_large}, {kind} {less}, {kind} {value}", "inside")
+        reduced = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
+        inside = self.value(f"select {flags} {is_large}, {kind} {reduced}, {kind} {value}", "inside")
         whole = self.truncated(inside, source, i64)
         highest = self.value(
             f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
@@ -556,14 +556,15 @@ class InstructionWriter:
         i32, f32, f64 = (dtype.vec(count) for dtype in (dtypes.int32, dtypes.float32, dtypes.float64))
         kind, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
         nearest = self.convert("fptrunc", value, f64, f32)
-        back = self.convert("fpext", nearest, f32, f64)
-        inexact = self.value(f"fcmp one {double} {back}, {value}", "inexact")
+        converted_back = self.convert("fpext", nearest, f32, f64)
+        inexact = self.value(f"fcmp one {double} {converted_back}, {value}", "inexact")
         size, back_size = (
-            self.call(double, f"llvm.fabs.{suffix(f64)}", (double, number), hint="abs") for number in (value, back)
+            self.call(double, f"llvm.fabs.{suffix(f64)}", (double, number), hint="abs")
+            for number in (value, converted_back)
         )
-        beyond = self.value(f"fcmp ogt {double} {back_size}, {size}", "beyond")
+        is_larger = self.value(f"fcmp ogt {double} {back_size}, {size}", "beyond")
         bits = self.convert("bitcast", nearest, f32, i32)
-        step = self.convert("sext", beyond, flags, i32)
+        step = self.convert("sext", is_larger, flags, i32)
         toward_zero = self.value(f"add {kind} {bits}, {step}", "bits")
         odd = self.value(f"or {kind} {toward_zero}, {literal(1, i32)}", "bits")
         chosen = self.value(f"select {flags} {inexact}, {kind} {odd}, {kind} {bits}", "bits")

@@ -125,10 +125,10 @@ class FunctionWriter(InstructionWriter):
             self.raw(f"  call void @free(ptr {pointer})")
         variables = variable_arguments(uops)
         arguments = [*buffers, *variables]
-        every = [node for node in uops if node.op in STORES_AND_LOOPS]
+        stores_and_loops = [node for node in uops if node.op in STORES_AND_LOOPS]
         parameters = ["ptr %buffers"] if is_final else self.parameters(buffers, variables)
         signature = ", ".join([*parameters, "i64 %start", "i64 %stop"])
-        lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *every))]
+        lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *stores_and_loops))]
         lines.append(SourceLine("entry:", ()))
         if is_final:
             lines += [line for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
@@ -476,8 +476,8 @@ class FunctionWriter(InstructionWriter):
         self.raw(f"  %{name}.{'step' if self.hides_steps else 'next'} = add nuw nsw i64 %{name}, 1")
         if self.hides_steps:
             self.raw(f"  %{name}.next = freeze i64 %{name}.step")
-        again = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
-        self.raw(f"  br i1 {again}, label %{name}.body, label %{name}.done")
+        has_next = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
+        self.raw(f"  br i1 {has_next}, label %{name}.body, label %{name}.done")
         last = self.block
         self.label(f"{name}.done")
         before, count, merged = self.before[opened]
@@ -518,14 +518,20 @@ class FunctionWriter(InstructionWriter):
         """Combines lanes of one or two vectors, in any order, then inserts the lanes of each further vector."""
         kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
-        mask_lanes = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
+        mask_lanes = [
+            lane.arg + width * vector_number if vector_number < 2 else None
+            for lane, vector_number in zip(node.src, number)
+        ]
         result = self.shuffle(kind, self.operand(vectors[0]), "poison", mask_lanes) if len(vectors) == 1 else ""
         for last, vector in enumerate(vectors[1:], 1):
             if last > 1:
                 lane_indices = [
-                    width + lane.arg if which == last else i for i, (lane, which) in enumerate(zip(node.src, number))
+                    width + lane.arg if vector_number == last else i
+                    for i, (lane, vector_number) in enumerate(zip(node.src, number))
                 ]
-                mask_lanes = [lane if which <= last else None for lane, which in zip(lane_indices, number)]
+                mask_lanes = [
+                    lane if vector_number <= last else None for lane, vector_number in zip(lane_indices, number)
+                ]
             result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), mask_lanes)
         return result
 
@@ -554,9 +560,9 @@ class FunctionWriter(InstructionWriter):
         size, width = len(matrix), BLOCK_BYTES // dtype.itemsize
         group, count = [self.operand(row) for row in matrix], width
         while count < size:
-            kind, both = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
+            kind, both_vectors = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
             firsts = [start + i for start in range(0, len(group), 2 * width) for i in range(width)]
-            group = [self.shuffled_by(kind, group[i], group[i + width], both) for i in firsts]
+            group = [self.shuffled_by(kind, group[i], group[i + width], both_vectors) for i in firsts]
             count *= 2
         whole = register_type(dtype.scalar.vec(size))
         group = [self.fenced(row, dtype.scalar.vec(size)) for row in group]
@@ -683,20 +689,20 @@ def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
     One RANGE may open two loops: a sum that depends on fewer loops than another one is outside of them.
     """
     changed: list[dict[UOp, UOp]] = []
-    around: list[dict[UOp, UOp]] = []
+    open_loops: list[dict[UOp, UOp]] = []
     depth: dict[UOp, int] = {}
     for node in uops:
         op = node.op
         if op is Ops.RANGE:
-            around.append({})
-            changed.append(around[-1])
+            open_loops.append({})
+            changed.append(open_loops[-1])
         elif op is Ops.ENDRANGE:
-            around.pop()
+            open_loops.pop()
         elif op is Ops.DEFINE_ACC:
-            depth[node] = len(around)
+            depth[node] = len(open_loops)
         elif op is Ops.ASSIGN:
             acc = node.src[0]
-            for loop in around[depth[acc] :]:
+            for loop in open_loops[depth[acc] :]:
                 loop[acc] = node
     return changed
 

@@ -243,8 +243,8 @@ class WasmArithmetic(Casts):
 
     def shift_lanes(self, op: Ops, dtype: DType, values: list[Value], counts: UOp) -> Value:
         """Shifts all lanes by one count if the counts are known to be equal; else lane by lane."""
-        same = counts.op is Ops.CONST or (counts.op is Ops.VECTORIZE and len(set(counts.src)) == 1)
-        if not same:
+        is_one_count = counts.op is Ops.CONST or (counts.op is Ops.VECTORIZE and len(set(counts.src)) == 1)
+        if not is_one_count:
             return self.lane_by_lane(op, dtype, values)
         if counts.op is Ops.CONST:
             count = f"(i32.const {counts.arg})"
@@ -273,7 +273,7 @@ class WasmArithmetic(Casts):
                 cut = registers(count, value.lane)
                 first, second = Value(value.parts[:cut], value.lane), Value(value.parts[cut:], value.lane)
             else:
-                taken = [*range(half, 2 * half)] * (16 // half)
-                first, second = value, self.moved(value, taken)
+                byte_numbers = [*range(half, 2 * half)] * (16 // half)
+                first, second = value, self.moved(value, byte_numbers)
             value = self.arithmetic(op, dtype.scalar.vec(max(count, 2)), [first, second])
         return self.lane(value, 0, dtype.scalar)

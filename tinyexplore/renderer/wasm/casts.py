@@ -56,14 +56,14 @@ class Casts(ABC):
         """Returns the text of a scalar. Integers have the width of `kind`."""
         if node.op is Ops.CONST and kind[0] == "i" and not dtypes.is_float(node.dtype):
             return f"({kind}.const {int(node.arg)})"
-        text, have = self.operand(node).text, self.kind(node)
-        if have == kind:
+        text, wasm_type = self.operand(node).text, self.kind(node)
+        if wasm_type == kind:
             return text
-        if (have, kind) == ("i32", "i64"):
+        if (wasm_type, kind) == ("i32", "i64"):
             return f"(i64.extend_i32_{'s' if node in self.narrow else sign(node.dtype)} {text})"
-        if (have, kind) == ("i64", "i32"):
+        if (wasm_type, kind) == ("i64", "i32"):
             return f"(i32.wrap_i64 {text})"
-        raise RenderError(f"{node!r} is {have}; {kind} is expected")
+        raise RenderError(f"{node!r} is {wasm_type}; {kind} is expected")
 
     def wrapped(self, text: str, dtype: DType) -> str:
         """Returns the small integer of `dtype` that has the low bits of an i32."""
@@ -97,29 +97,37 @@ class Casts(ABC):
             return self.cast_scalar(f"(f32x4.extract_lane 0 {single})", dtypes.float32, target)
         if target in BITS_ONLY:
             return self.to_bits_scalar(text, source, target)
-        have, want = scalar_type(source), scalar_type(target)
+        source_type, target_type = scalar_type(source), scalar_type(target)
         if dtypes.is_bool(target):
-            return f"({have}.ne {text} ({have}.const 0))"
+            return f"({source_type}.ne {text} ({source_type}.const 0))"
         if dtypes.is_float(target):
             if dtypes.is_float(source):
-                return text if have == want else f"({want}.{'demote_f64' if want == 'f32' else 'promote_f32'} {text})"
-            return f"({want}.convert_{have}_{sign(source)} {text})"
+                return (
+                    text
+                    if source_type == target_type
+                    else f"({target_type}.{'demote_f64' if target_type == 'f32' else 'promote_f32'} {text})"
+                )
+            return f"({target_type}.convert_{source_type}_{sign(source)} {text})"
         if dtypes.is_float(source):
-            return self.truncated(text, have, target)
-        if have != want:
-            name = "i32.wrap_i64" if want == "i32" else f"i64.extend_i32_{sign(source)}"
+            return self.truncated(text, source_type, target)
+        if source_type != target_type:
+            name = "i32.wrap_i64" if target_type == "i32" else f"i64.extend_i32_{sign(source)}"
             text = f"({name} {text})"
-        fits = have == want and source.itemsize < target.itemsize and (sign(source) == "u" or sign(target) == "s")
+        fits = (
+            source_type == target_type
+            and source.itemsize < target.itemsize
+            and (sign(source) == "u" or sign(target) == "s")
+        )
         return text if fits or dtypes.is_bool(source) else self.wrapped(text, target)
 
-    def truncated(self, text: str, have: str, target: DType) -> str:
+    def truncated(self, text: str, source_type: str, target: DType) -> str:
         """Converts a float to an integer, as on x86; through a wider type if there is no instruction."""
         if target is dtypes.uint64:
-            double = text if have == "f64" else f"(f64.promote_f32 {text})"
+            double = text if source_type == "f64" else f"(f64.promote_f32 {text})"
             return f"(call ${self.needs('f64_to_u64')} {double})"
         if target is dtypes.uint32:
-            return f"(i32.wrap_i64 (call ${self.needs(f'{have}_to_i64')} {text}))"
-        return self.wrapped(f"(call ${self.needs(f'{have}_to_{scalar_type(target)}')} {text})", target)
+            return f"(i32.wrap_i64 (call ${self.needs(f'{source_type}_to_i64')} {text}))"
+        return self.wrapped(f"(call ${self.needs(f'{source_type}_to_{scalar_type(target)}')} {text})", target)
 
     def to_bits_scalar(self, text: str, source: DType, target: DType) -> str:
         if source is dtypes.float64 and target is dtypes.float16:
@@ -142,10 +150,10 @@ class Casts(ABC):
             return Value(value.parts, lane_bytes(target))
         if source.count > 1 or target.count > 1:
             raise RenderError(f"BITCAST of {source!r} to {target!r}: a vector and a scalar")
-        have, want = scalar_type(source), scalar_type(target)
-        if have == want:
+        source_type, target_type = scalar_type(source), scalar_type(target)
+        if source_type == target_type:
             return Value((self.wrapped(value.text, target),))
-        return Value((f"({want}.reinterpret_{have} {value.text})",))
+        return Value((f"({target_type}.reinterpret_{source_type} {value.text})",))
 
     # *** registers ***
 
@@ -241,16 +249,18 @@ class Casts(ABC):
             value = Value(tuple(parts[:count_after]), 2 * value.lane)
         while value.lane > lane:
             half = value.lane // 2
-            taken = [byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half)]
+            byte_numbers = [
+                byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half)
+            ]
             parts = list(value.parts)
             if len(parts) % 2:
                 parts[-1:] = self.held(Value((parts[-1],), value.lane)).parts * 2
-            value = Value(tuple(shuffled(x, y, taken) for x, y in zip(parts[::2], parts[1::2])), half)
+            value = Value(tuple(shuffled(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half)
         return value
 
-    def moved(self, value: Value, taken: list[int]) -> Value:
+    def moved(self, value: Value, byte_numbers: list[int]) -> Value:
         """Returns one register with its bytes permuted."""
-        return Value((shuffled(value.text, value.text, taken),), value.lane)
+        return Value((shuffled(value.text, value.text, byte_numbers),), value.lane)
 
     # *** lanes ***
 
@@ -277,15 +287,15 @@ class Casts(ABC):
             lanes = [f"(i32.sub (i32.const 0) {text})" for text in lanes]
         parts = []
         for start in range(0, len(lanes), per):
-            some = lanes[start : start + per]
-            numbers = [_constant_in(text) for text in some]
+            register_lanes = lanes[start : start + per]
+            numbers = [_constant_in(text) for text in register_lanes]
             if all(number is not None for number in numbers):
-                filled = [str(number) for number in numbers] + ["0"] * (per - len(some))
+                filled = [str(number) for number in numbers] + ["0"] * (per - len(register_lanes))
                 parts.append(lanes_text(kind, filled))
                 continue
-            text = f"({kind}.splat {some[0]})"
-            if set(some) != {some[0]}:
-                for lane_number, element in enumerate(some[1:], 1):
+            text = f"({kind}.splat {register_lanes[0]})"
+            if set(register_lanes) != {register_lanes[0]}:
+                for lane_number, element in enumerate(register_lanes[1:], 1):
                     text = f"({kind}.replace_lane {lane_number} {text} {element})"
             parts.append(text)
         return Value(tuple(parts), lane)

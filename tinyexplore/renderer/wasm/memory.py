@@ -75,19 +75,19 @@ class Accesses(Casts):
 
     def address(self, index: UOp) -> tuple[str, int]:
         """Returns the base address of an INDEX, and its byte offset."""
-        place, further = place_of(index)
+        place, offset = place_of(index)
         buffer, varying = place
         self.also(index)
         assert isinstance(buffer.dtype, PtrDType)
         if varying is None:
             text = self.start_of(buffer)
-            if further < 0:
-                return f"(i32.add {text} (i32.const {further * buffer.dtype.base.itemsize}))", 0
+            if offset < 0:
+                return f"(i32.add {text} (i32.const {offset * buffer.dtype.base.itemsize}))", 0
         elif varying.op is Ops.DEFINE_ACC:
             text = self.computed(place)
         else:
             text = self.addresses[place]
-        return text, further * buffer.dtype.base.itemsize
+        return text, offset * buffer.dtype.base.itemsize
 
     # *** loads ***
 
@@ -171,9 +171,9 @@ class Accesses(Casts):
             bits = self.mask_bits(valid)
             self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {' '.join(texts)}) (else")
             for number in range(dtype.count):
-                which, lane_of_part = divmod(number, REGISTER_BYTES // lane)
+                register_number, lane_of_part = divmod(number, REGISTER_BYTES // lane)
                 name = f"v128.store{8 * lane}_lane{_offset(offset + number * lane)}"
-                text = f"({name} {lane_of_part} {address} {stored[which]})"
+                text = f"({name} {lane_of_part} {address} {stored[register_number]})"
                 self.line(f"  (if {_bit(bits, number)} (then {text}))")
             self.line("))")
 

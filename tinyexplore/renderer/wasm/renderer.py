@@ -290,8 +290,8 @@ class _WasmWriter(WasmArithmetic, Accesses):
         if all(src is node.src[0] for src in node.src):
             parts = self.put_together([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
             self.define(node, Value(parts, lane_bytes(dtype)))
-            again = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
-            self.values[node] = Value(again, lane_bytes(dtype))
+            repeated_parts = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
+            self.values[node] = Value(repeated_parts, lane_bytes(dtype))
             return
         self.define(node, self.put_together([self.number(src, kind) for src in node.src], dtype))
 

@@ -116,9 +116,9 @@ def place_of(index: UOp) -> tuple[Place, int]:
     if position.op is Ops.CONST:
         return (buffer, None), position.arg
     if position.op is Ops.ADD:
-        for varying, further in (position.src, position.src[::-1]):
-            if further.op is Ops.CONST and further.arg >= 0 and bounds(varying)[0] >= 0:
-                return (buffer, varying), further.arg
+        for varying, constant_part in (position.src, position.src[::-1]):
+            if constant_part.op is Ops.CONST and constant_part.arg >= 0 and bounds(varying)[0] >= 0:
+                return (buffer, varying), constant_part.arg
     return (buffer, position), 0
 
 

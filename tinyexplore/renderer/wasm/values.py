@@ -111,15 +111,15 @@ def lanes_text(kind: str, numbers: list[str]) -> str:
     return f"(v128.const {kind} {' '.join(numbers)})"
 
 
-def shuffled(first: str, second: str, taken: list[int]) -> str:
+def shuffled(first: str, second: str, byte_numbers: list[int]) -> str:
     """Selects bytes of two registers, by their numbers. The second register's bytes start at 16."""
-    return f"(i8x16.shuffle {' '.join(map(str, taken))} {first} {second})"
+    return f"(i8x16.shuffle {' '.join(map(str, byte_numbers))} {first} {second})"
 
 
 def low_halves(first: str, second: str, half: int = 8) -> str:
     """Returns the first `half` bytes of one register, then those of another."""
-    taken = [*range(half), *range(REGISTER_BYTES, REGISTER_BYTES + half)]
-    return shuffled(first, second, (taken * (REGISTER_BYTES // len(taken)))[:REGISTER_BYTES])
+    byte_numbers = [*range(half), *range(REGISTER_BYTES, REGISTER_BYTES + half)]
+    return shuffled(first, second, (byte_numbers * (REGISTER_BYTES // len(byte_numbers)))[:REGISTER_BYTES])
 
 
 def lacking(what: str) -> RenderError:

@@ -22,8 +22,8 @@ def _non_max_suppression(node: OnnxNode) -> Value:
     chosen: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for kind in range(scores.shape[1]):
-            own = scores[batch, kind]
-            order = [int(at) for at in np.argsort(-own, kind="stable") if own[at] > least]
+            class_scores = scores[batch, kind]
+            order = [int(at) for at in np.argsort(-class_scores, kind="stable") if class_scores[at] > least]
             chosen_boxes: list[int] = []
             for at in order:
                 if len(chosen_boxes) >= most:
@@ -71,12 +71,14 @@ def _roi_align(node: OnnxNode) -> Tensor:
             step = span / cells
             at = start + (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / count) * step
             weights.append(_linear(at.reshape(-1), size).reshape(cells, count, size))
-        own = image[batch[index].cast(dtypes.int64).reshape((1,))].squeeze(0)
+        region_image = image[batch[index].cast(dtypes.int64).reshape((1,))].squeeze(0)
         rows, columns = Tensor(weights[0]).cast(dtypes.float32), Tensor(weights[1]).cast(dtypes.float32)
         if take_max:
-            results.append(_largest(own, weights))
+            results.append(_largest(region_image, weights))
         else:
-            results.append(Tensor.einsum("chw,ith,jsw->cij", own, rows, columns) / (rows.shape[1] * columns.shape[1]))
+            results.append(
+                Tensor.einsum("chw,ith,jsw->cij", region_image, rows, columns) / (rows.shape[1] * columns.shape[1])
+            )
     return results[0].stack(*results[1:], dim=0).cast(x.dtype)
 
 

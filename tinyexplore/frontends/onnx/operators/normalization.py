@@ -69,9 +69,9 @@ def _lrn(node: OnnxNode) -> Tensor:
     """Computes local response normalization, over the neighboring channels of each channel."""
     x, size = node.tensor(0), int(node.required("size"))
     before = (size - 1) // 2
-    around = [(0, 0)] * x.ndim
-    around[1] = (before, size - 1 - before)
-    squares = (x * x).pad(around)
+    padding = [(0, 0)] * x.ndim
+    padding[1] = (before, size - 1 - before)
+    squares = (x * x).pad(padding)
     channels = x.shape[1]
     total: Tensor | None = None
     for shift in range(size):

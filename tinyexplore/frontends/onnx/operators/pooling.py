@@ -67,7 +67,7 @@ def _max_unpool(node: OnnxNode) -> Tensor:
         inner = (*x.shape[:2], *natural)
         flat = Tensor.zeros(math.prod(inner), dtype=x.dtype)
         small = flat.scatter(0, indices.reshape(-1), x.reshape(-1)).reshape(inner)
-        return small.pad([(0, want - have) for want, have in zip(shape, inner)])
+        return small.pad([(0, full_size - inner_size) for full_size, inner_size in zip(shape, inner)])
     flat = Tensor.zeros(math.prod(shape), dtype=x.dtype)
     return flat.scatter(0, indices.reshape(-1), x.reshape(-1)).reshape(shape)
 

@@ -19,11 +19,11 @@ def _activations(node: OnnxNode, direction: int) -> list[Activation]:
     """Returns the activation functions of one direction."""
     names: list[str] = node.attribute("activations", [])
     default = DEFAULTS[node.operator]
-    own = names[direction * len(default) : (direction + 1) * len(default)] or default
+    direction_names = names[direction * len(default) : (direction + 1) * len(default)] or default
     alphas: list[float] = list(node.attribute("activation_alpha", []))
     betas: list[float] = list(node.attribute("activation_beta", []))
     functions: list[Activation] = []
-    for name in own:
+    for name in direction_names:
         function = _activation(name, alphas, betas)
         if function is None:
             raise node.unsupported(f"the activation {name!r}")
@@ -110,10 +110,10 @@ class _Direction:
         update_in, reset_in, new_in = projected.split(n, 1)
         weights = self.recurrent
         bias = self.bias_of_state
-        both = state.matmul(weights[: 2 * n].transpose())
+        update_and_reset = state.matmul(weights[: 2 * n].transpose())
         if bias is not None:
-            both = both + bias[: 2 * n]
-        update_state, reset_state = both.split(n, 1)
+            update_and_reset = update_and_reset + bias[: 2 * n]
+        update_state, reset_state = update_and_reset.split(n, 1)
         update, reset = gate(self.clipped(update_in + update_state)), gate(self.clipped(reset_in + reset_state))
         if self.node.attribute("linear_before_reset", 0):
             inner = state.matmul(weights[2 * n :].transpose())
@@ -131,9 +131,9 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
     x = x.permute((1, 0, 2)) if batch_first else x
     length, batch, _ = x.shape
     directions = node.shape(1)[0]
-    way = node.attribute("direction", "forward")
-    if directions != (2 if way == "bidirectional" else 1):
-        raise OnnxError(f"{node.operator}: the direction {way!r} with weights of {directions} directions")
+    node_direction = node.attribute("direction", "forward")
+    if directions != (2 if node_direction == "bidirectional" else 1):
+        raise OnnxError(f"{node.operator}: the direction {node_direction!r} with weights of {directions} directions")
     lengths = node.tensor(4).cast(dtypes.int32).reshape((-1, 1)) if node.has(4) else None
     states, cells = _first(node, 5, batch_first), _first(node, 6, batch_first) if node.operator == "LSTM" else None
     rows, last_states, last_cells = [], [], []
@@ -142,7 +142,7 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
         zero = Tensor.zeros(batch, direction.hidden, dtype=x.dtype)
         state = states[index] if states is not None else zero
         cell = cells[index] if cells is not None else zero
-        backwards = way == "reverse" or index == 1
+        backwards = node_direction == "reverse" or index == 1
         projected = direction.of_input(x)
         outputs: list[Tensor] = [zero] * length
         for step in range(length)[:: -1 if backwards else 1]:

@@ -117,8 +117,8 @@ def _nearest(positions: Array, mode: str) -> Array:
 def _cubic(distance: Array, a: float) -> Array:
     """Returns Keys' kernel of cubic convolution (1981)."""
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+    outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, np.where(distance < 2, outer_part, 0.0))
 
 
 def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
@@ -202,8 +202,8 @@ def _reflected(at: Tensor, low: float, high: float) -> Tensor:
 
 def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
     near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return (distance <= 1).where(near, (distance < 2).where(far, 0))
+    outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return (distance <= 1).where(near, (distance < 2).where(outer_part, 0))
 
 
 def _read_at(x: Tensor, positions: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:

@@ -169,13 +169,14 @@ def hardtanh(call: Call, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
 @aten("atan2")
 def atan2(call: Call, y: Any, x: Any) -> Tensor:
     """Returns the angle of the point (x, y)."""
-    up, right = call.tensor(y), call.tensor(x)
+    vertical, horizontal = call.tensor(y), call.tensor(x)
     one = Tensor.full((), 1.0, dtype=call.dtype)
-    same = (up.isinf() & right.isinf()) | ((up == 0) & (right == 0))  # only the signs matter
-    over = (up.isinf() & right.isinf()).where(one.copysign(up), up)
-    under = same.where(one.copysign(right), right)
-    angle = (over / under).atan()
-    return _is_negative(under).where(angle + Tensor.full((), math.pi, dtype=call.dtype).copysign(up), angle)
+    # only the signs matter
+    is_ambiguous = (vertical.isinf() & horizontal.isinf()) | ((vertical == 0) & (horizontal == 0))
+    numerator = (vertical.isinf() & horizontal.isinf()).where(one.copysign(vertical), vertical)
+    denominator = is_ambiguous.where(one.copysign(horizontal), horizontal)
+    angle = (numerator / denominator).atan()
+    return _is_negative(denominator).where(angle + Tensor.full((), math.pi, dtype=call.dtype).copysign(vertical), angle)
 
 
 def _is_negative(x: Tensor) -> Tensor:
@@ -387,9 +388,9 @@ def expm1(call: Call, a: Tensor) -> Tensor:
 def exp_minus_1(x: Tensor) -> Tensor:
     """Returns exp(x) - 1, exact near 0: (exp(x) - 1) · x / log(exp(x)) cancels the rounding of exp."""
     power = x.exp()
-    less = power - 1
-    near = less * x / power.log()
-    result = (power == 1).where(x, (x.abs() < 0.5).where(near, less))
+    rounded_result = power - 1
+    near = rounded_result * x / power.log()
+    result = (power == 1).where(x, (x.abs() < 0.5).where(near, rounded_result))
     return (power == 0).where(-1.0, result)
 
 

@@ -127,17 +127,17 @@ def index_put(
     call: Call, a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
 ) -> Tensor:
     """Returns `a` with a value written or added to the elements at indices of several axes."""
-    given = [index_tensor for index_tensor in indices if index_tensor is not None]
-    if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in given):
+    index_tensors = [index_tensor for index_tensor in indices if index_tensor is not None]
+    if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in index_tensors):
         return _masked_put(a, indices, value, accumulate)
-    if 0 in a.shape or any(0 in index_tensor.shape for index_tensor in given) or not given:
-        return a if given else value.cast(a.dtype).expand(a.shape)
+    if 0 in a.shape or any(0 in index_tensor.shape for index_tensor in index_tensors) or not index_tensors:
+        return a if index_tensors else value.cast(a.dtype).expand(a.shape)
     axes = [axis for axis, index_tensor in enumerate(indices) if index_tensor is not None]
-    sizes = _broadcast([index_tensor.shape for index_tensor in given])
+    sizes = _broadcast([index_tensor.shape for index_tensor in index_tensors])
     others = [axis for axis in range(a.ndim) if axis not in axes]
     strides = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
     flat = Tensor.zeros(*sizes, *[1] * len(others), dtype=dtypes.int64)
-    for axis, index_tensor in zip(axes, given):
+    for axis, index_tensor in zip(axes, index_tensors):
         number = index_tensor.cast(dtypes.int64)
         number = (number < 0).where(number + a.shape[axis], number) * strides[axis]
         flat = flat + number.reshape((*[1] * (len(sizes) - number.ndim), *number.shape, *[1] * len(others)))

@@ -203,15 +203,15 @@ def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 
     if 0 in call.shape:
         return call.full(0)
     cut = a[tuple([slice(max(-before, 0), size - max(-after, 0)) for (before, after), size in zip(pairs, a.shape)])]
-    grown = tuple([(max(before, 0), max(after, 0)) for before, after in pairs])
-    if not any(before or after for before, after in grown):
+    growth = tuple([(max(before, 0), max(after, 0)) for before, after in pairs])
+    if not any(before or after for before, after in growth):
         return cut
     if 0 in cut.shape:
         return call.full(value)
     if isinstance(value, (bool, int, float)) and value == 0:
-        return cut.pad(grown)
-    inside = Tensor.ones(*cut.shape, dtype="bool").pad(grown)
-    return inside.where(cut.pad(grown), call.tensor(value))
+        return cut.pad(growth)
+    inside = Tensor.ones(*cut.shape, dtype="bool").pad(growth)
+    return inside.where(cut.pad(growth), call.tensor(value))
 
 
 @aten("unfold", "unfold_copy")
