@@ -31,8 +31,8 @@ class Optimizer:
         need_number(lr, f"{name}: lr", 0.0)
         if isinstance(params, (str, dict, Tensor)) or not isinstance(params, Iterable):
             raise TypeError(
-                f"{name}: params is {shown(params)}: need a list of Tensors; nn.state.get_parameters(model) gives those "
-                "of a model"
+                f"{name}: params is {shown(params)}: need a list of Tensors; nn.state.get_parameters(model) gives "
+                "those of a model"
             )
         params = list(params)
         for number, tensor in enumerate(params):

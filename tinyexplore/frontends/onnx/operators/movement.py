@@ -65,12 +65,9 @@ def _transpose(node: OnnxNode) -> Tensor:
 @operator("Squeeze")
 def _squeeze(node: OnnxNode) -> Tensor:
     x, axes = node.tensor(0), axes_input(node)
-    # fmt: skip
-    chosen = (
-        [axis for axis, size in enumerate(x.shape) if size == 1]
-        if axes is None
-        else [axis_in(axis, x.ndim) for axis in axes]
-    )
+    chosen = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else [
+        axis_in(axis, x.ndim) for axis in axes
+    ]  # fmt: skip
     if any(x.shape[axis] != 1 for axis in chosen):
         raise OnnxError(f"Squeeze of {x.shape} along {chosen}: a size is not 1")
     return x.reshape(tuple(size for axis, size in enumerate(x.shape) if axis not in chosen))

@@ -24,14 +24,10 @@ def _binarizer(node: OnnxNode) -> Tensor:
 
 @operator("Scaler", domain=ML)
 def _scaler(node: OnnxNode) -> Tensor:
-    # fmt: skip
-    offset, scale = (
-        Tensor(np.array(node.attribute(name, [value]), np.float32))
-        for name, value in (
-            ("offset", 0.0),
-            ("scale", 1.0),
-        )
-    )
+    offset, scale = (Tensor(np.array(node.attribute(name, [value]), np.float32)) for name, value in (
+        ("offset", 0.0),
+        ("scale", 1.0),
+    ))  # fmt: skip
     return (node.tensor(0).cast(dtypes.float32) - offset) * scale
 
 
