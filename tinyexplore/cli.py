@@ -396,19 +396,19 @@ def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[s
     --html OUT`."""
     outputs = {kind: Path(value) for kind in ("html", "trace") if (value := getattr(options, kind))}
     arguments: list[str] = []
-    left = list(options.arguments)
-    while left:
-        word = left.pop(0)
+    remaining = list(options.arguments)
+    while remaining:
+        word = remaining.pop(0)
         kind = word.removeprefix("--") if word in ("--html", "--trace") else None
         if word == "--":
-            arguments.extend(left)
+            arguments.extend(remaining)
             break
         if kind is None:
             arguments.append(word)
-        elif not left:
+        elif not remaining:
             raise UsageError(f"{word} needs a file to write")
         else:
-            outputs[kind] = Path(left.pop(0))
+            outputs[kind] = Path(remaining.pop(0))
     if "trace" in outputs and not outputs["trace"].name.endswith((".json", ".json.gz")):
         raise UsageError(f"--trace {outputs['trace']}: a trace is a .json or .json.gz file")
     return outputs, arguments

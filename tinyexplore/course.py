@@ -636,12 +636,12 @@ def _quotient_and_remainder(answer: Any) -> str:
 
     x = UOp(Ops.DEFINE_VAR, dtypes.int32, (), ("x", -1000, 1000))
     for value in (1, 7, 8):
-        left = answer(x, UOp.const(dtypes.int32, value))
-        if left is ...:
+        result = answer(x, UOp.const(dtypes.int32, value))
+        if result is ...:
             raise NotYet("The function returns the left side of the rule.")
-        _require(isinstance(left, UOp), "The function returns a UOp, the left side of the rule.")
-        _require({Ops.IDIV, Ops.MOD} <= {node.op for node in left.toposort()}, "The left side has // and %.")
-        verdict = equivalent(left, x)
+        _require(isinstance(result, UOp), "The function returns a UOp, the left side of the rule.")
+        _require({Ops.IDIV, Ops.MOD} <= {node.op for node in result.toposort()}, "The left side has // and %.")
+        verdict = equivalent(result, x)
         _require(verdict.holds, f"It is not x, for a = {value}: {verdict}")
     return "C defines the remainder by this law, so it holds for negative numbers, too."
 

@@ -389,8 +389,8 @@ def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
     count = x.shape[axis]
 
     def of_all_before(x: LazyBuffer) -> LazyBuffer:
-        earlier = x.shrink([(0, count - 1 if at == axis else size) for at, size in enumerate(x.shape)])
-        bounds = [(1, 0) if at == axis else (0, 0) for at in range(len(x.shape))]
+        earlier = x.shrink([(0, count - 1 if dim == axis else size) for dim, size in enumerate(x.shape)])
+        bounds = [(1, 0) if dim == axis else (0, 0) for dim in range(len(x.shape))]
         return _or_ones(earlier.pad(bounds), axis, 0, 1).scan(Ops.MUL, axis)
 
     return of_all_before(x).alu(Ops.MUL, of_all_before(x.flip((axis,))).flip((axis,)))
@@ -420,8 +420,8 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
 def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
     """Adds 1 to the positions `start` to `end` of `axis`, where `x` is 0."""
     size = x.shape[axis]
-    ones = constant(1.0, x, tuple(end - start if at == axis else n for at, n in enumerate(x.shape)))
-    return x.alu(Ops.ADD, ones.pad([(start, size - end) if at == axis else (0, 0) for at in range(len(x.shape))]))
+    ones = constant(1.0, x, tuple(end - start if dim == axis else n for dim, n in enumerate(x.shape)))
+    return x.alu(Ops.ADD, ones.pad([(start, size - end) if dim == axis else (0, 0) for dim in range(len(x.shape))]))
 
 
 REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
@@ -479,7 +479,7 @@ def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     axis, gradients, start = step.arg, [], 0
     for source in step.sources:
         stop = start + source.shape[axis]
-        gradients.append(g.shrink(tuple((start, stop) if at == axis else (0, n) for at, n in enumerate(g.shape))))
+        gradients.append(g.shrink(tuple((start, stop) if dim == axis else (0, n) for dim, n in enumerate(g.shape))))
         start = stop
     return tuple(gradients)
 

@@ -18,11 +18,11 @@ def cumsum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def _part(x: LazyBuffer, axis: int, start: int, left_out: int) -> LazyBuffer:
     """Removes the first `start` and the last `left_out` positions of `axis`."""
-    return x.shrink([(start, size - left_out) if at == axis else (0, size) for at, size in enumerate(x.shape)])
+    return x.shrink([(start, size - left_out) if dim == axis else (0, size) for dim, size in enumerate(x.shape)])
 
 
 def _extended(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
-    return x.pad([(before, after) if at == axis else (0, 0) for at in range(len(x.shape))])
+    return x.pad([(before, after) if dim == axis else (0, 0) for dim in range(len(x.shape))])
 
 
 def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
@@ -43,7 +43,7 @@ def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); correct also for
     zeros"""
     (x,), axis = step.sources, step.arg
-    first = constant(1.0, x, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
+    first = constant(1.0, x, tuple(1 if dim == axis else n for dim, n in enumerate(x.shape)))
     is_first = _extended(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
     before = is_first.alu(Ops.WHERE, constant(1.0, x), _extended(_part(step.result, axis, 0, 1), axis, 1, 0))
     return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _part(x, axis, 1, 0), axis)),)

@@ -75,8 +75,8 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     """
     if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
         return unsearched(kernel, "its sizes are known only when it runs")
-    if why := refusal_of(device):
-        return unsearched(kernel, why)
+    if refusal := refusal_of(device):
+        return unsearched(kernel, refusal)
     try:
         to_plain([kernel.ast])
     except TypeError as error:

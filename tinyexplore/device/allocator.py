@@ -97,10 +97,10 @@ class Memory:
             backed = mapped.size()
         except (OSError, ValueError):  # the memory is not a file
             return
-        needed = self.address - root.address + self.nbytes
-        if backed < needed:
+        needed_bytes = self.address - root.address + self.nbytes
+        if backed < needed_bytes:
             raise OSError(
-                f"the file has {backed} bytes; {needed} are needed of what was mapped: "
+                f"the file has {backed} bytes; {needed_bytes} are needed of what was mapped: "
                 "it has become shorter since it was loaded, load it again"
             )
 

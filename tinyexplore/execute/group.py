@@ -142,12 +142,12 @@ class StepGroup:
 
     def omit_buffers(self, unneeded: Collection[int]) -> None:
         """Gives the slots in `unneeded` that have an offset in shared memory no buffers, from now on."""
-        inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded]
+        shared_slots = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded]
         self.made = tuple(
             [output for output in self._every if output.slot not in self.offsets or output.slot not in unneeded]
         )
         self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in unneeded])
-        self._inside = [(table, index, offset) for uses, offset in inside for table, index in uses]
+        self._inside = [(table, index, offset) for uses, offset in shared_slots for table, index in uses]
         self._shared_at = -1
         self._own = [
             (
@@ -176,9 +176,9 @@ class StepGroup:
         if self._inside:
             shared = _memory_of(self._every[0].device)(self._shared_bytes)
             if shared.address != self._shared_at:
-                self._shared_at = at = shared.address
+                self._shared_at = shared_address = shared.address
                 for table, index, offset in self._inside:
-                    table[index] = at + offset
+                    table[index] = shared_address + offset
         self._call()
 
 

@@ -85,11 +85,11 @@ def needed_later(
     Such a node has references from outside the graph, or a node with such references would be computed from it again.
     counts: the `reference_counts` of the `chosen` nodes.
     """
-    inside = dict.fromkeys(nodes, 0)
+    inner_references = dict.fromkeys(nodes, 0)
     for source in _references_among(nodes):
-        if source in inside:
-            inside[source] += 1
-    stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inside[node]]
+        if source in inner_references:
+            inner_references[source] += 1
+    stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inner_references[node]]
     needed: set[LazyBuffer] = set()
     walked: set[LazyBuffer] = set()
     while stack:

@@ -105,8 +105,8 @@ def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]])
                 break
             offset = max(offset, offsets[other] + lives[other].nbytes)
         offsets[number] = offset
-        at = next((number for number, other in enumerate(done) if offsets[other] > offset), len(done))
-        done.insert(at, number)
+        position = next((number for number, other in enumerate(done) if offsets[other] > offset), len(done))
+        done.insert(position, number)
     return tuple(offsets)
 
 

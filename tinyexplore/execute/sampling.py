@@ -204,9 +204,9 @@ class Sampling:
             for entry in open_ones:
                 if entry.is_short:
                     self._run(entry, saved)
-                before, used_s, at = self._waited_s(), time.process_time(), self.clock()
+                before, used_s, started = self._waited_s(), time.process_time(), self.clock()
                 (seconds,) = self._run(entry, saved)
-                took_s, used_s = max(self.clock() - at, 1e-9), time.process_time() - used_s
+                took_s, used_s = max(self.clock() - started, 1e-9), time.process_time() - used_s
                 share = (self._waited_s() - before) / took_s
                 if share <= MOST_WAITED and used_s >= LEAST_USED * _cores_of(entry.launch) * took_s:
                     clean[entry].append((seconds, share))

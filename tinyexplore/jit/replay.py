@@ -363,10 +363,10 @@ class CallReplay:
         arguments = Arguments(args, kwargs)
         arguments.check(self.captured.arguments)
         if self.captured.values:
-            missing = [variable.arg[0] for variable in self.captured.values if variable not in arguments.values]
-            if missing:
+            missing_names = [variable.arg[0] for variable in self.captured.values if variable not in arguments.values]
+            if missing_names:
                 raise JitError(
-                    f"captured with a value for the Variable {missing[0]!r}, called without one: pass it bound"
+                    f"captured with a value for the Variable {missing_names[0]!r}, called without one: pass it bound"
                 )
             self.values = arguments.values
         return [tensor for _, tensor in arguments.tensors]

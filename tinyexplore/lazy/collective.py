@@ -77,9 +77,9 @@ def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
             sent = flat[(owner + hop) % count]
             collected = collected.contiguous().copy_to_device(sent.device).alu(op, sent.shrink(bounds))
         done = collected.contiguous()
-        at = (owner + count - 1) % count
+        device_number = (owner + count - 1) % count
         for _ in range(count):
-            pieces[at].append(done)
-            at = (at + 1) % count
-            done = done.copy_to_device(parts[at].device)
+            pieces[device_number].append(done)
+            device_number = (device_number + 1) % count
+            done = done.copy_to_device(parts[device_number].device)
     return [joined(device_pieces, 0).reshape(parts[0].shape) for device_pieces in pieces]

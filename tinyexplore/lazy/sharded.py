@@ -441,8 +441,8 @@ class ShardedBuffer(LazyBuffer):
         if Device.is_group(device):
             return ShardedBuffer.of(self.copy_to_device(self.devices[0]), device, self.axis)
         if self.axis is None:
-            near = next((part for part in self.parts if part.device == device), self.parts[0])
-            copy = near.copy_to_device(device)
+            nearest_part = next((part for part in self.parts if part.device == device), self.parts[0])
+            copy = nearest_part.copy_to_device(device)
         else:
             copy = self._range_on(device, (0, self.shape[self.axis]))
         if copy.is_realized:

@@ -80,9 +80,9 @@ class Optimizer:
         return self.lr.reshape(())
 
     def _gradients(self) -> list[Tensor]:
-        missing = [number for number, tensor in enumerate(self.params) if tensor.grad is None]
-        if missing:
-            shapes = ", ".join(f"{number} {self.params[number].shape}" for number in missing[:5])
+        without_gradient = [number for number, tensor in enumerate(self.params) if tensor.grad is None]
+        if without_gradient:
+            shapes = ", ".join(f"{number} {self.params[number].shape}" for number in without_gradient[:5])
             raise RuntimeError(f"parameters without a gradient: {shapes}; call backward() on a loss that uses them")
         return [tensor.grad for tensor in self.params if tensor.grad is not None]
 

@@ -229,8 +229,8 @@ def refusal(choice: TargetChoice, required: Iterable[str], features: Iterable[st
     if not choice.features and choice.arch != "x86_64":
         return f"{head}: which instructions it has is not known"
     # "" comes from splitting an empty list
-    missing = sorted(name.lstrip("+") for name in set(required) - set(features) - {""})
-    return f"{head}, which lacks {', '.join(missing)}" if missing else ""
+    missing_features = sorted(name.lstrip("+") for name in set(required) - set(features) - {""})
+    return f"{head}, which lacks {', '.join(missing_features)}" if missing_features else ""
 
 
 def cannot_run(text: str, refusal: str) -> DeviceUnavailable:

@@ -118,8 +118,8 @@ class SanitizedProgram:
         text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"
         lines = self.source.splitlines()
         numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", words)]
-        at = next((number for number in numbers if number <= len(lines)), None)
-        excerpt = f"\nline {at}: {lines[at - 1].strip()}" if at is not None else ""
+        line_number = next((number for number in numbers if number <= len(lines)), None)
+        excerpt = f"\nline {line_number}: {lines[line_number - 1].strip()}" if line_number is not None else ""
         return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{excerpt}")
 
 

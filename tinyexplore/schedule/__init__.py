@@ -130,17 +130,17 @@ def _kernels_before_copies(
     waits_for = {item: [other for other in needs(item) if other is not item] for item in items}
     done: set[ScheduleItem] = set()
     order: list[ScheduleItem] = []
-    left = items
-    while left:
+    remaining = items
+    while remaining:
         for copies in (False, True):
             later = []
-            for item in left:
+            for item in remaining:
                 if item.is_copy is copies and done.issuperset(waits_for[item]):
                     order.append(item)
                     done.add(item)
                 else:
                     later.append(item)
-            left = later
+            remaining = later
     return order
 
 

@@ -219,10 +219,10 @@ class AstBuilder:
     def padded(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
         _, conditions = source_index(node, use.idxs)
-        inside = all_of(conditions)
-        if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
+        condition = all_of(conditions)
+        if condition is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (condition,)):
             return value
-        return inside.where(value, UOp.const(node.dtype, 0))
+        return condition.where(value, UOp.const(node.dtype, 0))
 
     def picked(self, node: LazyBuffer, use: Use, value: UOp, index: UOp) -> UOp:
         """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
@@ -230,8 +230,8 @@ class AstBuilder:
         position = index.cast(dtypes.index)
         last = use.picked.src[0]
         self.gathered[use.picked] = position.maximum(0).minimum(last)
-        inside = (position >= 0) & (position <= last)
-        return inside.where(value, UOp.const(node.dtype, 0))
+        in_range = (position >= 0) & (position <= last)
+        return in_range.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp, value: UOp) -> UOp:
         """Returns the new value at the position that `index` gives.
@@ -245,10 +245,10 @@ class AstBuilder:
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *use.ranges))
         position = index.cast(dtypes.index)
         last = as_size(simplified(node.shape[axis] - 1))
-        inside = (position >= 0) & (position <= last)
+        in_range = (position >= 0) & (position <= last)
         coordinates = (*use.idxs[:axis], position, *use.idxs[axis + 1 :])
         step = use.idxs[axis]
-        stored_at = target.index(flat_index(node.shape, coordinates), inside)
+        stored_at = target.index(flat_index(node.shape, coordinates), in_range)
         access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
         for part, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
             self.note(node, part, how)

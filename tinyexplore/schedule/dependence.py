@@ -124,14 +124,14 @@ def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
 def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
     """Whether a value that has `digits` depends on each of the finer digits of `sizes`."""
     flags_by_axis: list[bool] = []
-    left: sint = 1
+    remaining: sint = 1
     rest: Iterator[Digit] = reversed(digits)
     varies = False
     for size in reversed(sizes):
-        if left == 1:
-            left, varies = next(rest)
+        if remaining == 1:
+            remaining, varies = next(rest)
         flags_by_axis.append(varies)
-        left = 1 if left == size else left // size
+        remaining = 1 if remaining == size else remaining // size
     return flags_by_axis[::-1]
 
 
@@ -173,15 +173,15 @@ def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tu
     a = b = 0
     while a < len(before) or b < len(after):
         first_a, first_b = a, b
-        left: sint = 1
+        remaining: sint = 1
         right: sint = 1
         if a < len(before):
-            left, a = before[a], a + 1
+            remaining, a = before[a], a + 1
         if b < len(after):
             right, b = after[b], b + 1
-        while left != right and (a < len(before) or b < len(after)):
-            if b == len(after) or (a < len(before) and greatest(left) < greatest(right)):
-                left, a = simplified(left * before[a]), a + 1
+        while remaining != right and (a < len(before) or b < len(after)):
+            if b == len(after) or (a < len(before) and greatest(remaining) < greatest(right)):
+                remaining, a = simplified(remaining * before[a]), a + 1
             else:
                 right, b = simplified(right * after[b]), b + 1
         yield range(first_a, a), range(first_b, b)
@@ -194,22 +194,22 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
     rest = list(reversed(digits))
     for size in reversed(sizes):
         axis: list[Digit] = []
-        left: sint = size
-        while left != 1:
+        remaining: sint = size
+        while remaining != 1:
             if not rest:
                 return None
             digit_size, varies = rest.pop(0)
-            if digit_size == left:
+            if digit_size == remaining:
                 axis.append((digit_size, varies))
                 break
-            if not isinstance(digit_size, int) or not isinstance(left, int):
+            if not isinstance(digit_size, int) or not isinstance(remaining, int):
                 return None
-            if left % digit_size == 0:
+            if remaining % digit_size == 0:
                 axis.append((digit_size, varies))
-                left //= digit_size
-            elif digit_size % left == 0:
-                axis.append((left, varies))
-                rest.insert(0, (digit_size // left, varies))
+                remaining //= digit_size
+            elif digit_size % remaining == 0:
+                axis.append((remaining, varies))
+                rest.insert(0, (digit_size // remaining, varies))
                 break
             else:
                 return None

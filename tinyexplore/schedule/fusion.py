@@ -172,33 +172,33 @@ class Fusion:
         if node.op is Ops.COPY:
             self.realized.add(node)
             self.copies.append(node)
-            why = f"copied from {node.arg} to {node.device}"
-            self.decide(node, "realize", why, f"{why}: no kernel reads another device's memory")
+            reason_text = f"copied from {node.arg} to {node.device}"
+            self.decide(node, "realize", reason_text, f"{reason_text}: no kernel reads another device's memory")
             return
         if node.op is Ops.WRITE:
             self.place_write(node)
             return
-        why, must = self.reason_forced(node)
+        reason_text, must = self.reason_forced(node)
         legality_error, reason = self.why_not_stored_by_reader(node, uses)
         plan = None if legality_error or reason is not None else uses[0].plan
         if plan is None:
-            self.realize(node, why, f"{must}: {legality_error}" if must and legality_error else "")
+            self.realize(node, reason_text, f"{must}: {legality_error}" if must and legality_error else "")
             return
         self.realized.add(node)
         plan.stores.append(node)
-        self.decide(node, "realize", f"{why}; {STORED_BY_READER}")
+        self.decide(node, "realize", f"{reason_text}; {STORED_BY_READER}")
         self.visit_sources(node, uses[0])
 
     def place_write(self, node: LazyBuffer) -> None:
         """Creates the kernel of a WRITE. It loops over the value and stores nothing else."""
         target, indices, _ = node.src
         self.realized.add(node)
-        why = self.writes.why.get(node, "")
+        write_reason = self.writes.why.get(node, "")
         must = "a write is to memory"
         if node in self.writes.in_place:
-            self.decide(node, "realize", f"stored into the memory of what it changes: {why}", must)
+            self.decide(node, "realize", f"stored into the memory of what it changes: {write_reason}", must)
         else:
-            self.decide(node, "realize", f"stored into a copy of what it changes: {why}", must)
+            self.decide(node, "realize", f"stored into a copy of what it changes: {write_reason}", must)
             copy = LazyBuffer(Ops.CONTIGUOUS, target.dtype, target.shape, (target,), None, target.device)
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
@@ -219,12 +219,12 @@ class Fusion:
         must = "an output of the program" if node in self.outputs else must
         if node in self.writes.first:
             return (must := "read later, and what it is made from will be overwritten by then"), must
-        why = must
+        fusion_error = must
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
-            why = "asked to be contiguous"
+            fusion_error = "asked to be contiguous"
         if node in self.overrides.cut:
-            why = f"{why}, and you cut here" if why else "you cut here"
-        return why, must
+            fusion_error = f"{fusion_error}, and you cut here" if fusion_error else "you cut here"
+        return fusion_error, must
 
     def why_not_stored_by_reader(self, node: LazyBuffer, uses: list[Use]) -> tuple[str, str | None]:
         """Returns the legality error and the cost reason against storing `node` in the kernel that reads it; "" and

@@ -178,20 +178,22 @@ class _Reduction:
     def hoisted(self) -> tuple[LazyBuffer, str] | None:
         """Returns a graph with the same value in fewer steps, and the reason; None if there is none."""
         all_digits = frozenset(range(len(self.sizes)))
-        needed = frozenset().union(*self.depending)
+        needed_digits = frozenset().union(*self.depending)
         if self.op is Ops.MUL:
-            needed |= self.reduced
+            needed_digits |= self.reduced
         before = self.steps(all_digits)
-        groups = self._in_groups(needed)
-        after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed)
+        groups = self._in_groups(needed_digits)
+        after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed_digits)
         if before - after < FEWEST_STEPS or 2 * after > before:
             return None
-        value = self._by_groups(groups) if groups else self._as_a_whole(needed)
-        counted = self.reduced - needed
+        value = self._by_groups(groups) if groups else self._as_a_whole(needed_digits)
+        counted = self.reduced - needed_digits
         if counted and self.op is Ops.ADD and self.node.dtype is not dtypes.bool:
             value = _times(value, product([self.sizes[digit] for digit in counted]))
         full = tuple([1 if digit in self.reduced else size for digit, size in enumerate(self.sizes)])
-        return value.expand(full).reshape(self.node.shape), self._reason(needed, counted, bool(groups), before, after)
+        return value.expand(full).reshape(self.node.shape), self._reason(
+            needed_digits, counted, bool(groups), before, after
+        )
 
     def _reason(self, needed: frozenset[int], counted: Collection[int], grouped: bool, before: int, after: int) -> str:
         parts = []
@@ -233,8 +235,8 @@ class _Reduction:
             for number in using:
                 del terms[number]
         if groups:
-            left = frozenset().union(*terms.values())
-            groups.append((tuple(terms), left, left & self.reduced))
+            remaining_digits = frozenset().union(*terms.values())
+            groups.append((tuple(terms), remaining_digits, remaining_digits & self.reduced))
         return groups
 
     def _as_a_whole(self, needed: frozenset[int]) -> LazyBuffer:

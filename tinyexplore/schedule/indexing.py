@@ -35,8 +35,8 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
             return _padded(source.shape, node.arg, idxs)
         case Ops.WINDOW:
             axis, _, stride, dilation = node.arg
-            inside = from_terms_of((idxs[axis], stride), (idxs[-1], dilation))
-            return (*idxs[:axis], inside, *idxs[axis + 1 : -1]), ()
+            source_position = from_terms_of((idxs[axis], stride), (idxs[-1], dilation))
+            return (*idxs[:axis], source_position, *idxs[axis + 1 : -1]), ()
         case Ops.DIAGONAL:
             first, second = node.arg
             return (*idxs[:second], idxs[first], *idxs[second:]), ()
@@ -79,11 +79,11 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
 
 def _scaled(idx: UOp, factor: UOp) -> UOp:
     """Returns idx * factor, expanded to one term for each pair of terms."""
-    left, constant = linear_terms(idx)
+    index_terms, constant = linear_terms(idx)
     right, offset = linear_terms(factor)
-    terms: dict[UOp, int] = {term: term_factor * offset for term, term_factor in left.items() if offset}
+    terms: dict[UOp, int] = {term: term_factor * offset for term, term_factor in index_terms.items() if offset}
     for size, times in right.items():
-        for term, term_factor in left.items():
+        for term, term_factor in index_terms.items():
             terms[term * size] = terms.get(term * size, 0) + term_factor * times
         terms[size] = terms.get(size, 0) + constant * times
     return from_terms(terms, constant * offset)
@@ -108,15 +108,15 @@ def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index
     a = b = 0
     while a < len(source) or b < len(shape):
         first_a, first_b = a, b
-        left: sint = 1
+        remaining: sint = 1
         right: sint = 1
         if a < len(source):
-            left, a = source[a], a + 1
+            remaining, a = source[a], a + 1
         if b < len(shape):
             right, b = shape[b], b + 1
-        while left != right and (a < len(source) or b < len(shape)):
-            if b == len(shape) or (a < len(source) and greatest(left) < greatest(right)):
-                left, a = simplified(left * source[a]), a + 1
+        while remaining != right and (a < len(source) or b < len(shape)):
+            if b == len(shape) or (a < len(source) and greatest(remaining) < greatest(right)):
+                remaining, a = simplified(remaining * source[a]), a + 1
             else:
                 right, b = simplified(right * shape[b]), b + 1
         inner = [axis for axis in range(first_a, a) if source[axis] != 1]
@@ -143,10 +143,17 @@ def divided(idx: UOp, divisor: sint) -> tuple[UOp, UOp]:
         whole[ONE] = terms[divisor]
     if _is_negative(rest, constant):  # truncated division differs for negative numbers, so no term is taken out
         whole, rest = {}, terms
-    quotient, left = from_terms_of(*whole.items()), from_terms(rest, constant)
-    if left.op is Ops.RANGE and left.src[0] is divisor or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(divisor)[0]:
-        return quotient, left
-    return from_terms_of((quotient, 1), (left.alu(Ops.IDIV, divisor), 1)), left.alu(Ops.MOD, divisor)
+    quotient, index_remainder = from_terms_of(*whole.items()), from_terms(rest, constant)
+    if (
+        index_remainder.op is Ops.RANGE
+        and index_remainder.src[0] is divisor
+        or bounds(index_remainder)[0] >= 0
+        and bounds(index_remainder)[1] < bounds(divisor)[0]
+    ):
+        return quotient, index_remainder
+    return from_terms_of((quotient, 1), (index_remainder.alu(Ops.IDIV, divisor), 1)), index_remainder.alu(
+        Ops.MOD, divisor
+    )
 
 
 def _is_negative(terms: dict[UOp, int], constant: int) -> bool:

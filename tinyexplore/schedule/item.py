@@ -63,10 +63,10 @@ class ScheduleItem:
     starts: Mapping[UOp, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        what = "copy" if self.ast is None else f"kernel of {len(self.members)} LazyBuffers"
+        item_text = "copy" if self.ast is None else f"kernel of {len(self.members)} LazyBuffers"
         memory = ", ".join(map(repr, self.buffers))
         calls = f" ({', '.join(self.metadata)})" if self.metadata else ""
-        return f"ScheduleItem({what}{calls} on {self.device}: {memory})"
+        return f"ScheduleItem({item_text}{calls} on {self.device}: {memory})"
 
     def __str__(self) -> str:
         """Writes the item as text, with the kernel's ast (`UOp.tree`)."""

@@ -140,9 +140,11 @@ def make_use(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple
     used: frozenset[UOp] = frozenset()
     for idx in idxs:
         used |= idx.ranges
-    needed = tuple([c for c in conditions if c.ranges & used or not variables(c).isdisjoint(variables(*idxs))])
-    for condition in needed:
+    needed_conditions = tuple(
+        [c for c in conditions if c.ranges & used or not variables(c).isdisjoint(variables(*idxs))]
+    )
+    for condition in needed_conditions:
         used |= condition.ranges
     depth = max((number + 1 for number, loop in enumerate(loops) if loop in used), default=0)
     inner = loops[:depth]
-    return Use(plan, idxs, needed, inner, prod(loop.size for loop in inner))
+    return Use(plan, idxs, needed_conditions, inner, prod(loop.size for loop in inner))

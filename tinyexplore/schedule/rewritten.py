@@ -65,7 +65,7 @@ def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -
 
     return Writes(
         each(writes.in_place),
-        {rebuilt[node]: why for node, why in writes.why.items()},
+        {rebuilt[node]: reason for node, reason in writes.why.items()},
         each(writes.first),
         each(writes.apart),
     )

@@ -119,24 +119,24 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
     seen: set[tuple[LazyBuffer, Index]] = set()
     stack = [(node, idxs)]
     while stack:
-        inner, at = stack.pop()
-        if (inner, at) in seen:
+        inner, indices = stack.pop()
+        if (inner, indices) in seen:
             continue
-        seen.add((inner, at))
+        seen.add((inner, indices))
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue
         if inner.buffer is not None or inner.op in STORED:
-            if not any(rows in idx.ranges for idx in at):
-                total += inner.size * inner.dtype.itemsize // outer_steps(at)
+            if not any(rows in idx.ranges for idx in indices):
+                total += inner.size * inner.dtype.itemsize // outer_steps(indices)
         elif inner.op in OpGroups.MOVEMENT:
-            stack.append((inner.src[0], source_index(inner, at)[0]))
+            stack.append((inner.src[0], source_index(inner, indices)[0]))
         elif inner.op is Ops.REDUCE_AXIS:
             reduced = {axis: UOp.range(inner.src[0].shape[axis], Axis(-axis, AxisKind.REDUCE)) for axis in inner.arg[1]}
-            stack.append((inner.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(at))))
+            stack.append((inner.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(indices))))
         elif inner.op is Ops.GATHER:
-            stack.append((inner.src[1], at))
+            stack.append((inner.src[1], indices))
         else:
-            stack.extend((src, at) for src in inner.src)
+            stack.extend((src, indices) for src in inner.src)
     return total
 
 
@@ -152,22 +152,22 @@ def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
     seen: set[tuple[LazyBuffer, Index]] = set()
     stack = [(node.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(idxs)))]
     while stack:
-        inner, at = stack.pop()
-        if (inner, at) in seen or inner.op in (Ops.CONST, Ops.IOTA):
+        inner, indices = stack.pop()
+        if (inner, indices) in seen or inner.op in (Ops.CONST, Ops.IOTA):
             continue
-        seen.add((inner, at))
+        seen.add((inner, indices))
         if inner.op is Ops.GATHER:
             return False
         if inner.buffer is not None or inner.op in STORED or inner.op is Ops.REDUCE_AXIS:
-            terms, _ = linear_terms(flat_index(inner.shape, at))
+            terms, _ = linear_terms(flat_index(inner.shape, indices))
             if any(terms.get(step) == 1 for step in steps):
                 strided_loops.update(*[term.ranges - steps for term in terms])
             elif any(step in terms for step in steps):
                 unit_loops |= {term for term, stride in terms.items() if stride == 1 and term.op is Ops.RANGE}
         elif inner.op in OpGroups.MOVEMENT:
-            stack.append((inner.src[0], source_index(inner, at)[0]))
+            stack.append((inner.src[0], source_index(inner, indices)[0]))
         else:
-            stack.extend((src, at) for src in inner.src)
+            stack.extend((src, indices) for src in inner.src)
     return not unit_loops <= strided_loops
 
 

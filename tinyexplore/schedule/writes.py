@@ -54,15 +54,15 @@ def must_be_realized(
 def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
     """Returns the nodes that must be in memory: copies and their sources, WRITEs and their targets, and tables of
     gathers."""
-    needed: set[LazyBuffer] = set()
+    in_memory: set[LazyBuffer] = set()
     for node in order:
         if node.buffer is not None:
             continue  # the node is realized, so it has no sources any more
         if node.op in (Ops.COPY, Ops.WRITE):
-            needed.update((node, node.src[0]))
+            in_memory.update((node, node.src[0]))
         elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
-            needed.add(node.src[0].base)
-    return needed
+            in_memory.add(node.src[0].base)
+    return in_memory
 
 
 def is_leaf(node: LazyBuffer) -> bool:
@@ -92,29 +92,29 @@ def decide_writes(
     in_place: set[LazyBuffer] = set()
     first: set[LazyBuffer] = set()
     stored_separately: set[LazyBuffer] = set()
-    why: dict[LazyBuffer, str] = {}
+    reasons: dict[LazyBuffer, str] = {}
     for write in waiting:
         target = write.src[0]
         if target.buffer is not None and sharing[target.buffer] > 1:
-            why[write] = "its memory is read under two names"
+            reasons[write] = "its memory is read under two names"
             continue
         readers_before: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
         if len(readers[target]) > 1:
             readers_before = _readers_before(write, _reached(write, readers, after), forced, readers)
         if readers_before is None or any(other in in_place and other.src[0] is target for other in readers_before[0]):
-            why[write] = "the old value is needed together with the new one"
+            reasons[write] = "the old value is needed together with the new one"
             continue
         early_readers, copied = readers_before
         if is_seen(target) or any(is_seen(node) for node in early_readers if node not in forced):
-            why[write] = "the old value can be read later"
+            reasons[write] = "the old value can be read later"
             continue
         in_place.add(write)
         first |= copied
         stored_separately |= early_readers & forced | copied
-        why[write] = "the old value cannot be read any more"
+        reasons[write] = "the old value cannot be read any more"
         for node in early_readers:
             after.setdefault(node, []).append(write)
-    return Writes(frozenset(in_place), why, frozenset(first), frozenset(stored_separately))
+    return Writes(frozenset(in_place), reasons, frozenset(first), frozenset(stored_separately))
 
 
 def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:

@@ -287,10 +287,10 @@ def _compose(top: View, below: View) -> View | None:
     if top.contiguous:
         return below.reshape(top.shape)
     if top.mask is not None:
-        inside = _compose(top.shrink(top.mask), below)
-        if inside is None:
+        valid_part = _compose(top.shrink(top.mask), below)
+        if valid_part is None:
             return None
-        return inside.pad([(start, size - stop) for (start, stop), size in zip(top.mask, top.shape)])
+        return valid_part.pad([(start, size - stop) for (start, stop), size in zip(top.mask, top.shape)])
     backwards = [axis for axis, stride in enumerate(top.strides) if stride < 0]
     if backwards:
         forwards = _compose(top.flip(backwards), below)

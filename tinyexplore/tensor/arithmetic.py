@@ -246,12 +246,12 @@ class Arithmetic(Base):
             return a._alu(op, b)
         # a negative count becomes a large unsigned one
         unsigned = b.cast(unsigned_of(b.dtype.itemsize)) if not dtypes.is_unsigned(b.dtype) else b
-        inside = unsigned._alu(Ops.CMPLT, unsigned._const(a.dtype.bits))
-        count = inside._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
+        in_range = unsigned._alu(Ops.CMPLT, unsigned._const(a.dtype.bits))
+        count = in_range._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
         shifted = a._alu(op, count)
         if op is Ops.SHR and not dtypes.is_unsigned(a.dtype):
             return shifted  # a shift by all bits but one fills in the sign, as a longer shift would
-        return inside._alu(Ops.WHERE, shifted, a._const(0))
+        return in_range._alu(Ops.WHERE, shifted, a._const(0))
 
     def lshift(self, x: Operand, reverse: bool = False) -> Self:
         """Shifts the bits up by `x` positions. As in NumPy, a count that is negative or exceeds the width gives 0."""

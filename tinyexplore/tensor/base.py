@@ -504,10 +504,10 @@ class Base(Findable):
         seed = self._seed(gradient, "gradient")
         reached = gradients(self, seed.lazydata)
         gradients_by_id = {id(tensor): value for tensor, value in reached}
-        missing = [position for position, target in enumerate(targets) if id(target) not in gradients_by_id]
-        if missing and not materialize_grads:
+        unreached = [position for position, target in enumerate(targets) if id(target) not in gradients_by_id]
+        if unreached and not materialize_grads:
             raise RuntimeError(
-                f"gradient: targets {missing} were not used in computing this tensor, or only before they required a "
+                f"gradient: targets {unreached} were not used in computing this tensor, or only before they required a "
                 "gradient; materialize_grads=True gives zeros for them"
             )
         results = [

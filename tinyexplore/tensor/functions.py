@@ -101,8 +101,8 @@ class Functions(Operators):
         whole = 1.0 + x
         excess = whole - 1.0
         is_lost = excess.eq(0)
-        near = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
-        return self._ruled((x.abs() < 0.5).where(near, whole.log()), log1p_gradient)
+        near_zero = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
+        return self._ruled((x.abs() < 0.5).where(near_zero, whole.log()), log1p_gradient)
 
     @rounded_once
     def sinh(self) -> Self:
@@ -110,10 +110,10 @@ class Functions(Operators):
         taped = self._float()
         x = taped._value()
         t = (x * 0.5).tanh()
-        near = 2.0 * t / (1.0 - t * t)
+        near_zero = 2.0 * t / (1.0 - t * t)
         rising, falling = x._half_exponentials()
         return taped._by_own_rule(
-            (x.abs() < 1.0).where(near, rising - falling).lazydata, sinh_gradient, (taped,), (type(self),)
+            (x.abs() < 1.0).where(near_zero, rising - falling).lazydata, sinh_gradient, (taped,), (type(self),)
         )
 
     @rounded_once
@@ -198,10 +198,10 @@ class Functions(Operators):
             return self.round().cast(dtype)
         whole = self.round()
         least, most = dtypes.min(dtype), dtypes.max(dtype)
-        inside = whole.clip(float(least), float(most)).cast(dtype)
+        in_range = whole.clip(float(least), float(most)).cast(dtype)
         if int(float(most)) == most and (self.dtype is dtypes.float64 or dtype.itemsize < 4):
-            return inside
-        return (whole >= float(most)).where(most, inside)  # the float nearest to the limit lies beyond the limit
+            return in_range
+        return (whole >= float(most)).where(most, in_range)  # the float nearest to the limit lies beyond the limit
 
     # *** predicates ***
 
@@ -220,8 +220,8 @@ class Functions(Operators):
     def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Self:
         """Returns whether |a - b| ≤ atol + rtol · |b|, element by element."""
         a, b = self._matched_floats(other, "isclose")
-        near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
-        is_same = near | (a == b)
+        is_near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
+        is_same = is_near | (a == b)
         return is_same | (a.isnan() & b.isnan()) if equal_nan else is_same
 
     # *** limits ***
@@ -345,15 +345,15 @@ class Functions(Operators):
     def elu(self, alpha: float = 1.0) -> Self:
         """Returns x for positive elements, else alpha · (eˣ - 1)."""
         x = self._float()
-        falls = x <= 0
-        return falls.where(alpha * falls.where(x, 0.0)._expm1(), x)
+        is_negative = x <= 0
+        return is_negative.where(alpha * is_negative.where(x, 0.0)._expm1(), x)
 
     @rounded_once
     def celu(self, alpha: float = 1.0) -> Self:
         """Returns max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))."""
         x = self._float()
-        falls = x <= 0
-        return falls.where(alpha * (falls.where(x, 0.0) / alpha)._expm1(), x)
+        is_negative = x <= 0
+        return is_negative.where(alpha * (is_negative.where(x, 0.0) / alpha)._expm1(), x)
 
     @rounded_once
     def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Self:
@@ -378,8 +378,8 @@ class Functions(Operators):
         """Computes `clip`, without a gradient at the limits, as PyTorch's activations do."""
         if not dtypes.is_float(self.dtype):
             return self.clip(low, high)
-        inside = self if low is None else (self <= low).where(low, self)
-        return (inside >= high).where(high, inside)
+        limited = self if low is None else (self <= low).where(low, self)
+        return (limited >= high).where(high, limited)
 
     @rounded_once
     def hardswish(self) -> Self:

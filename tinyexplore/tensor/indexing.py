@@ -50,8 +50,8 @@ class Indexing(Reduction):
         items = self._index_items(indices)
         if not any(_is_advanced(item) for item in items):
             return self._basic_view(items)
-        view, numbers, axes, at = self._named(items)
-        return view._gathered(numbers, axes, at)
+        view, numbers, axes, position = self._named(items)
+        return view._gathered(numbers, axes, position)
 
     def __iter__(self) -> Iterator[Self]:
         if self.ndim == 0:
@@ -73,11 +73,16 @@ class Indexing(Reduction):
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
         # an index without axes removes its axis, like an int
         scalar_axes = [axis for axis, number in zip(axes, numbers) if not number.ndim]
-        left = [
+        index_axes = [
             axis - sum([other < axis for other in scalar_axes]) for axis, number in zip(axes, numbers) if number.ndim
         ]
-        are_adjacent = left == list(range(left[0], left[-1] + 1)) if left else False
-        return view, numbers, axes, left[0] if are_adjacent else 0  # separated index tensors: their axes stand in front
+        are_adjacent = index_axes == list(range(index_axes[0], index_axes[-1] + 1)) if index_axes else False
+        return (
+            view,
+            numbers,
+            axes,
+            index_axes[0] if are_adjacent else 0,
+        )  # separated index tensors: their axes stand in front
 
     def _index_items(self, indices: Any) -> list[Any]:
         """Expands `indices` to one item per axis (and None): writes out Ellipsis, and turns bool masks into ints.
@@ -99,9 +104,9 @@ class Indexing(Reduction):
         ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
         if len(ellipses) > 1:
             raise IndexError("an index can only have a single ellipsis (...), at most one Ellipsis")
-        at = ellipses[0] if ellipses else len(items)
+        position = ellipses[0] if ellipses else len(items)
         rest = [slice(None)] * (self.ndim - consumed)
-        return items[:at] + rest + items[at + 1 :]
+        return items[:position] + rest + items[position + 1 :]
 
     def _basic_view(self, items: Sequence[Any]) -> Self:
         """Applies ints, slices and None: shrinks, flips, takes every n-th element, reshapes."""
@@ -177,29 +182,29 @@ class Indexing(Reduction):
             raise IndexShapeError(str(error)) from None
         dtype = dtypes.int64 if greatest(product(sizes)) > dtypes.max(dtypes.int32) else dtypes.default_int
         flat_index: Self | None = None
-        inside: Self | None = None
+        in_range: Self | None = None
         for number, size in zip(numbers, sizes):
             if len(numbers) > 1:
                 # a coordinate out of range must not select an element of another row
                 fits = (number >= 0) & (number < size)
-                inside = fits if inside is None else inside & fits
+                in_range = fits if in_range is None else in_range & fits
             number = number.cast(least_upper_dtype(number.dtype, dtype))
             flat_index = number if flat_index is None else flat_index * size + number
         assert flat_index is not None
-        if inside is not None:
-            flat_index = inside.where(flat_index, -1)
+        if in_range is not None:
+            flat_index = in_range.where(flat_index, -1)
         return flat_index._broadcast_to(shape)
 
-    def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], at: int) -> Self:
+    def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], position: int) -> Self:
         """Gathers the elements whose coordinates on `axes` are `numbers`, broadcast together. Their axes are put at
-        position `at`."""
+        position `position`."""
         flat_index = self._numbered(numbers, axes)
         shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]
         table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
         # (*others before, *shape, *others after, total)
-        spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
-        chosen = flat_index.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
+        spread = (*table.shape[:position], *(1,) * len(shape), *table.shape[position:-1], total)
+        chosen = flat_index.reshape((*(1,) * position, *shape, *(1,) * (len(others) - position), 1))
         return table.reshape(spread)._picked(chosen)
 
     def _picked(self, indices: Self) -> Self:
@@ -304,12 +309,12 @@ class Indexing(Reduction):
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
-        view, numbers, axes, at = self._named(items)
+        view, numbers, axes, position = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
         flat_index = view._numbered(numbers, axes)
         first, rank = [view.shape[axis] for axis in others], flat_index.ndim
-        source = _fitted(value, (*first[:at], *flat_index.shape, *first[at:]))
-        order = [*range(at, at + rank), *range(at), *range(at + rank, source.ndim)]
+        source = _fitted(value, (*first[:position], *flat_index.shape, *first[position:]))
+        order = [*range(position, position + rank), *range(position), *range(position + rank, source.ndim)]
         source = source.permute(order).reshape((flat_index.numel(), *first))
         rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
         index = flat_index.reshape((flat_index.numel(), *(1,) * len(first)))._broadcast_to(source.shape)

@@ -88,7 +88,7 @@ def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     for part in parts:
         stop = start + part.shape[axis]
         amounts = normal((start, total - stop))
-        padded.append(part.pad([amounts if at == axis else (0, 0) for at in range(len(part.shape))]))
+        padded.append(part.pad([amounts if dim == axis else (0, 0) for dim in range(len(part.shape))]))
         start = stop
     joined = padded[0]
     for part in padded[1:]:
@@ -123,12 +123,12 @@ class Movement(Operators):
             explicit.remove(size)
         dividend, divisor = product(old_sizes), product(explicit)
         can_divide = explicit_size != 0 and limits(divisor)[0] > 0
-        left = simplified(dividend // divisor) if can_divide else 0
-        if not can_divide or simplified(left * divisor) != dividend:
+        missing_size = simplified(dividend // divisor) if can_divide else 0
+        if not can_divide or simplified(missing_size * divisor) != dividend:
             raise ShapeError(
                 f"reshape {self.shape} to {new_shape}: {self.numel()} elements do not divide by {explicit_size}"
             )
-        return tuple(left if size == -1 else size for size in new_shape)
+        return tuple(missing_size if size == -1 else size for size in new_shape)
 
     def view(self, *shape: Any) -> Self:
         """Calls `reshape`."""
@@ -179,10 +179,10 @@ class Movement(Operators):
     def expand(self, shape: int | Sequence[int], *args: int) -> Self:
         """Repeats axes of size 1 (or new leading axes) to the sizes in `shape`. -1 or None keeps a size."""
         new_shape = flat_sizes(shape, args, -1)
-        missing = len(new_shape) - self.ndim
-        old_shape = (1,) * missing + self.shape
+        new_axes = len(new_shape) - self.ndim
+        old_shape = (1,) * new_axes + self.shape
         target = tuple([old if new == -1 else new for old, new in zip(old_shape, new_shape)])
-        if missing < 0 or any([old not in (1, new) for old, new in zip(old_shape, target)]):
+        if new_axes < 0 or any([old not in (1, new) for old, new in zip(old_shape, target)]):
             raise ShapeError(f"expand {self.shape} to {new_shape}: only axes of size 1 (and new ones in front) expand")
         return self._broadcast_to(target)
 
@@ -304,8 +304,8 @@ class Movement(Operators):
         padded = inner._moved(Ops.PAD, inner.lazydata.pad(more))
         if value == 0:
             return padded
-        inside = self._const(True, dtypes.bool, inner.shape)
-        mask = inside._moved(Ops.PAD, inside.lazydata.pad(more))
+        is_inside = self._const(True, dtypes.bool, inner.shape)
+        mask = is_inside._moved(Ops.PAD, is_inside.lazydata.pad(more))
         if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
             if value == value // 1:
                 return mask.where(padded, padded._const(int(value)))  # the dtype can represent the value, so it stays

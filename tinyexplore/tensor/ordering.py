@@ -116,16 +116,16 @@ class Ordering(Indexing):
         return self._total_so_far(Ops.MUL, axis)
 
     def _running_extreme(self, axis: int, op: Ops) -> tuple[Self, Self]:
-        at = self._axis(axis)
+        dim = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self, self._const(0, dtypes.default_int)
         x = self._value()
-        values = x._scanned(op, at)
+        values = x._scanned(op, dim)
         is_extreme = x == values
         if dtypes.is_float(x.dtype):
             is_extreme = is_extreme | x.isnan()
-        indices = is_extreme.where(self._places(at), -1)._scanned(Ops.MAX, at)
-        return self.gather(at, indices) if self.requires_grad else values, indices
+        indices = is_extreme.where(self._places(dim), -1)._scanned(Ops.MAX, dim)
+        return self.gather(dim, indices) if self.requires_grad else values, indices
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:
         """Returns the running maximum along `axis`, and its last index. The gradient flows to the element at that
@@ -182,8 +182,8 @@ def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[st
         if group == [_ELLIPSIS]:
             result.extend([name] for name in names)
         elif _ELLIPSIS in group:
-            at = group.index(_ELLIPSIS)
-            result.append(group[:at] + names + group[at + 1 :])
+            position = group.index(_ELLIPSIS)
+            result.append(group[:position] + names + group[position + 1 :])
         else:
             result.append(group)
     return result
@@ -192,15 +192,15 @@ def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[st
 def _axis_groups(side: str) -> list[list[str]]:
     """Parses one side of a formula: "b (h w) c" → [[b], [h, w], [c]]. "()" and "1" are axes without a name."""
     groups: list[list[str]] = []
-    inside = False
+    in_group = False
     for word in side.replace("(", " ( ").replace(")", " ) ").split():
         if word in "()":
-            if inside == (word == "("):
+            if in_group == (word == "("):
                 raise ValueError(f"rearrange: parentheses in {side!r} do not match")
-            inside = word == "("
-            if inside:
+            in_group = word == "("
+            if in_group:
                 groups.append([])
-        elif inside:
+        elif in_group:
             groups[-1].append(word)
         else:
             groups.append([] if word == "1" else [word])

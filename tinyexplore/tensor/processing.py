@@ -267,8 +267,8 @@ class Processing(Convolvable, Loss):
         taps = [count for _, _, count in chosen]
         filters = filters.reshape((-1, split.shape[1], *taps))
         have = tuple(most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps)))
-        inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, have)]
-        result = self.shrink([(0, side) for side in self.shape[:2]] + inside).conv2d(filters, None, groups)
+        bounds_inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, have)]
+        result = self.shrink([(0, side) for side in self.shape[:2]] + bounds_inside).conv2d(filters, None, groups)
         unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
         return unmerged.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
 

@@ -70,10 +70,10 @@ def first_indices(x: T, count: int, descending: bool) -> T:
     indices = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
         (rows, count * size)
     )
-    inside = indices < length
+    is_inside = indices < length
     values_there = ordered_int(x.gather(1, indices.minimum(length - 1)))
     candidates = _at_indices(values_there ^ -1 if descending else values_there, indices)
-    return _least(inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
+    return _least(is_inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
 def run_size(length: int, count: int) -> int:

@@ -94,13 +94,13 @@ def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
         return a._alu(Ops.ADD, b)
 
     keys = (key0, key1, key0._alu(Ops.XOR, key1)._alu(Ops.XOR, key0._const(PARITY)))
-    left = {count: x0._const(count) for row in ROTATIONS for count in row}
-    right = {count: x0._const(32 - count) for count in left}
+    left_shifts = {count: x0._const(count) for row in ROTATIONS for count in row}
+    right_shifts = {count: x0._const(32 - count) for count in left_shifts}
     x0, x1 = add(x0, keys[0]), add(x1, keys[1])
     for group in range(5):
         for count in ROTATIONS[group % 2]:
             x0 = add(x0, x1)
-            rotated = x1._alu(Ops.SHL, left[count])._alu(Ops.OR, x1._alu(Ops.SHR, right[count]))
+            rotated = x1._alu(Ops.SHL, left_shifts[count])._alu(Ops.OR, x1._alu(Ops.SHR, right_shifts[count]))
             x1 = rotated._alu(Ops.XOR, x0)
         injected = add(keys[(group + 2) % 3], x0._const(group + 1))
         x0, x1 = add(x0, keys[(group + 1) % 3]), add(x1, injected)

@@ -168,17 +168,17 @@ class Reduction(Movement, Functions):
             flat = self.reshape((self.numel(),))
             index = flat._argument(op, 0, False)
             return index.reshape((1,) * self.ndim) if keepdim else index
-        at = self._axis(axis)
+        dim = self._axis(axis)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
-        size = self.shape[at]
+        size = self.shape[dim]
         x = self._value()
-        extreme = x._reduce(op, at, True, None, "argmax" if op is Ops.MAX else "argmin")
+        extreme = x._reduce(op, dim, True, None, "argmax" if op is Ops.MAX else "argmin")
         holds = x == extreme
         if dtypes.is_float(x.dtype):
             holds = holds | x.isnan()
-        positions = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
-        return holds.where(positions, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
+        positions = x._places(dim, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
+        return holds.where(positions, size)._reduce(Ops.MIN, dim, keepdim, None, "argmax")
 
     def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
         """Returns the indices 0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
@@ -243,8 +243,8 @@ class Reduction(Movement, Functions):
         return self._total_so_far(Ops.ADD, axis)
 
     def _total_so_far(self, op: Ops, axis: int) -> Self:
-        at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(op, at) if self.ndim and 0 not in self.shape else wide
+        dim, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
+        total = wide._scanned(op, dim) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:
@@ -255,8 +255,8 @@ class Reduction(Movement, Functions):
         total = self.cumsum(axis)
         if not _first_zero or not self.ndim:
             return total
-        at = self._axis(axis)
-        return total.pad(tuple((1, -1) if number == at else None for number in range(self.ndim)))
+        dim = self._axis(axis)
+        return total.pad(tuple((1, -1) if number == dim else None for number in range(self.ndim)))
 
     def _scanned(self, op: Ops, axis: int) -> Self:
         """Returns the running result of `op` along `axis`."""
@@ -265,19 +265,19 @@ class Reduction(Movement, Functions):
 
     def logcumsumexp(self, axis: int = 0) -> Self:
         """Returns ln of the running sum of eˣ along `axis`, without overflow."""
-        at = self._axis(axis)
+        dim = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self
         x = self._float().cast(sum_dtype(self._float().dtype))
         value = x._value()
-        largest = value._scanned(Ops.MAX, at)
+        largest = value._scanned(Ops.MAX, dim)
         anchor = largest._finite()
         # the running total is relative to the previous anchor; an empty total has none
-        shift = (anchor._later(at, 0.0) - anchor).exp()
-        factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
-        total = (value - anchor).exp().lazydata.recurrence(factor.lazydata, at)
+        shift = (anchor._later(dim, 0.0) - anchor).exp()
+        factor = largest._later(dim, -math.inf).eq(-math.inf).where(0.0, shift)
+        total = (value - anchor).exp().lazydata.recurrence(factor.lazydata, dim)
         result = (self._wrap(total).log() + anchor).lazydata
-        return x._by_own_rule(result, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
+        return x._by_own_rule(result, logcumsumexp_gradient, (x,), dim).cast(self._float().dtype)
 
     def _later(self, axis: int, first: float) -> Self:
         """Shifts the elements by one position along `axis`. The first one becomes `first`."""

@@ -193,8 +193,8 @@ class Resampling(Indexing):
         start, stop = position * old_size // count, ((position + 1) * old_size + count - 1) // count
         total: Self | None = None
         for step in range(-(-old_size // count) + 1):
-            inside = self._broadcast_along(axis, start + step < stop)
-            part = inside.where(self._take(axis, (start + step).minimum(old_size - 1)), 0.0)
+            is_inside = self._broadcast_along(axis, start + step < stop)
+            part = is_inside.where(self._take(axis, (start + step).minimum(old_size - 1)), 0.0)
             total = part if total is None else total + part
         assert total is not None
         return total / self._broadcast_along(axis, (stop - start).cast(self.dtype))

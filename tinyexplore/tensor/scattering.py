@@ -90,15 +90,15 @@ class Scattering(Indexing):
         order = named._places(axis).cast(index.dtype)._broadcast_to(named.shape)
         last = number._const(-1, index.dtype, number.shape)._scattered_in(None, axis, named, order)
         row_is_last = last.gather(axis, named.clip(0, self.shape[axis] - 1)).eq(order)
-        inside = (row_is_last & (named >= 0) & (named < self.shape[axis]))._broadcast_to(index.shape)
+        is_written = (row_is_last & (named >= 0) & (named < self.shape[axis]))._broadcast_to(index.shape)
         flat_index = index._const(0, dtypes.int64)
         for i, size in enumerate(self.shape):
             flat_index = flat_index * size + (index if i == axis else index._places(i)).cast(dtypes.int64)
-        at = index.clip(0, self.shape[axis] - 1)
+        positions = index.clip(0, self.shape[axis] - 1)
         divisor = number._broadcast_to((*self.shape[:axis], number.shape[axis], *self.shape[axis + 1 :]))
-        total, divisor = self.gather(axis, at), divisor.gather(axis, at)
+        total, divisor = self.gather(axis, positions), divisor.gather(axis, positions)
         mean = total / divisor if dtypes.is_float(self.dtype) else total // divisor
-        indices = inside.where(flat_index, -1).lazydata
+        indices = is_written.where(flat_index, -1).lazydata
         return self._wrap(self.lazydata.written_at(indices, mean.contiguous().lazydata))
 
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:

@@ -67,7 +67,7 @@ def _held(objects: list[Any]) -> list[bool]:
     """
     counts = references(objects)
     tuples = [sum([type(referrer) is tuple for referrer in referrers(each)]) for each in objects]
-    return [count - inside > ASKING for count, inside in zip(counts, tuples)]
+    return [count - tape_count > ASKING for count, tape_count in zip(counts, tuples)]
 
 
 def _overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:

@@ -55,7 +55,7 @@ def _first_firing(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, U
 
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
-    at = done.__getitem__
+    result_of = done.__getitem__
     replaced: set[UOp] = set()  # nodes on which a rule has fired
     ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
     settles: object = matcher if remembers else _NEVER
@@ -77,7 +77,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             done[source] = source  # no rule can fire in this graph, or an earlier rewrite of it is complete
         else:
             current, result = node, None
-            src = tuple(map(at, node.src))
+            src = tuple(map(result_of, node.src))
             if src != node.src:
                 current = make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None:

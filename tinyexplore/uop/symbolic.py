@@ -189,14 +189,14 @@ def _exactly_divided(a: sint, b: UOp) -> sint | None:
     ((atoms, divisor_factor),) = divisor.items()
     quotient: Polynomial = {}
     for monomial, factor in ({(): a} if isinstance(a, int) else _polynomial(a)).items():
-        left = list(monomial)
+        remaining = list(monomial)
         for atom in atoms:
-            if atom not in left:
+            if atom not in remaining:
                 return None
-            left.remove(atom)
+            remaining.remove(atom)
         if factor % divisor_factor:
             return None
-        quotient[tuple(left)] = factor // divisor_factor
+        quotient[tuple(remaining)] = factor // divisor_factor
     return _from_polynomial(quotient)
 
 

@@ -378,7 +378,7 @@ def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
         return None
     magnitude = _magnitude(x)
     z = magnitude * magnitude
-    near = mulacc(polynomial(z, TANH) * z, magnitude, magnitude)
+    small_result = mulacc(polynomial(z, TANH) * z, magnitude, magnitude)
     most = magnitude.minimum(10.0)  # tanh(10) rounds to 1; NaN stays
     if scales(ctx, x.dtype):
         exp_and_one = exp_by_table(most, 2.0) + 1.0
@@ -386,7 +386,7 @@ def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
         value, n = exp_parts(most, 2.0)
         exp_and_one = mulacc(value, _power_of_two(n), 1.0)
     large_result = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
-    return as_float(as_bits((magnitude < 0.625).where(near, large_result)) | _sign_bit(x))
+    return as_float(as_bits((magnitude < 0.625).where(small_result, large_result)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.ERF, var("x"), dtypes=FLOAT32))
@@ -395,11 +395,11 @@ def erf_float32(x: UOp, ctx: Any) -> UOp | None:
     if is_native(ctx, x.dtype, Ops.ERF):
         return None
     magnitude = _magnitude(x)
-    near = mulacc(polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
+    small_result = mulacc(polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
     root = polynomial(magnitude.minimum(4.0), ERFC_ROOT)  # erf(4) rounds to 1; NaN stays
     square = root * root  # 1 - erf is small here, and its fourth root smooth
     large_result = mulacc(square, -square, 1.0)
-    return as_float(as_bits((magnitude < 1.0).where(near, large_result)) | _sign_bit(x))
+    return as_float(as_bits((magnitude < 1.0).where(small_result, large_result)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.POW, var("x"), var("y"), dtypes=FLOAT32))

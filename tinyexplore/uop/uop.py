@@ -573,7 +573,7 @@ class UOp:
         axes: nodes that depend on none of them are left unchanged, unless an operation of `closing` is below.
         """
         recorder = active_recorder() if how is not None else None
-        at = done.__getitem__
+        result_of = done.__getitem__
         if self in done:
             return done[self]
         if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):
@@ -591,7 +591,7 @@ class UOp:
                     break
                 done[source] = source
             else:
-                src = tuple(map(at, node.src))
+                src = tuple(map(result_of, node.src))
                 after = done[node] = node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None and after is not node:
                     recorder.record(derived((node, after, how or "")))

@@ -87,11 +87,11 @@ class _TreeWriter(Generic[T]):
             inner = ", ".join(part[0] for part in parts) + ("," if len(parts) == 1 else "")
             if len(head) + len(inner) + len(rest) < WIDTH:
                 return [f"{head}, src=({inner}){rest}"]
-        inside: list[str] = []
+        source_lines: list[str] = []
         for part in parts:
-            inside += part[:-1]
-            inside.append(part[-1] + ",")
-        return [f"{head}, src=(", *_indented(inside), f"){rest}"]
+            source_lines += part[:-1]
+            source_lines.append(part[-1] + ",")
+        return [f"{head}, src=(", *_indented(source_lines), f"){rest}"]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -46,9 +46,11 @@ def index_found(
     """Returns the index that is kept along with its extreme, or the value for no index if another extreme is better."""
     _, at_step, none = argextreme.place.src[0].src
     first = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
-    at = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
+    index_register = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
     is_better = extremes[argextreme.extreme][1].src[0]
-    index = changed_in(argextreme.extreme, at, is_better.where(at_step.substitute(argextreme.loops), at))
+    index = changed_in(
+        argextreme.extreme, index_register, is_better.where(at_step.substitute(argextreme.loops), index_register)
+    )
     extreme = changes[argextreme.extreme]
     counts = extreme.eq(argextreme.whole.substitute(changes))
     if argextreme.or_nan:

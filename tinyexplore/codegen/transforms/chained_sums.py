@@ -45,12 +45,12 @@ def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
     loops_below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
     before: dict[UOp, set[UOp]] = {}
     for node in order:
-        depends = frozenset[UOp]().union(*[loops_below[src] for src in node.src])
+        node_loops = frozenset[UOp]().union(*[loops_below[src] for src in node.src])
         if node.op is Ops.RESULT:
             for loop in node.src[2:]:
-                before.setdefault(loop, set()).update(depends)
-            depends = depends.union(node.src[2:])
-        loops_below[node] = depends
+                before.setdefault(loop, set()).update(node_loops)
+            node_loops = node_loops.union(node.src[2:])
+        loops_below[node] = node_loops
     return before
 
 

@@ -115,15 +115,15 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
         return changes
     first = loads[offsets[0]]
     pointer, idx = first.src[0].src
-    left = offsets
-    while left:
-        start = min(left[0], offsets[-1] - count + 1)
-        inside = [offset for offset in left if offset < start + count]
-        left = left[len(inside) :]
-        if len(inside) < WORTH_A_VECTOR:
+    remaining = offsets
+    while remaining:
+        start = min(remaining[0], offsets[-1] - count + 1)
+        covered = [offset for offset in remaining if offset < start + count]
+        remaining = remaining[len(covered) :]
+        if len(covered) < WORTH_A_VECTOR:
             continue
         vector = vector_at(first, start - offsets[0], count)
-        for offset in inside:
+        for offset in covered:
             changes[loads[offset]] = UOp(Ops.GEP, first.dtype, (vector,), offset - start)
     return changes
 

@@ -95,8 +95,8 @@ def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
 def _room(chain: Sequence[UOp], registers: int) -> int:
     """Returns how many copies of `chain` have values that fit in registers together, beside the values that they
     share."""
-    inside = set(chain)
-    shared = {src for node in chain for src in node.src if src not in inside and _is_vector(src)}
+    chain_nodes = set(chain)
+    shared = {src for node in chain for src in node.src if src not in chain_nodes and _is_vector(src)}
     last = {src: node for node in chain for src in node.src}
     live: set[UOp] = set()
     most = 1

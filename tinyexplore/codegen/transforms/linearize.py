@@ -48,8 +48,8 @@ def common_prefix(first: Path, second: Path) -> Path:
 
 def kept_rare(shorter_path: Path, path: Path) -> Path:
     """Returns `shorter_path`, extended along `path` so that nodes that only a RARE body needs stay inside that body."""
-    inside = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
-    return path[: max(len(shorter_path), inside[-1])] if inside else shorter_path
+    rare_depths = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
+    return path[: max(len(shorter_path), rare_depths[-1])] if rare_depths else shorter_path
 
 
 class _Between:
@@ -166,8 +166,8 @@ class _Blocks:
             self.path[register] = node_path[:-1] if is_scan else node_path
             self.path[assigned] = node_path + by_id(loops)
         if node.op is Ops.BARRIER:
-            inside = node_path + by_id(src for src in node.src if src.op is Ops.RANGE)
-            self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
+            inner_path = node_path + by_id(src for src in node.src if src.op is Ops.RANGE)
+            self.path.update({src: inner_path for src in node.src if src.op is Ops.STORE})
         return kept_rare(node_path, innermost) if self.has_rare and node.op is not Ops.RESULT else node_path
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
@@ -202,14 +202,14 @@ class _Blocks:
 
     def find_blocks(self) -> None:
         """Finds the nodes of each block, the loops in it, and the dependences between these units."""
-        inside: list[UOp] = []
+        block_nodes: list[UOp] = []
         block: Path = ()
-        self.plain: dict[Path, list[UOp]] = {block: inside}
+        self.plain: dict[Path, list[UOp]] = {block: block_nodes}
         for node in self.order:
             node_path = self.path[node]
             if node_path is not block:
-                block, inside = node_path, self.plain.setdefault(node_path, [])
-            inside.append(node)
+                block, block_nodes = node_path, self.plain.setdefault(node_path, [])
+            block_nodes.append(node)
         self.place = {node: number for number, node in enumerate(self.order)}
         # for each block, the position of its last node, which orders loops
         last = {node_path: self.place[nodes[-1]] for node_path, nodes in self.plain.items() if nodes}

@@ -44,8 +44,8 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
 def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
     """Returns the loops that refill scratch memory in each step of `loops`: these would be at both positions."""
     barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
-    inside = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
-    return list(dict.fromkeys(src for barrier in inside for src in barrier.src if src.op is Ops.RANGE))
+    inner_barriers = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
+    return list(dict.fromkeys(src for barrier in inner_barriers for src in barrier.src if src.op is Ops.RANGE))
 
 
 def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:

@@ -120,11 +120,11 @@ def summed(node: UOp, free_id: int) -> UOp:
     tile, row, column = node.src
     product = product_of(tile)
     core = TENSOR_CORES[product.arg]
-    (left, rows, along), (right, inner_rows, columns) = product.src[0].src, product.src[1].src
+    (left_word, rows, along), (right_word, inner_rows, columns) = product.src[0].src, product.src[1].src
     step = UOp.range(inner_rows.src[0], Axis(free_id, AxisKind.REDUCE))
-    left = left.substitute({rows: row, along: step}, how="a word of a row")
-    right = right.substitute({inner_rows: step, columns: column}, how="a word of a column")
-    dot = UOp(DOTS[core.factor, core.accumulator], node.dtype, (left, right, UOp.const(node.dtype, 0)))
+    left_word = left_word.substitute({rows: row, along: step}, how="a word of a row")
+    right_word = right_word.substitute({inner_rows: step, columns: column}, how="a word of a column")
+    dot = UOp(DOTS[core.factor, core.accumulator], node.dtype, (left_word, right_word, UOp.const(node.dtype, 0)))
     loops = tile.src[1:] if tile.op is Ops.REDUCE else ()
     return UOp(Ops.REDUCE, node.dtype, (dot, *loops, step), Ops.ADD)
 

@@ -119,7 +119,7 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
     looks_ahead = any(loop.arg.ahead for loop in barrier.ranges)  # registers then hold the copies of every round
     round_of = UOp.range(steps, Axis(next(numbers), AxisKind.UPCAST if looks_ahead else AxisKind.COPY))
     rest = number + round_of * index_const(size) if steps > 1 else number
-    inside = rest < elements if elements % size else None
+    is_inside = rest < elements if elements % size else None
     replaced: dict[UOp, UOp] = {}
     for loop in reversed(loops):
         end = index_const(loop.size // lanes) if loop is loops[-1] else loop.src[0]
@@ -127,13 +127,13 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
         if vector and loop is loops[-1]:
             replaced[loop] = replaced[loop] * index_const(lanes) + vector[0]
         rest = rest.alu(Ops.IDIV, end)
-    if inside is not None:  # past the end of the copy, an address may be past the end of a buffer
+    if is_inside is not None:  # past the end of the copy, an address may be past the end of a buffer
         for load in store.src[1].find(Ops.LOAD):
             pointer, idx, *valid = load.src[0].src
-            replaced[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
-                {loop: replaced[loop] for loop in loops}
-            )
-    copied = with_gate(store.substitute(replaced, how="a work-item's part"), inside)
+            replaced[load] = load.replace(
+                src=(pointer.index(idx, valid[0] & is_inside if valid else is_inside),)
+            ).substitute({loop: replaced[loop] for loop in loops})
+    copied = with_gate(store.substitute(replaced, how="a work-item's part"), is_inside)
     return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else []), *vector))
 
 
@@ -155,8 +155,8 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in all_loops), "shared"), (), name)
     fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
     position = row_major(all_loops)
-    at = space.index(position.substitute({axis: item, **fresh}))
-    store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, how="a tile's parts"))), condition)
+    address = space.index(position.substitute({axis: item, **fresh}))
+    store = with_gate(UOp(Ops.STORE, dtypes.void, (address, part.substitute(fresh, how="a tile's parts"))), condition)
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
     other = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
     read = UOp(Ops.LOAD, reduce.dtype, (space.index(position.substitute({axis: other})), filled))

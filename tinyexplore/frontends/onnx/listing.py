@@ -66,8 +66,8 @@ class OnnxListing:
         self.lines.append(f"{indent}{_plain(name)}({takes}) {{")
         for node in graph.node:
             self._node(node, indent + "  ")
-        gives = ", ".join(_declared(item, self._short) for item in graph.output)
-        self.lines.append(f"{indent}}}  # -> {gives}")
+        outputs = ", ".join(_declared(item, self._short) for item in graph.output)
+        self.lines.append(f"{indent}}}  # -> {outputs}")
 
     def _node(self, node: NodeProto, indent: str) -> None:
         self._protos.append(node)
@@ -140,16 +140,16 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Shortens names that are paths to their shortest ending that is unique."""
-    left, short, depth = [name for name in dict.fromkeys(names) if name], {}, 1
-    while left:
+    remaining, short, depth = [name for name in dict.fromkeys(names) if name], {}, 1
+    while remaining:
         ends: dict[str, list[str]] = {}
-        for name in left:
+        for name in remaining:
             ends.setdefault("/".join(name.split("/")[-depth:]), []).append(name)
         for end, full_names in ends.items():
             if len(full_names) == 1:
                 short[full_names[0]] = end
         depth += 1
-        left = [name for full_names in ends.values() if len(full_names) > 1 for name in full_names]
+        remaining = [name for full_names in ends.values() if len(full_names) > 1 for name in full_names]
     return short
 
 

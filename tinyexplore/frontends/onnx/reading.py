@@ -74,10 +74,10 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
 
 def _check(model: ModelProto) -> None:
     """Raises OnnxError unless every graph defines each name once, before its use, within the limits."""
-    left = MOST_NODES
+    remaining = MOST_NODES
     for function in model.functions:
-        left -= _check_nodes(function.node, set(function.input), 0, f"function {function.name!r}", left)
-    left -= _check_graph(model.graph, set(), 0, left)
+        remaining -= _check_nodes(function.node, set(function.input), 0, f"function {function.name!r}", remaining)
+    remaining -= _check_graph(model.graph, set(), 0, remaining)
     if not any(entry.domain in DOMAINS for entry in model.opset_import) and model.opset_import:
         return
     for entry in model.opset_import:

@@ -174,8 +174,8 @@ class Explored:
             function = torch.compile(_ended(self.function), backend=self._compiled, dynamic=False)
             result = function(*args)
         new_reasons = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
-        counts = {why: count - before.get(why, 0) for why, count in counted.items()}
-        self._breaks = _break_notes(new_reasons, {why: count for why, count in counts.items() if count > 0})
+        counts = {reason: count - before.get(reason, 0) for reason, count in counted.items()}
+        self._breaks = _break_notes(new_reasons, {reason: count for reason, count in counts.items() if count > 0})
         return result
 
     def _compiled(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:

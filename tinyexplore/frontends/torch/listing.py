@@ -69,8 +69,8 @@ def place_of(node: Any) -> TorchPlace | None:
     moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
     start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
     start, end = _balanced(text, start, end)
-    before, inside = text[:start], text[start:end]
-    return TorchPlace(file, int(line), function, len(before.encode()), len((before + inside).encode()))
+    before, marked = text[:start], text[start:end]
+    return TorchPlace(file, int(line), function, len(before.encode()), len((before + marked).encode()))
 
 
 def _balanced(text: str, start: int, end: int) -> tuple[int, int]:

@@ -176,9 +176,11 @@ def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any]
     parts = []
     for number in sorted(set(level.values())):
         level_nodes = [node for node in nodes if level[node] == number]
-        inside = set(level_nodes)
-        inputs = {operand: None for node in level_nodes for operand in node.all_input_nodes if operand not in inside}
-        outputs = [node for node in level_nodes if any(user not in inside for user in node.users)]
+        part_nodes = set(level_nodes)
+        inputs = {
+            operand: None for node in level_nodes for operand in node.all_input_nodes if operand not in part_nodes
+        }
+        outputs = [node for node in level_nodes if any(user not in part_nodes for user in node.users)]
         parts.append(Part(level_nodes, list(inputs), outputs, number % 2 == 1))
     return parts
 
@@ -211,9 +213,9 @@ class TorchProgram:
         self.left: dict[Any, str] = {}
         self.seconds: dict[Any, float] = {}
         for node in functions:
-            why = "the graph has a write" if writes else reason_against(node)
-            if why:
-                self.left[node] = why
+            reason = "the graph has a write" if writes else reason_against(node)
+            if reason:
+                self.left[node] = reason
         self.parts = divided(graph, lambda node: node in self.left, _is_random)
         self.calls = {node: call_of(node) for node in functions if node not in self.left}
         self._views = self._movements()
@@ -239,11 +241,11 @@ class TorchProgram:
 
     def _wanted(self, part: Part) -> list[Any]:
         """Returns the nodes that a part must compute for others. For a movement, this is the moved node."""
-        inside = set(part.nodes)
+        part_nodes = set(part.nodes)
         outputs = {
             self._views.get(node, node): None for node in part.outputs if node in self._views or not _is_several(node)
         }
-        return [node for node in outputs if node in inside]
+        return [node for node in outputs if node in part_nodes]
 
     def __call__(self, *args: Any) -> list[Any]:
         values: dict[Any, Any] = dict(zip(self.placeholders, args))
@@ -288,10 +290,12 @@ class TorchProgram:
         if not self.left:
             return ""
         reasons: dict[tuple[str, str], int] = {}
-        for node, why in self.left.items():
-            key = (str(node.target), why)
+        for node, reason in self.left.items():
+            key = (str(node.target), reason)
             reasons[key] = reasons.get(key, 0) + 1
-        lines = [f"  {name}{f' ({count} times)' if count > 1 else ''}: {why}" for (name, why), count in reasons.items()]
+        lines = [
+            f"  {name}{f' ({count} times)' if count > 1 else ''}: {reason}" for (name, reason), count in reasons.items()
+        ]
         return f"ATen computes {len(self.left)} of {len(self.left) + len(self.calls)} operations:\n" + "\n".join(lines)
 
     def computed(self, part: Part, outputs: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -395,8 +399,8 @@ class PartRunner:
         self.part = part
         self.wanted = outputs
         self.vals = [node.meta["val"] for node in outputs]
-        inside = set(part.nodes)
-        self.inputs = [Input(next(user for user in node.users if user in inside)) for node in part.inputs]
+        part_nodes = set(part.nodes)
+        self.inputs = [Input(next(user for user in node.users if user in part_nodes)) for node in part.inputs]
         self.captured: dict[Any, Captured | None] = {}
         self.is_left = False  # left to ATen, because a kernel could not be compiled
 

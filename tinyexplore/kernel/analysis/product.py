@@ -62,9 +62,9 @@ def find_product(kernel: Kernel) -> Product | None:
         return None  # the kernel reduces a row and then reads it again
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return None
-    inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
+    summed_nodes = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
     accesses = kernel.accesses
-    loads = tuple(access for access in accesses if access.node in inside)
+    loads = tuple(access for access in accesses if access.node in summed_nodes)
     stores = tuple(access for access in accesses if access.is_store)
     product = Product(kernel, reduce, loads, stores)
     shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)

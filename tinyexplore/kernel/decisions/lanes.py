@@ -36,8 +36,8 @@ def choose_lanes(kernel: Kernel) -> Proposals:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
-        inside = set(reduce.src[0].find(Ops.INDEX))
-        reduction_accesses = [access for access in accesses if access.node in inside]
+        reduction_indices = set(reduce.src[0].find(Ops.INDEX))
+        reduction_accesses = [access for access in accesses if access.node in reduction_indices]
         scores = {axis: vector_score(axis, reduction_accesses) for axis in loops}
         axis = max(loops, key=lambda axis: scores[axis], default=None)
         if axis is not None:
@@ -126,8 +126,8 @@ def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tupl
         if axis.size > SHUFFLED_STRIDE:
             loads = [access for access in accesses if not access.is_store and axis in access.node.ranges]
             strides = [load.stride(axis) for load in loads]
-            near = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
-            return (axis, short) if short and near else None
+            are_interleaved = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
+            return (axis, short) if short and are_interleaved else None
         short.append(axis)
         walked *= axis.size
     return None
@@ -137,8 +137,8 @@ def reduced_lanes(kernel: Kernel, accesses: Sequence[IndexStrides]) -> int:
     """Returns the most lanes that a reduction could have along one of its own axes."""
     most = 1
     for reduce in kernel.reduces:
-        inside = set(reduce.src[0].find(Ops.INDEX))
-        reduction_accesses = [access for access in accesses if access.node in inside]
+        reduction_indices = set(reduce.src[0].find(Ops.INDEX))
+        reduction_accesses = [access for access in accesses if access.node in reduction_indices]
         for axis in reduce.src[1:]:
             if vector_score(axis, reduction_accesses) > 0:
                 most = max(most, lanes_for(kernel, axis))

@@ -166,8 +166,8 @@ def reduced_cost(product: Product) -> float:
         strides = {load.stride(loop) for load in product.loads}
         if 1 not in strides or not strides <= {0, 1} or loop.size < kernel.lanes:
             continue
-        blocks, left = divmod(loop.size, kernel.lanes)
-        done = (blocks + left) * kernel.lanes / loop.size
+        blocks, remainder = divmod(loop.size, kernel.lanes)
+        done = (blocks + remainder) * kernel.lanes / loop.size
         rows, columns = sums_in_registers(target)
         shared = (1 / rows + 1 / columns) / 2
         loads = LOAD * shared * len(product.loads)
@@ -409,12 +409,12 @@ def panels(kernel: Kernel) -> Tiling:
     if not rows or not is_worth_packing(product, panel, lanes, rows, columns):
         return kernel
     first = min(rows, key=lambda axis: axis.arg.id)
-    inside = [axis for axis in columns if axis.arg.id > first.arg.id]
-    if len(inside) > 1:
+    inner_columns = [axis for axis in columns if axis.arg.id > first.arg.id]
+    if len(inner_columns) > 1:
         return kernel
     row_id = first.arg.id
-    if inside:
-        row_id = inside[0].arg.id
+    if inner_columns:
+        row_id = inner_columns[0].arg.id
         reason = "columns outside: one panel serves all rows"
         kernel = yield Proposal(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)

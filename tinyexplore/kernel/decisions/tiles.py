@@ -115,9 +115,9 @@ def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
         before, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
         kernel = yield Proposal(Opt(OptOps.STAGE, repeats), reason)
         staged = staged[:1] if kernel is not before else staged
-    for axis, what in staged:
+    for axis, factor_name in staged:
         if size_of(kernel, axis) > 1:
-            kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{what}, as tiles that are loaded in order")
+            kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{factor_name}, as tiles that are loaded in order")
     return kernel
 
 

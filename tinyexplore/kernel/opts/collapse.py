@@ -31,8 +31,8 @@ def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
         return reason
     for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
         if axis.arg.kind not in kinds or axis not in kernel.output_axes:
-            what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
-            return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
+            allowed = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
+            return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {allowed} do this"
     if outer is inner:
         return "an axis cannot be merged with itself"
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):

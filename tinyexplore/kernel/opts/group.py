@@ -48,8 +48,8 @@ def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     for reduce in users:
         if group_axis_of(reduce) is not None:
             return "the work-items share this reduction already"
-        inside = [other for other in before if axis in other.ranges]
-        if inside or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
+        dependent = [other for other in before if axis in other.ranges]
+        if dependent or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
             return "this reduction is nested with another that the work-items share already"
     sizes = {loop.size for reduce in before if (loop := group_axis_of(reduce)) is not None}
     if sizes - {amount}:

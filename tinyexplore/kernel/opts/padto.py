@@ -56,15 +56,15 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """Masks every access in a step of `axis`. A reduction over it adds its identity in steps past the end."""
     after = UOp.range(padded(axis.size, opt.amount), axis.arg)
-    inside = after < axis.src[0]
+    is_inside = after < axis.src[0]
     changes: dict[UOp, UOp] = {axis: after}
     for node in kernel.nodes:
         if node.op is Ops.INDEX and axis in node.ranges:
             pointer, idx, *valid = (src.substitute(changes) for src in node.src)
-            changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+            changes[node] = pointer.index(idx, valid[0] & is_inside if valid else is_inside)
         elif node.op is Ops.REDUCE and axis in node.src[1:]:
             value = node.src[0].substitute(changes, how=str(opt))
-            masked = inside.where(value, reduce_identity(node.arg, node.dtype))
+            masked = is_inside.where(value, reduce_identity(node.arg, node.dtype))
             loops = tuple(after if loop is axis else loop for loop in node.src[1:])
             changes[node] = UOp(Ops.REDUCE, node.dtype, (masked, *loops), node.arg)
             record_derived([(node, changes[node])], str(opt))

@@ -81,7 +81,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     store_axes = store.ranges - row_loops
     if problem := illegal_loops(axis, row_loops, store_axes | (fill.ranges - row_loops)):
         return problem
-    along, left = parts_of(store.src[1], store_axes)
+    along, invariant = parts_of(store.src[1], store_axes)
     reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
@@ -94,9 +94,9 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
         return "the results are masked, stored in a buffer that the kernel reads, or stored at loaded addresses"
     if not all(is_harmless(node) or node is reads[0] for node in along):
         return "the results need more than float arithmetic, the only kind that is safe on an empty row buffer"
-    if not all(dtypes.is_float(value.dtype) for value in (reads[0], *left)):
+    if not all(dtypes.is_float(value.dtype) for value in (reads[0], *invariant)):
         return "the row buffer holds no floats, and only float arithmetic is safe on an empty row buffer"
-    return Piped(store, reads[0], filled, pairs, tuple(left))
+    return Piped(store, reads[0], filled, pairs, tuple(invariant))
 
 
 def illegal_loops(axis: UOp, row_loops: frozenset[UOp], inner_loops: frozenset[UOp]) -> str | None:
@@ -124,18 +124,18 @@ def parts_of(value: UOp, varying_axes: Iterable[UOp]) -> tuple[list[UOp], list[U
     """
     axes = frozenset(varying_axes)
     along: dict[UOp, None] = {}
-    left: dict[UOp, None] = {}
+    invariant: dict[UOp, None] = {}
     pending = [value]
     while pending:
         node = pending.pop()
         if axes.isdisjoint(node.ranges):
             if node.mask & READS:
-                left[node] = None
+                invariant[node] = None
         elif node not in along:
             along[node] = None
             if node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST):
                 pending += node.src
-    return list(along), list(left)
+    return list(along), list(invariant)
 
 
 def same_places(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
@@ -218,8 +218,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     for value, memory in zip(piped.left, scratch):
         number = substitute_recorded(value, {**replacements, piped.filled: filled}, how)
         stored_value = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
-        left = UOp(Ops.BARRIER, dtypes.void, (stored_value, step))
-        end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
+        stored_step = UOp(Ops.BARRIER, dtypes.void, (stored_value, step))
+        end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), stored_step))
     record_derived(((piped.filled, filled), (piped.filled, all_filled), (piped.store, stored)), how)
     record_derived([(value, copies[value]) for copies in (earlier, end) for value in (piped.row, *piped.left)], how)
     return UOp.sink(substitute_recorded(piped.store, end, how))

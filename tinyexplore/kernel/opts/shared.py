@@ -54,8 +54,8 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
         body = reduce.src[0]
         for load in body.find(Ops.LOAD):
             memory = load.src[0].src[0]
-            depends = any(src.find(Ops.LOAD) for src in load.src[0].src[1:])
-            if memory.op is not Ops.DEFINE_GLOBAL or memory in written or depends or len(load.src) > 1:
+            is_indirect = any(src.find(Ops.LOAD) for src in load.src[0].src[1:])
+            if memory.op is not Ops.DEFINE_GLOBAL or memory in written or is_indirect or len(load.src) > 1:
                 continue
             alike = any(loop in body.ranges and loop not in load.ranges for loop in items)
             if axis in load.ranges and alike and all(loop.is_static for loop in tile_axes(load, axis)):
@@ -68,12 +68,12 @@ def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
 
     All other loops are around the block.
     """
-    inside = [
+    inner_axes = [
         loop
         for loop in load.ranges
         if loop.arg.kind in IN_TILE or (loop.arg.kind is AxisKind.REDUCE and loop.arg.id > axis.arg.id)
     ]
-    return sorted(inside, key=lambda loop: loop.arg.id)
+    return sorted(inner_axes, key=lambda loop: loop.arg.id)
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:

@@ -93,7 +93,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     if opt.amount in TILE_STEPS:
         return on_tiles(kernel, axis, opt)
     amount, first = opt.amount, kernel.next_id()
-    words, left = divmod(axis.size, amount)
+    words, remainder = divmod(axis.size, amount)
     changes: dict[UOp, UOp] = {}
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
@@ -106,9 +106,9 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         factors = [word_of(factor.src[0], axis, start, amount) for factor in reduce.src[0].src]
         value = UOp(op, reduce.dtype, (*factors, UOp.const(reduce.dtype, 0)))
         after = UOp(Ops.REDUCE, reduce.dtype, (value, *others, outer), Ops.ADD)
-        if left:
-            rest = UOp.range(left, Axis(first, AxisKind.REDUCE))
-            body = reduce.src[0].substitute({axis: rest + index_const(axis.size - left)}, how=str(opt))
+        if remainder:
+            rest = UOp.range(remainder, Axis(first, AxisKind.REDUCE))
+            body = reduce.src[0].substitute({axis: rest + index_const(axis.size - remainder)}, how=str(opt))
             after = after + UOp(Ops.REDUCE, reduce.dtype, (body, *others, rest), Ops.ADD)
         changes[reduce] = after
     return substitute_recorded(kernel.ast, changes, str(opt))

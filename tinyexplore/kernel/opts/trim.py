@@ -42,15 +42,15 @@ def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int,
     for reduce in nodes:
         if reduce.op is not Ops.REDUCE:
             continue
-        what = causal_mask(reduce.src[0])
+        mask = causal_mask(reduce.src[0])
         for axis in reduce.src[1:]:
             name = axis.arg.id
-            if what is None or what.column is not axis or what.row.arg.id != rows.arg.id:
+            if mask is None or mask.column is not axis or mask.row.arg.id != rows.arg.id:
                 whole.add(name)
-            elif what.constant != IDENTITY.get(reduce.arg) or not goes_in_blocks(kernel, axis):
+            elif mask.constant != IDENTITY.get(reduce.arg) or not goes_in_blocks(kernel, axis):
                 whole.add(name)
             else:
-                ahead_of[name] = max(what.ahead, ahead_of.get(name, what.ahead))
+                ahead_of[name] = max(mask.ahead, ahead_of.get(name, mask.ahead))
     return {name: ahead for name, ahead in ahead_of.items() if name not in whole}
 
 

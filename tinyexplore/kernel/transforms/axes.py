@@ -76,14 +76,14 @@ def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
     reads a row buffer of `axis` again is another one: outside a part of `axis`, each of its steps would compute the
     row.
     """
-    inside = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
+    inner_loops = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
     rows = kept_along(kernel, axis)
     first = [
         loop.arg.id
-        for loop in inside
+        for loop in inner_loops
         if loop.arg.kind is AxisKind.SCAN or is_after_copy(kernel, loop) or any(loop not in row.ranges for row in rows)
     ]
-    return [loop for loop in inside if first and loop.arg.id >= min(first)]
+    return [loop for loop in inner_loops if first and loop.arg.id >= min(first)]
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:

@@ -118,9 +118,9 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
         if axis not in node.ranges:
             continue
         pointer, idx, *valid = (src.substitute(changes) for src in node.src)
-        inside = axis < end
+        is_inside = axis < end
         if has_items or node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
-            changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+            changes[node] = pointer.index(idx, valid[0] & is_inside if valid else is_inside)
         else:
             clamped = {axis: axis.minimum(as_size(simplified(end - 1)))}
             changes[node] = pointer.index(*(part.substitute(clamped) for part in (idx, *valid)))

@@ -47,10 +47,10 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     b = _tile(
         fit, fit.b, {fit.columns: starts[fit.columns] + column}, starts[fit.steps] + word * index_const(words), how
     )
-    left = UOp(Ops.TILE, a.dtype.vec(rows * word_count), (a, row, along))
-    right = UOp(Ops.TILE, b.dtype.vec(word_count * columns), (b, word, column))
+    tile_a = UOp(Ops.TILE, a.dtype.vec(rows * word_count), (a, row, along))
+    tile_b = UOp(Ops.TILE, b.dtype.vec(word_count * columns), (b, word, column))
     kind = core.accumulator.vec(rows * columns)
-    product = UOp(Ops.WMMA, kind, (left, right, UOp.const(kind, 0)), core.name)
+    product = UOp(Ops.WMMA, kind, (tile_a, tile_b, UOp.const(kind, 0)), core.name)
     others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
     loops = (*others, *starts[fit.steps].ranges)
     summed = UOp(Ops.REDUCE, kind, (product, *loops), Ops.ADD) if loops else product

@@ -47,9 +47,9 @@ def read_members(raw: memoryview) -> dict[str, Member]:
         raise ArchiveError(f"it has {count} members, more than {_MOST_MEMBERS}")
     directory = bytes(raw[start : start + size])
     members: dict[str, Member] = {}
-    at = 0
+    offset = 0
     for _ in range(count):
-        member, at = _member(directory, at)
+        member, offset = _member(directory, offset)
         if member.name in members:
             raise ArchiveError(f"two members are named {member.name!a:.80}")
         members[member.name] = member
@@ -92,18 +92,18 @@ def _directory(raw: memoryview) -> tuple[int, int, int]:
     return count, start, size
 
 
-def _member(directory: bytes, at: int) -> tuple[Member, int]:
+def _member(directory: bytes, offset: int) -> tuple[Member, int]:
     """Reads the entry at an offset of the directory. Returns it and the offset of the next entry."""
-    if at + _ENTRY.size > len(directory) or directory[at : at + 4] != b"PK\x01\x02":
-        raise ArchiveError(f"the central directory has no entry at its byte {at}")
-    entry = _ENTRY.unpack_from(directory, at)
+    if offset + _ENTRY.size > len(directory) or directory[offset : offset + 4] != b"PK\x01\x02":
+        raise ArchiveError(f"the central directory has no entry at its byte {offset}")
+    entry = _ENTRY.unpack_from(directory, offset)
     flags, method, packed, size, header = entry[3], entry[4], entry[8], entry[9], entry[16]
-    name_end = at + _ENTRY.size + entry[10]
+    name_end = offset + _ENTRY.size + entry[10]
     extra_end = name_end + entry[11]
     if extra_end + entry[12] > len(directory):
-        raise ArchiveError(f"the entry at byte {at} of the central directory is truncated")
+        raise ArchiveError(f"the entry at byte {offset} of the central directory is truncated")
     try:
-        name = directory[at + _ENTRY.size : name_end].decode()
+        name = directory[offset + _ENTRY.size : name_end].decode()
     except UnicodeDecodeError:
         raise ArchiveError("the name of a member is not UTF-8") from None
     wide = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
@@ -115,12 +115,12 @@ def _member(directory: bytes, at: int) -> tuple[Member, int]:
 
 def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
     """Reads `count` 64-bit numbers from an entry's ZIP64 extra field (kind 1)."""
-    at = 0
-    while count and at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<2H", extra, at)
-        if kind == 1 and size >= 8 * count and at + 4 + size <= len(extra):
-            return struct.unpack_from(f"<{count}Q", extra, at + 4)
-        at += 4 + size
+    offset = 0
+    while count and offset + 4 <= len(extra):
+        kind, size = struct.unpack_from("<2H", extra, offset)
+        if kind == 1 and size >= 8 * count and offset + 4 + size <= len(extra):
+            return struct.unpack_from(f"<{count}Q", extra, offset + 4)
+        offset += 4 + size
     if count:
         raise ArchiveError("the ZIP64 size or offset of a member is missing")
     return ()

@@ -170,9 +170,9 @@ class Quantization:
         self.name, self.nbytes, self.elements, self.unpack = name, nbytes, elements, unpack
 
 
-def _half(blocks: Tensor, at: int) -> Tensor:
-    """Reads the float16 at byte `at` of each block, as float32 (blocks, 1)."""
-    low, high = (blocks[:, column : column + 1].cast(dtypes.uint16) for column in (at, at + 1))
+def _half(blocks: Tensor, offset: int) -> Tensor:
+    """Reads the float16 at byte `offset` of each block, as float32 (blocks, 1)."""
+    low, high = (blocks[:, column : column + 1].cast(dtypes.uint16) for column in (offset, offset + 1))
     return (low + high * 256).bitcast(dtypes.float16).cast(dtypes.float32)
 
 
@@ -186,9 +186,9 @@ def _nibbles(packed: Tensor) -> Tensor:
     return _bits(packed, 0, 4).cat(_bits(packed, 4, 4), dim=-1)
 
 
-def _fifth_bits(blocks: Tensor, at: int) -> Tensor:
-    """Reads the fifth bit of 32 elements from the four bytes at `at`. Each result is 0 or 16."""
-    return ((blocks[:, at : at + 4].unsqueeze(-1) >> _eight(blocks)) & 1).reshape(-1, 32) * 16
+def _fifth_bits(blocks: Tensor, offset: int) -> Tensor:
+    """Reads the fifth bit of 32 elements from the four bytes at `offset`. Each result is 0 or 16."""
+    return ((blocks[:, offset : offset + 4].unsqueeze(-1) >> _eight(blocks)) & 1).reshape(-1, 32) * 16
 
 
 def _eight(like: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ def _q8_0(blocks: Tensor) -> Tensor:
 def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the eight scales and eight minima of six bits from the twelve bytes at byte 4, as float32 (blocks, 8,
     1)."""
-    first, second, third = (blocks[:, at : at + 4] for at in (4, 8, 12))
+    first, second, third = (blocks[:, offset : offset + 4] for offset in (4, 8, 12))
     scales = _bits(first, 0, 6).cat(_bits(third, 0, 4) + _bits(first, 6, 2) * 16, dim=-1)
     mins = _bits(second, 0, 6).cat(_bits(third, 4, 4) + _bits(second, 6, 2) * 16, dim=-1)
     return (

@@ -150,15 +150,15 @@ class _View:
         storage = self.storage
         if storage.start is None:
             raise PickleError("the content of a storage is missing")
-        at = storage.start + self.offset * self.dtype.itemsize
+        start = storage.start + self.offset * self.dtype.itemsize
         if prod(self.size) == 0:
             return storage.file.tensor(storage.start, self.dtype, self.size)
         if not self.is_strided:
             order = self._order()
-            packed = storage.file.tensor(at, self.dtype, [self.size[axis] for axis in order])
+            packed = storage.file.tensor(start, self.dtype, [self.size[axis] for axis in order])
             return packed.permute([order.index(axis) for axis in range(len(order))])
         reach = 1 + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
-        elements = storage.file.tensor(at, self.dtype, (reach,)).to(Device.DEFAULT)
+        elements = storage.file.tensor(start, self.dtype, (reach,)).to(Device.DEFAULT)
         indices = Tensor.zeros(*self.size, dtype=dtypes.int64, device=elements.device)
         for axis, (size, stride) in enumerate(zip(self.size, self.stride)):
             steps = Tensor.arange(size, dtype=dtypes.int64, device=elements.device) * stride
@@ -343,22 +343,22 @@ def _load_legacy(file: TensorFile) -> Any:
 
     structure = next_pickle(_BUILDERS, storage)
     keys = next_pickle({})
-    at = stream.tell()
+    start = stream.tell()
     if not isinstance(keys, list):
         raise file.error(_FORMAT, "the list of its storages is missing")
     for key in keys:
         storage_found = storages.get(key) if isinstance(key, str) else None
         if storage_found is None:
             raise file.error(_FORMAT, "a storage does not belong to any tensor")
-        count = int.from_bytes(file.raw[at : at + 8], "little")
+        count = int.from_bytes(file.raw[start : start + 8], "little")
         size = storage_found.count * storage_found.dtype.itemsize
-        if count != storage_found.count or at + 8 + size > file.nbytes:
+        if count != storage_found.count or start + 8 + size > file.nbytes:
             raise file.error(
                 _FORMAT,
                 f"storage {key} must have {storage_found.count} elements; it is truncated or declares {count}",
             )
-        storage_found.start = at + 8
-        at += 8 + size
+        storage_found.start = start + 8
+        start += 8 + size
     return _with_tensors(structure)
 
 

@@ -93,8 +93,8 @@ class CArithmetic(TextWriter):
         return name
 
     def conversion(self, name: str) -> str:
-        for needed in parts.CONVERSIONS_NEED.get(name, ()):
-            self.conversion(needed)
+        for helper in parts.CONVERSIONS_NEED.get(name, ()):
+            self.conversion(helper)
         return self.needs(name, lambda: parts.CONVERSIONS[name])
 
     def prelude(self) -> list[SourceLine]:
@@ -337,14 +337,14 @@ class CArithmetic(TextWriter):
 
     def float_to_int(self, text: str, source: DType, target: DType) -> str:
         """Calls a helper that tests whether the number fits, because C leaves other conversions undefined."""
-        name, needed = parts.float_to_int_texts(source.scalar, target.scalar)
-        for helper, written in needed.items():
+        name, helpers = parts.float_to_int_texts(source.scalar, target.scalar)
+        for helper, written in helpers.items():
             self.needs(helper, lambda written=written: written)  # type: ignore[misc]
         result = type_name(target.scalar)
         if source.count == 1:
             return (
                 f"{name}({text})"
-                if needed[name].startswith(f"static inline {result} ")
+                if helpers[name].startswith(f"static inline {result} ")
                 else f"({result}){name}({text})"
             )
         lanes = f"{short(source)}_to_{short(target)}"

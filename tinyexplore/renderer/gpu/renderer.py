@@ -218,9 +218,9 @@ class GPUWriter(CWriter):
 
     def conversion(self, name: str) -> str:
         text = self.dialect.conversions.get(name, CONVERSIONS[name])
-        for needed in CONVERSIONS_NEED.get(name, ()):
-            if f"{needed}(" in text:
-                self.conversion(needed)
+        for helper in CONVERSIONS_NEED.get(name, ()):
+            if f"{helper}(" in text:
+                self.conversion(helper)
         return self.needs(name, lambda: text)
 
     def bitcast(self, text: str, source: DType, target: DType) -> str:

@@ -521,8 +521,8 @@ class InstructionWriter:
         kind, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
         is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
         reduced = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
-        inside = self.value(f"select {flags} {is_large}, {kind} {reduced}, {kind} {value}", "inside")
-        whole = self.truncated(inside, source, i64)
+        in_range = self.value(f"select {flags} {is_large}, {kind} {reduced}, {kind} {value}", "inside")
+        whole = self.truncated(in_range, source, i64)
         highest = self.value(
             f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
         )

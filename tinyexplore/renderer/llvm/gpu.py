@@ -199,10 +199,10 @@ class _KernelWriter(FunctionWriter):
         size = self.number("", dimension)
         first = self.value(f"mul nuw nsw i64 {group}, {size}", "first")
         index = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
-        inside = self.value(f"icmp slt i64 {index}, {self.operand(end)}", "inside")
+        is_inside = self.value(f"icmp slt i64 {index}, {self.operand(end)}", "inside")
         self.has_guard = True
         label = f"item.at{len(self.lines)}"
-        self.raw(f"  br i1 {inside}, label %{label}, label %outside")
+        self.raw(f"  br i1 {is_inside}, label %{label}, label %outside")
         self.label(label)
 
     def number(self, kind: str, dimension: int) -> str:
@@ -242,10 +242,10 @@ class _KernelWriter(FunctionWriter):
             raise RenderError(f"{dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane")
         if node.op not in _WRITTEN_OUT or not dtypes.is_float(dtype):
             return super().alu(node, values)
-        stands = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]
+        placeholders = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]
         with recording(None):
-            formula = graph_rewrite(UOp(node.op, dtype, tuple(stands), node.arg), FUNCTIONS, self.formulas)
-        operands = dict(zip(stands, values))
+            formula = graph_rewrite(UOp(node.op, dtype, tuple(placeholders), node.arg), FUNCTIONS, self.formulas)
+        operands = dict(zip(placeholders, values))
         for inner in formula.toposort():
             if inner.op is Ops.CONST or inner in operands:
                 continue

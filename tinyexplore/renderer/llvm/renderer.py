@@ -464,8 +464,8 @@ class FunctionWriter(InstructionWriter):
         merged = {}
         for acc, assign in next(self.changed).items():  # their last values are known when the loop closes
             merged[acc] = self.names[acc], len(self.lines)
-            inside = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
-            self.lines.append(SourceLine(inside, (acc, assign)))
+            loop_value = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
+            self.lines.append(SourceLine(loop_value, (acc, assign)))
         self.before[node] = before, count, merged
 
     def close_loop(self, node: UOp) -> None:
@@ -737,11 +737,13 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
     analyze.
     """
     indices = {node.src[0] for node in uops if node.op in ACCESSES}
-    near = {index for index in indices if len(index.src) == 2 and _is_near(*index.src)}
-    sums = {index.src[1] for index in near}
+    near_indices = {index for index in indices if len(index.src) == 2 and _is_near(*index.src)}
+    sums = {index.src[1] for index in near_indices}
     if sums:
-        sums.difference_update(*[node.src for node in uops if node.op not in USES_NO_PLACE and node not in near])
-    return near, sums
+        sums.difference_update(
+            *[node.src for node in uops if node.op not in USES_NO_PLACE and node not in near_indices]
+        )
+    return near_indices, sums
 
 
 def _is_near(buffer: UOp, position: UOp) -> bool:

@@ -90,10 +90,10 @@ def assemble(text: str) -> bytes:
 def _parsed(text: str) -> Form:
     """Returns the single form of the text."""
     forms: list[Form] = [[]]
-    line, at = 1, 0
+    line, position = 1, 0
     for match in _TOKEN.finditer(text):
-        line += text.count("\n", at, match.start())
-        at = match.start()
+        line += text.count("\n", position, match.start())
+        position = match.start()
         word = match[0]
         if word.startswith(";;"):
             continue

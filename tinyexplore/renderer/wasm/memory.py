@@ -99,7 +99,7 @@ class Accesses(Casts):
         if dtype.count == 1:
             self.load_scalar(node, dtype, address, offset, valid)
             return
-        texts = [_whole_load(address, at, nbytes) for at, nbytes in _pieces(dtype, offset)]
+        texts = [_whole_load(address, part_offset, nbytes) for part_offset, nbytes in _pieces(dtype, offset)]
         if valid is None:
             self.define(node, self.loaded(Value(tuple(texts), lane_bytes(dtype)), dtype))
             return
@@ -115,9 +115,9 @@ class Accesses(Casts):
             self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {whole}) (else")
             for lane in range(dtype.count):
                 part, lane_of_part = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
-                at = offset + lane * lane_bytes(dtype)
+                part_offset = offset + lane * lane_bytes(dtype)
                 name = f"v128.load{8 * lane_bytes(dtype)}_lane"
-                text = f"({name}{_offset(at)} {lane_of_part} {address} {parts[part]})"
+                text = f"({name}{_offset(part_offset)} {lane_of_part} {address} {parts[part]})"
                 self.line(f"  (if {_bit(bits, lane)} (then (local.set {names[part]} {text})))")
             self.line("))")
         self.define(node, self.loaded(Value(parts, lane_bytes(dtype)), dtype))
@@ -161,7 +161,10 @@ class Accesses(Casts):
             return
         stored = self.stored(value, dtype)
         lane = lane_bytes(dtype)
-        texts = [_whole_store(address, at, nbytes, part) for (at, nbytes), part in zip(_pieces(dtype, offset), stored)]
+        texts = [
+            _whole_store(address, part_offset, nbytes, part)
+            for (part_offset, nbytes), part in zip(_pieces(dtype, offset), stored)
+        ]
         if valid is None:
             for text in texts:
                 self.line(text)

@@ -138,9 +138,9 @@ def _spread(x: Tensor, axis: int, stride: int, start: int, size: int) -> Tensor:
     count = x.shape[axis]
     if stride > 1:
         shape = list(x.shape)
-        wide = x.unsqueeze(axis + 1).pad([(0, stride - 1) if at == axis + 1 else (0, 0) for at in range(x.ndim + 1)])
+        wide = x.unsqueeze(axis + 1).pad([(0, stride - 1) if dim == axis + 1 else (0, 0) for dim in range(x.ndim + 1)])
         shape[axis] = count * stride
         x = wide.reshape(tuple(shape))
-        x = x.shrink(tuple((0, (count - 1) * stride + 1) if at == axis else (0, n) for at, n in enumerate(x.shape)))
+        x = x.shrink(tuple((0, (count - 1) * stride + 1) if dim == axis else (0, n) for dim, n in enumerate(x.shape)))
     check_shape((size,))
-    return x.pad([(start, size - start - x.shape[axis]) if at == axis else (0, 0) for at in range(x.ndim)])
+    return x.pad([(start, size - start - x.shape[axis]) if dim == axis else (0, 0) for dim in range(x.ndim)])

@@ -33,7 +33,7 @@ def _constant_of_shape(node: OnnxNode) -> Value:
 
 @operator("Range")
 def _range(node: OnnxNode) -> Value:
-    start, limit, step = (np.asarray(node.array(at)).reshape(()) for at in range(3))
+    start, limit, step = (np.asarray(node.array(number)).reshape(()) for number in range(3))
     if not step:
         raise OnnxError("Range: the step is 0")
     check_shape((max(int(np.ceil((float(limit) - float(start)) / float(step))), 0),))

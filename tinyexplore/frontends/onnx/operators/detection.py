@@ -23,14 +23,14 @@ def _non_max_suppression(node: OnnxNode) -> Value:
     for batch in range(scores.shape[0]):
         for kind in range(scores.shape[1]):
             class_scores = scores[batch, kind]
-            order = [int(at) for at in np.argsort(-class_scores, kind="stable") if class_scores[at] > least]
+            order = [int(index) for index in np.argsort(-class_scores, kind="stable") if class_scores[index] > least]
             chosen_boxes: list[int] = []
-            for at in order:
+            for index in order:
                 if len(chosen_boxes) >= most:
                     break
-                if all(_overlap(corners[batch, at], corners[batch, other]) <= overlap for other in chosen_boxes):
-                    chosen_boxes.append(at)
-            chosen += [(batch, kind, at) for at in chosen_boxes]
+                if all(_overlap(corners[batch, index], corners[batch, other]) <= overlap for other in chosen_boxes):
+                    chosen_boxes.append(index)
+            chosen += [(batch, kind, index) for index in chosen_boxes]
     return np.array(chosen, np.int64).reshape(-1, 3)
 
 
@@ -69,8 +69,8 @@ def _roi_align(node: OnnxNode) -> Tensor:
         for start, span, cells, size in zip((top, left), spans, (height, width), x.shape[2:]):
             count = ratio if ratio > 0 else max(int(np.ceil(span / cells)), 1)
             step = span / cells
-            at = start + (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / count) * step
-            weights.append(_linear(at.reshape(-1), size).reshape(cells, count, size))
+            positions = start + (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / count) * step
+            weights.append(_linear(positions.reshape(-1), size).reshape(cells, count, size))
         region_image = image[batch[index].cast(dtypes.int64).reshape((1,))].squeeze(0)
         rows, columns = Tensor(weights[0]).cast(dtypes.float32), Tensor(weights[1]).cast(dtypes.float32)
         if take_max:
@@ -82,10 +82,10 @@ def _roi_align(node: OnnxNode) -> Tensor:
     return results[0].stack(*results[1:], dim=0).cast(x.dtype)
 
 
-def _linear(at: Array, size: int) -> Array:
+def _linear(positions: Array, size: int) -> Array:
     """Returns weights of linear interpolation at positions of an axis: one row each, zero outside the axis."""
-    matrix = np.zeros((len(at), size))
-    for row, position in enumerate(at):
+    matrix = np.zeros((len(positions), size))
+    for row, position in enumerate(positions):
         if position < -1 or position > size:
             continue
         position = min(max(position, 0), size - 1)

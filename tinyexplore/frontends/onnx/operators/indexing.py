@@ -47,10 +47,10 @@ def _gather_nd(node: OnnxNode) -> Tensor:
     batch, count = node.attribute("batch_dims", 0), index.shape[-1]
     rank = index.ndim - 1
     indices = [
-        Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(rank)))
+        Tensor.arange(x.shape[axis]).reshape(tuple(-1 if dim == axis else 1 for dim in range(rank)))
         for axis in range(batch)
     ]
-    indices += [wrapped(index[..., at], x.shape[batch + at]) for at in range(count)]
+    indices += [wrapped(index[..., dim], x.shape[batch + dim]) for dim in range(count)]
     return x[tuple(indices)]
 
 
@@ -74,8 +74,8 @@ def _scatter_nd(node: OnnxNode) -> Tensor:
     if not entries:
         return x
     flat = Tensor.zeros(*index.shape[:-1], dtype=dtypes.int64)
-    for at in range(count):
-        flat = flat + wrapped(index[..., at], x.shape[at]) * math.prod(x.shape[at + 1 : count])
+    for dim in range(count):
+        flat = flat + wrapped(index[..., dim], x.shape[dim]) * math.prod(x.shape[dim + 1 : count])
     indices = flat.reshape((entries, 1)).expand((entries, width))
     target, source = x.reshape((rows, width)), updates.reshape((entries, width))
     reduction = node.attribute("reduction", "none")
@@ -93,7 +93,7 @@ def _tensor_scatter(node: OnnxNode) -> Tensor:
     start = node.tensor(2).cast(dtypes.int64) if node.has(2) else Tensor.zeros(cache.shape[0], dtype=dtypes.int64)
     start = start.reshape((-1,) + (1,) * (cache.ndim - 1))
     steps = Tensor.arange(length).cast(dtypes.int64)
-    indices = start + steps.reshape(tuple(-1 if at == axis else 1 for at in range(cache.ndim)))
+    indices = start + steps.reshape(tuple(-1 if dim == axis else 1 for dim in range(cache.ndim)))
     if node.attribute("mode", "linear") == "circular":
         indices = indices % size
     return cache.scatter(axis, indices.expand(tuple(update.shape)), update)
@@ -105,7 +105,7 @@ def _one_hot(node: OnnxNode) -> Tensor:
     check_shape((*index.shape, depth))
     axis = axis_in(node.attribute("axis", -1), index.ndim + 1)
     index = wrapped(index, depth).unsqueeze(axis)
-    classes = Tensor.arange(depth).reshape(tuple(depth if at == axis else 1 for at in range(index.ndim)))
+    classes = Tensor.arange(depth).reshape(tuple(depth if dim == axis else 1 for dim in range(index.ndim)))
     return index.eq(classes.cast(dtypes.int64)).where(values[1], values[0])
 
 

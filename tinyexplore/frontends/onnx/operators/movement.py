@@ -130,7 +130,7 @@ def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     stop = None if step < 0 and end <= -size - 1 else end
     positions = range(size)[slice(start, stop, step)]
     if not positions:
-        return x.shrink(tuple((0, 0) if at == axis else (0, n) for at, n in enumerate(x.shape)))
+        return x.shrink(tuple((0, 0) if dim == axis else (0, n) for dim, n in enumerate(x.shape)))
     last = positions[-1] + (1 if step > 0 else -1)
     part = slice(positions[0], last if last >= 0 else None, step)
     return x[tuple([slice(None)] * axis + [part])]

@@ -17,7 +17,7 @@ def aligned(parameter: Tensor, x: Tensor, axis: int, block: int = 0) -> Tensor:
         return parameter.reshape((1,) * x.ndim) if x.ndim else parameter.reshape(())
     axis = axis_in(axis, x.ndim)
     if parameter.ndim == 1 and not block:
-        return parameter.reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+        return parameter.reshape(tuple(-1 if dim == axis else 1 for dim in range(x.ndim)))
     repeated = parameter.repeat_interleave(block, axis)
     return repeated.shrink(tuple((0, size) for size in x.shape))
 

@@ -149,9 +149,9 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
             new_state, new_cell = direction.step(projected[step], state, cell)
             output = new_state
             if lengths is not None:  # after its end, a sequence keeps its state, and its output is 0
-                inside = lengths > step
-                output = inside.where(new_state, 0)
-                new_state, new_cell = inside.where(new_state, state), inside.where(new_cell, cell)
+                is_inside = lengths > step
+                output = is_inside.where(new_state, 0)
+                new_state, new_cell = is_inside.where(new_state, state), is_inside.where(new_cell, cell)
             state, cell = new_state.contiguous(), new_cell
             outputs[step] = output.contiguous()
         rows.append(outputs[0].stack(*outputs[1:], dim=0))

@@ -65,7 +65,7 @@ def _arg(node: OnnxNode) -> Tensor:
     indices = indices.cast(dtypes.int64)
     if node.attribute("keepdims", 1):
         return indices
-    return indices.reshape(tuple(size for at, size in enumerate(x.shape) if at != axis))
+    return indices.reshape(tuple(size for dim, size in enumerate(x.shape) if dim != axis))
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
@@ -85,7 +85,7 @@ def _softmax(node: OnnxNode) -> Tensor:
 
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
-    counter = Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+    counter = Tensor.arange(x.shape[axis]).reshape(tuple(-1 if dim == axis else 1 for dim in range(x.ndim)))
     return x.argmax(axis, True).eq(counter).cast(x.dtype)
 
 
@@ -100,6 +100,6 @@ def _cumulative(node: OnnxNode) -> Tensor:
     result = scan(x, axis).cast(x.dtype)
     if node.attribute("exclusive", 0):
         first = 0 if node.operator == "CumSum" else 1
-        shifted = result.shrink(tuple((0, n - 1) if at == axis else (0, n) for at, n in enumerate(x.shape)))
-        result = shifted.pad([(1, 0) if at == axis else (0, 0) for at in range(x.ndim)], value=first)
+        shifted = result.shrink(tuple((0, n - 1) if dim == axis else (0, n) for dim, n in enumerate(x.shape)))
+        result = shifted.pad([(1, 0) if dim == axis else (0, 0) for dim in range(x.ndim)], value=first)
     return result.flip(axis) if node.attribute("reverse", 0) else result

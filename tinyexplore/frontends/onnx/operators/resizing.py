@@ -37,8 +37,8 @@ def _resize(node: OnnxNode) -> Tensor:
         region = (regions[number], regions[number + len(axes)]) if regions else (0.0, 1.0)
         positions = _positions(transform, length, new, scale, region)
         if regions:
-            inside = (positions >= 0) & (positions <= length - 1)
-            shaped = Tensor(inside).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+            is_inside = (positions >= 0) & (positions <= length - 1)
+            shaped = Tensor(is_inside).reshape(tuple(-1 if dim == axis else 1 for dim in range(x.ndim)))
             outside = shaped if outside is None else outside & shaped
         if mode == "nearest":
             nearest = _nearest(
@@ -116,9 +116,9 @@ def _nearest(positions: Array, mode: str) -> Array:
 
 def _cubic(distance: Array, a: float) -> Array:
     """Returns Keys' kernel of cubic convolution (1981)."""
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    inner_part = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, np.where(distance < 2, outer_part, 0.0))
+    return np.where(distance <= 1, inner_part, np.where(distance < 2, outer_part, 0.0))
 
 
 def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
@@ -180,42 +180,42 @@ def _grid_sample(node: OnnxNode) -> Tensor:
     return total.cast(x.dtype)
 
 
-def _inside(at: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
+def _inside(position: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
     """Moves positions into the image as `padding` says. "zeros" leaves them unchanged."""
     if padding == "border":
-        return at.clip(0, size - 1)
+        return position.clip(0, size - 1)
     if padding == "reflection":
         low, high = (0.0, float(size - 1)) if aligned else (-0.5, size - 0.5)
-        return _reflected(at, low, high).clip(0, size - 1)
-    return at
+        return _reflected(position, low, high).clip(0, size - 1)
+    return position
 
 
-def _reflected(at: Tensor, low: float, high: float) -> Tensor:
+def _reflected(position: Tensor, low: float, high: float) -> Tensor:
     span = high - low
     if span <= 0:
-        return at * 0
-    distance = (at - low).abs()
+        return position * 0
+    distance = (position - low).abs()
     turns = (distance / span).floor()
     rest = distance - turns * span
     return (turns % 2).eq(0).where(low + rest, high - rest)
 
 
 def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    inner_part = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return (distance <= 1).where(near, (distance < 2).where(outer_part, 0))
+    return (distance <= 1).where(inner_part, (distance < 2).where(outer_part, 0))
 
 
 def _read_at(x: Tensor, positions: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
     """Returns the elements at whole positions; 0 outside the image."""
     if padding in ("border", "reflection"):
-        positions = [_inside(at, size, padding, aligned) for at, size in zip(positions, sizes)]
+        positions = [_inside(position, size, padding, aligned) for position, size in zip(positions, sizes)]
     valid: Tensor | None = None
     flat: Tensor | None = None
-    for at, size in zip(positions, sizes):
-        inside = (at >= 0) & (at <= size - 1)
-        valid = inside if valid is None else valid & inside
-        index = at.clip(0, size - 1).cast(dtypes.int64)
+    for position, size in zip(positions, sizes):
+        is_inside = (position >= 0) & (position <= size - 1)
+        valid = is_inside if valid is None else valid & is_inside
+        index = position.clip(0, size - 1).cast(dtypes.int64)
         flat = index if flat is None else flat * size + index
     assert valid is not None and flat is not None
     batch, channels = x.shape[:2]

@@ -42,7 +42,7 @@ def _dft(node: OnnxNode) -> Tensor:
     if one_sided and inverse:
         half = real.shape[-1]
         full = length if node.has(1) else 2 * (half - 1)
-        mirror = Tensor(np.array([(full - at) % full for at in range(half, full)], np.int64))
+        mirror = Tensor(np.array([(full - frequency) % full for frequency in range(half, full)], np.int64))
         real = real.cat(real[..., mirror], dim=-1)
         assert imaginary is not None
         imaginary = imaginary.cat(-imaginary[..., mirror], dim=-1)

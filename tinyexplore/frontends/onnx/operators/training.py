@@ -18,7 +18,7 @@ def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tenso
             f"{node.operator}: found {len(rest)} tensors after rate and step; expected a positive multiple of {kinds}"
         )
     count = len(rest) // kinds
-    return rate, step, [[rest[kind * count + at] for kind in range(kinds)] for at in range(count)]
+    return rate, step, [[rest[kind * count + number] for kind in range(kinds)] for number in range(count)]
 
 
 def _by_kind(rows: list[tuple[Tensor, ...]]) -> tuple[Value, ...]:

@@ -106,10 +106,10 @@ def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
         raise NotTranslated("pow of booleans")
     power = exponent if isinstance(exponent, Tensor) else Tensor.full((), exponent, dtype=call.dtype)
     result = Tensor.full((), 1, dtype=call.dtype)
-    square, left = base, power.maximum(0) if not dtypes.is_unsigned(call.dtype) else power
+    square, remaining = base, power.maximum(0) if not dtypes.is_unsigned(call.dtype) else power
     for _ in range(call.dtype.bits if isinstance(exponent, Tensor) else max(exponent, 1).bit_length()):
-        result = (left & 1).ne(0).where(result * square, result)
-        square, left = square * square, left >> 1
+        result = (remaining & 1).ne(0).where(result * square, result)
+        square, remaining = square * square, remaining >> 1
     if dtypes.is_unsigned(call.dtype):
         return result
     odd = (power & 1).ne(0)
@@ -389,8 +389,8 @@ def exp_minus_1(x: Tensor) -> Tensor:
     """Returns exp(x) - 1, exact near 0: (exp(x) - 1) · x / log(exp(x)) cancels the rounding of exp."""
     power = x.exp()
     rounded_result = power - 1
-    near = rounded_result * x / power.log()
-    result = (power == 1).where(x, (x.abs() < 0.5).where(near, rounded_result))
+    exact_result = rounded_result * x / power.log()
+    result = (power == 1).where(x, (x.abs() < 0.5).where(exact_result, rounded_result))
     return (power == 0).where(-1.0, result)
 
 
@@ -403,8 +403,8 @@ def log1p(call: Call, a: Tensor) -> Tensor:
 def log_plus_1(x: Tensor) -> Tensor:
     """Returns log(1 + x), exact near 0: log(u) · x / (u - 1) cancels the rounding of u = 1 + x."""
     more = x + 1
-    near = more.log() * x / (more - 1)
-    result = (more == 1).where(x, near)
+    exact_result = more.log() * x / (more - 1)
+    result = (more == 1).where(x, exact_result)
     return (x == float("inf")).where(x, result)
 
 

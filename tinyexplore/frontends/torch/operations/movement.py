@@ -126,13 +126,13 @@ def slice_scatter(
         before, after = [slice(None)] * a.ndim, [slice(None)] * a.ndim
         before[axis], after[axis] = slice(0, positions.start), slice(positions.stop, None)
         return joined([a[tuple(before)], value, a[tuple(after)]], axis)
-    at = Tensor.arange(a.shape[axis])
-    distance = at - positions.start
-    inside = (at >= positions.start) & (at < positions.stop) & ((distance % step) == 0)
+    indices = Tensor.arange(a.shape[axis])
+    distance = indices - positions.start
+    is_inside = (indices >= positions.start) & (indices < positions.stop) & ((distance % step) == 0)
     number = (distance // step).maximum(0).minimum(len(positions) - 1)
     shape = tuple([a.shape[axis] if dimension == axis else 1 for dimension in range(a.ndim)])
     spread = value.gather(axis, number.reshape(shape).expand(a.shape))
-    return inside.reshape(shape).expand(a.shape).where(spread, a)
+    return is_inside.reshape(shape).expand(a.shape).where(spread, a)
 
 
 def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
@@ -145,8 +145,8 @@ def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
 def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int) -> Tensor:
     """Returns `a` with one index of an axis replaced."""
     axis %= a.ndim
-    at = index % a.shape[axis]
-    return slice_scatter(call, a, source.unsqueeze(axis), axis, at, at + 1)
+    position = index % a.shape[axis]
+    return slice_scatter(call, a, source.unsqueeze(axis), axis, position, position + 1)
 
 
 @aten("cat", "concat", "concatenate")
@@ -179,7 +179,7 @@ def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
     length = a.shape[axis % a.ndim]
     if size == 0:
         return [a]
-    return split_with_sizes(call, a, [min(size, length - at) for at in range(0, max(length, 1), size)], axis)
+    return split_with_sizes(call, a, [min(size, length - start) for start in range(0, max(length, 1), size)], axis)
 
 
 @aten("unbind", "unbind_copy")
@@ -210,8 +210,8 @@ def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 
         return call.full(value)
     if isinstance(value, (bool, int, float)) and value == 0:
         return cut.pad(growth)
-    inside = Tensor.ones(*cut.shape, dtype="bool").pad(growth)
-    return inside.where(cut.pad(growth), call.tensor(value))
+    is_inside = Tensor.ones(*cut.shape, dtype="bool").pad(growth)
+    return is_inside.where(cut.pad(growth), call.tensor(value))
 
 
 @aten("unfold", "unfold_copy")

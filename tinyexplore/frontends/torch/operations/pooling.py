@@ -126,9 +126,9 @@ def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
         raise NotTranslated("adaptive pooling of zero elements")
     if size % parts == 0:
         return x.reshape((*x.shape[:axis], parts, size // parts, *x.shape[axis + 1 :])).mean(axis + 1)
-    at, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
+    indices, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
     start, end = part * size // parts, ((part + 1) * size + parts - 1) // parts
-    share = ((at >= start) & (at < end)).cast(x.dtype) / (end - start).cast(x.dtype)
+    share = ((indices >= start) & (indices < end)).cast(x.dtype) / (end - start).cast(x.dtype)
     return x.transpose(axis, x.ndim - 1).matmul(share).transpose(axis, x.ndim - 1)
 
 

@@ -118,8 +118,8 @@ def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: 
     center = a - a.mean(axis_numbers, True)
     total = (center * center).sum(axis_numbers, keepdim)
     count = a.numel() // max(total.numel(), 1)
-    left = max(count - correction, 0)
-    return total / left if left else total / 0.0
+    divisor = max(count - correction, 0)
+    return total / divisor if divisor else total / 0.0
 
 
 @aten("linalg_vector_norm")
