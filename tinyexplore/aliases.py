@@ -82,7 +82,7 @@ class _Maker:
         homes = _PATHS[module.__name__.partition(".")[2]]
         existing = vars(sys.modules[parent]).get(child)
         if existing is not None:
-            vars(existing).update({name: _looked_up(homes, name) for name in homes}, __all__=sorted(homes))
+            vars(existing).update({name: _look_up(homes, name) for name in homes}, __all__=sorted(homes))
             sys.modules[module.__name__] = existing
             return
 
@@ -90,7 +90,7 @@ class _Maker:
             if name not in homes:
                 names = ", ".join(sorted(homes))
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; known: {names}")
-            value = _looked_up(homes, name)
+            value = _look_up(homes, name)
             setattr(module, name, value)
             return value
 
@@ -98,7 +98,7 @@ class _Maker:
         vars(module).update(__getattr__=find, __dir__=lambda: sorted(homes), __all__=sorted(homes))
 
 
-def _looked_up(homes: Mapping[str, str], name: str) -> Any:
+def _look_up(homes: Mapping[str, str], name: str) -> Any:
     module_name, _, other = homes[name].partition(":")
     return getattr(importlib.import_module(f"{_PACKAGE}.{module_name}"), other or name)
 

@@ -67,11 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.command(options)
         return code
     except (UsageError, PyodideMissing, ValueError, OSError) as error:
-        _say(f"tinyexplore {options.name}: {error}", to_errors=True)
+        _print_line(f"tinyexplore {options.name}: {error}", to_errors=True)
         return MISUSED
 
 
-def _say(text: object, *, to_errors: bool = False, in_color: bool = False) -> None:
+def _print_line(text: object, *, to_errors: bool = False, in_color: bool = False) -> None:
     """Prints a line to standard output or error. Bytes of a file name that are not UTF-8 become U+FFFD.
 
     Control characters are escaped, unless the text carries colors of our own (`in_color`).
@@ -318,16 +318,16 @@ def run_script(options: argparse.Namespace) -> int:
         session = capture(**settings)
         status = _run_captured(session, script, arguments)
     if options.json:
-        _say(json.dumps(_summary(session.trace), ensure_ascii=False))
+        _print_line(json.dumps(_summary(session.trace), ensure_ascii=False))
     else:
-        _say(summary_text(session.trace))
+        _print_line(summary_text(session.trace))
     for kind, path in outputs.items():
         if kind == "html":
             session.to_html(path)
         else:
             session.save(path)
         partial = " (partial)" if session.capture.error is not None and status != OK else ""
-        _say(f"wrote {path}{partial}", to_errors=options.json)
+        _print_line(f"wrote {path}{partial}", to_errors=options.json)
     return status
 
 
@@ -357,7 +357,7 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
         while traceback_left is not None and traceback_left.tb_frame.f_code.co_filename != str(script):
             traceback_left = traceback_left.tb_next
         traceback.print_exception(type(error), error, traceback_left or error.__traceback__)
-        _say(f"{script} raised; the trace holds what was recorded until then.", to_errors=True)
+        _print_line(f"{script} raised; the trace holds what was recorded until then.", to_errors=True)
         return FAILED
     finally:
         sys.argv, sys.path[:] = saved_argv, saved_path
@@ -378,7 +378,7 @@ def _model_captured(path: Path, arguments: list[str], settings: dict[str, Any]) 
         session = getattr(error, "explorer", None)
         if session is None:
             raise UsageError(f"{path}: {error}") from error
-        _say(f"{path}: {error}; the trace holds what was recorded until then.", to_errors=True)
+        _print_line(f"{path}: {error}; the trace holds what was recorded until then.", to_errors=True)
         return session, FAILED
 
 
@@ -425,9 +425,9 @@ def _check_writable(path: Path) -> None:
 def run_html(options: argparse.Namespace) -> int:
     """Writes a page of a trace file."""
     _check_writable(Path(options.out))
-    explorer = Explorer(_loaded(options.trace))
+    explorer = Explorer(_load_trace(options.trace))
     explorer.to_html(options.out, live=options.live, pyodide=options.pyodide)
-    _say(f"wrote {options.out}")
+    _print_line(f"wrote {options.out}")
     return OK
 
 
@@ -440,16 +440,16 @@ def run_open(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.file} does not exist: give a trace file, or a folder with a foreign dump")
     view = open_file(options.file)
     for message in view.trace.messages:
-        _say(f"{message.level}: {message.text}", to_errors=True)
+        _print_line(f"{message.level}: {message.text}", to_errors=True)
     if options.trace:
-        _say(f"wrote {view.save(options.trace)}")
+        _print_line(f"wrote {view.save(options.trace)}")
     if options.html:
         view.to_html(options.html)
-        _say(f"wrote {options.html}")
+        _print_line(f"wrote {options.html}")
     if not options.html and not options.trace:
         page = Path(tempfile.mkdtemp(prefix="tinyexplore_")) / "page.html"
         view.to_html(page)
-        _say(f"wrote {page}")
+        _print_line(f"wrote {page}")
         webbrowser.open(page.as_uri())
     return OK
 
@@ -459,27 +459,27 @@ def run_playground(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if folder.is_file():
         raise UsageError(f"{folder} is a file; give a folder to write index.html to")
-    _say(f"wrote {write_playground(folder, pyodide=options.pyodide)}")
+    _print_line(f"wrote {write_playground(folder, pyodide=options.pyodide)}")
     return OK
 
 
 def run_show(options: argparse.Namespace) -> int:
     """Prints a table of a trace file."""
-    rows = rows_of(_loaded(options.trace), options.table)
-    _say(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
+    rows = rows_of(_load_trace(options.trace), options.table)
+    _print_line(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
     return OK
 
 
 def run_modules(options: argparse.Namespace) -> int:
     """Prints the time and the memory of each module."""
-    tree = _loaded(options.trace).modules()
-    _say(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
+    tree = _load_trace(options.trace).modules()
+    _print_line(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
     return OK
 
 
 def run_code(options: argparse.Namespace) -> int:
     """Prints one listing of one kernel."""
-    trace = _loaded(options.trace)
+    trace = _load_trace(options.trace)
     programs = {program.language: program for program in trace.programs if program.kernel == options.kernel}
     if not programs:
         raise UsageError(f"kernel {options.kernel} has no listings; kernels of the trace: {len(trace.kernels)}, from 0")
@@ -487,7 +487,7 @@ def run_code(options: argparse.Namespace) -> int:
     if language not in programs:
         raise UsageError(f"kernel {options.kernel} has no {language!r}; it has {', '.join(programs)}")
     lines = [for_terminal(line.text) for line in programs[language].lines]
-    _say("\n".join(for_stream(language, lines, sys.stdout)), in_color=True)
+    _print_line("\n".join(for_stream(language, lines, sys.stdout)), in_color=True)
     return OK
 
 
@@ -499,31 +499,31 @@ def run_export(options: argparse.Namespace) -> int:
         raise UsageError(f"{out}: the suffix says the format; known: {', '.join(EXPORTS)}")
     _check_writable(out)
     try:
-        write(_loaded(options.trace), out)
+        write(_load_trace(options.trace), out)
     except (MissingPackage, NoDotProgram) as error:
         raise UsageError(str(error)) from error
-    _say(f"wrote {out}")
+    _print_line(f"wrote {out}")
     return OK
 
 
 def run_ask(options: argparse.Namespace) -> int:
     """Prints the response to a request, or the table of requests."""
-    trace = _loaded(options.trace)
+    trace = _load_trace(options.trace)
     if options.request is None:
         for name, cls in REQUESTS.items():
             names = ", ".join(field.name for field in fields(cls))  # type: ignore[arg-type]
-            _say(f"{name}({names}): {(cls.__doc__ or '').strip().splitlines()[0]}")
+            _print_line(f"{name}({names}): {(cls.__doc__ or '').strip().splitlines()[0]}")
         return OK
     try:
         data = json.loads(options.request)
     except ValueError as error:
         raise UsageError(f'the request is not valid JSON ({error}): give an object such as {{"request": …}}') from error
     response = answer(trace, data)
-    _say(json.dumps(response, indent=2, ensure_ascii=False))
+    _print_line(json.dumps(response, indent=2, ensure_ascii=False))
     return FAILED if "error" in response else OK
 
 
-def _loaded(path: str) -> Trace:
+def _load_trace(path: str) -> Trace:
     if not Path(path).is_file():
         raise UsageError(f"{path} is not a file")
     return Trace.load(path)
@@ -573,10 +573,10 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.html:
         _check_writable(Path(options.html))
     comparison = compare(options.a, options.b)
-    _say(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False) if options.json else comparison)
+    _print_line(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False) if options.json else comparison)
     if options.html:
         comparison.to_html(options.html)
-        _say(f"wrote {options.html}", to_errors=options.json)
+        _print_line(f"wrote {options.html}", to_errors=options.json)
     return OK if comparison.same else FAILED
 
 
@@ -584,10 +584,10 @@ def run_reproduce(options: argparse.Namespace) -> int:
     """Writes a script of one kernel of a trace file."""
     _check_writable(Path(options.out))
     try:
-        reproducer(_loaded(options.trace), options.kernel, options.out)
+        reproducer(_load_trace(options.trace), options.kernel, options.out)
     except IndexError as error:
         raise UsageError(str(error)) from error
-    _say(f"wrote {options.out}")
+    _print_line(f"wrote {options.out}")
     return OK
 
 

@@ -16,7 +16,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.engine import schedule
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import ordering, radix, selection
-from tinyexplore.tensor.radix import are_few, digit_size, run_size
+from tinyexplore.tensor.radix import digit_size, is_search_cheaper, run_size
 from tinyexplore.tensor.selection import nth_index
 from tinyexplore.uop import Ops
 
@@ -167,8 +167,8 @@ def test_the_first_of_long_axes_are_those_of_a_sort(dim: int, largest: bool) -> 
 
 def test_few_of_a_long_row_are_found_without_sorting() -> None:
     """As often as each element is looked at, not as many as are wanted."""
-    assert are_few(1024, 8) and are_few(1024, 50) and are_few(50_000, 100)
-    assert not are_few(1024, 100) and not are_few(1 << 20, 129)
+    assert is_search_cheaper(1024, 8) and is_search_cheaper(1024, 50) and is_search_cheaper(50_000, 100)
+    assert not is_search_cheaper(1024, 100) and not is_search_cheaper(1 << 20, 129)
     x = random_array((2, 20_000)).round(2)
     order = np.argsort(-x, axis=1, kind="stable")[:, :40]
     values, places = Tensor(x).topk(40)
@@ -180,7 +180,7 @@ def test_few_of_a_long_row_are_found_without_sorting() -> None:
 def test_selected_elements_are_the_first_of_a_sort(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering, "SHORT", 1)
     monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
-    monkeypatch.setattr(ordering, "are_few", lambda length, count: False)
+    monkeypatch.setattr(ordering, "is_search_cheaper", lambda length, count: False)
 
     @(thorough if device == "LLVM" else quick)
     @given(long_arrays(200 if device == "LLVM" else 12), st.data(), st.booleans())

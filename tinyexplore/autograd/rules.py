@@ -388,12 +388,12 @@ def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
     """Returns the product of all other elements along `axis`, by running products from both ends."""
     count = x.shape[axis]
 
-    def of_all_before(x: LazyBuffer) -> LazyBuffer:
+    def product_before(x: LazyBuffer) -> LazyBuffer:
         earlier = x.shrink([(0, count - 1 if dim == axis else size) for dim, size in enumerate(x.shape)])
         bounds = [(1, 0) if dim == axis else (0, 0) for dim in range(len(x.shape))]
         return _or_ones(earlier.pad(bounds), axis, 0, 1).scan(Ops.MUL, axis)
 
-    return of_all_before(x).alu(Ops.MUL, of_all_before(x.flip((axis,))).flip((axis,)))
+    return product_before(x).alu(Ops.MUL, product_before(x.flip((axis,))).flip((axis,)))
 
 
 def _product_in_columns(line: LazyBuffer) -> LazyBuffer:

@@ -29,7 +29,7 @@ from tinyexplore.codegen.transforms.logistic import fuse_logistic
 from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.codegen.transforms.loop_fission import split_shared_loops
 from tinyexplore.codegen.transforms.prefetch import prefetch_ahead
-from tinyexplore.codegen.transforms.tiles import place_tiles
+from tinyexplore.codegen.transforms.tiles import lower_tiles
 from tinyexplore.codegen.transforms.vector_accesses import access_in_vectors
 from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
 from tinyexplore.codegen.transforms.work_items import place_work_items
@@ -56,7 +56,7 @@ from tinyexplore.util import config
 PASSES: tuple[Pass, ...] = (
     # loops made by opts become work-items, are unrolled, or become vectors
     GraphPass("work items", place_work_items, AST_SPEC, AST_SPEC),
-    GraphPass("tiles", place_tiles, AST_SPEC, LOADED_SPEC),
+    GraphPass("tiles", lower_tiles, AST_SPEC, LOADED_SPEC),
     Rewrite("simplify", ALWAYS, LOADED_SPEC, LOADED_SPEC),
     GraphPass("wide vectors", widen_vectors, LOADED_SPEC, LOADED_SPEC),
     GraphPass("early vectorization", vectorize_early, LOADED_SPEC, TILES_SPEC),

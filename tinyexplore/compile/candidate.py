@@ -104,14 +104,14 @@ def machine_of(device: str) -> str:
 
 
 @contextmanager
-def among_compilers() -> Iterator[None]:
+def compiling_lock() -> Iterator[None]:
     """Holds the lock for compiling: nothing is timed meanwhile."""
     with _lock(lambda: fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def timing_lock() -> Iterator[None]:
     """Holds the lock for timing: no search on this machine times or compiles anything else meanwhile."""
     with _lock(lambda: fcntl.LOCK_EX):
         yield
@@ -183,14 +183,14 @@ class Workbench:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the reply to a request. Raises CandidateFailed if the candidate leaves the search."""
         with self.busy:
-            return self.answered(request)
+            return self._respond_to(request)
 
-    def answered(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _respond_to(self, request: dict[str, Any]) -> dict[str, Any]:
         with Context(**request["settings"]):
-            return self.answered_as_set(request)
+            return self.respond_as_set(request)
 
-    def answered_as_set(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns `answered` under the settings of the request."""
+    def respond_as_set(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Returns `_respond_to` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
             raise CandidateFailed(f"this worker is another machine: {machine_of(device)}")
@@ -198,7 +198,7 @@ class Workbench:
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
         graphs = [from_plain(request["program"])] if "program" in request else []
-        with among_compilers():
+        with compiling_lock():
             runners = [compile_given(device, kernel, uops) for kernel, uops in zip(kernels, graphs)]
             runners += [self.compiled(device, kernel) for kernel in kernels[len(runners) :]]
         if request["do"] == "compile":
@@ -247,11 +247,11 @@ class Workbench:
         """Raises if the results of `runner` differ from `reference`."""
         expected = self.expected.get(reference.kernel.ast)
         if expected is None:
-            with alone():
+            with timing_lock():
                 expected = self.expected[reference.kernel.ast] = self.results(reference)
         if runner is reference:
             return
-        with alone():
+        with timing_lock():
             results = self.results(runner)
         for slot, (result, expected_result) in zip(sorted(runner.spec.writes), zip(results, expected)):
             if differ(result, expected_result, self.buffers[slot].dtype):
@@ -261,7 +261,7 @@ class Workbench:
         """Returns the best run. `limit`: the seconds of the best candidate so far, if any."""
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
-        with alone():
+        with timing_lock():
             first = undisturbed(run, 1, best * HOPELESS)
             if first > best * HOPELESS:
                 return Sampled(first, False, "given up after one run")
@@ -283,13 +283,13 @@ class Workbench:
         (`in_turns`)."""
         for runner in runners:
             self.check(runner, reference)
-        with alone():
+        with timing_lock():
             return in_turns([self.run_of(runner) for runner in runners], most)
 
     def duel(self, *runners: Runner) -> list[float]:
         """Returns the best seconds of each runner, measured alternately."""
         runs = [self.run_of(runner) for runner in runners]
-        with alone():
+        with timing_lock():
             first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
             calls = max(1, round(SAMPLE_S / max(min(first), 1e-7)))
             fastest, began, turns = first, time.perf_counter(), 0

@@ -206,7 +206,7 @@ def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...
     For a GPU's program also its assembly, if LLVM supports the GPU, and the other GPU languages. A recording does not
     include these listings; they are made when the recording is shown.
     """
-    interface = Device.made_for(spec.target)
+    interface = Device.device_for(spec.target)
     if spec.target.has_local:
         return [*assembly_listings(spec), *in_other_languages(spec)]
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]

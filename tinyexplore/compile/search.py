@@ -74,13 +74,13 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     and the seed. A stored result is recorded like a new one.
     """
     if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
-        return unsearched(kernel, "its sizes are known only when it runs")
+        return keep_heuristics(kernel, "its sizes are known only when it runs")
     if refusal := refusal_of(device):
-        return unsearched(kernel, refusal)
+        return keep_heuristics(kernel, refusal)
     try:
         to_plain([kernel.ast])
     except TypeError as error:
-        return unsearched(kernel, str(error))
+        return keep_heuristics(kernel, str(error))
     with recording(None):
         starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
     key = search_key(device, starts, width)
@@ -108,7 +108,7 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
     return result
 
 
-def unsearched(kernel: Kernel, reason: str) -> Kernel:
+def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
     """Returns the result of the heuristics, and records the reason why nothing was measured."""
     chosen = hand_coded(kernel)
     recorder = active_recorder()
@@ -130,7 +130,7 @@ def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResul
     return step
 
 
-def own_executor() -> concurrent.futures.Executor:
+def default_executor() -> concurrent.futures.Executor:
     """Returns threads that wait for this process's workers, or the calling thread if no thread can start."""
     return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
 
@@ -159,7 +159,7 @@ class CandidateTimer:
         self.device = device
         self.start = start
         executor = _executor.get()
-        self.own = own_executor() if executor is None else None
+        self.own = default_executor() if executor is None else None
         self.executor: Any = executor or self.own
         self.programs: dict[str, tuple[Kernel, CandidateTime]] = {}
         self.progress = progress_recorder()

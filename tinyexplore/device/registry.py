@@ -309,7 +309,7 @@ class DeviceRegistry:
                     self._open[opened] = self[head] if number else self._factories[head]()
             return self._open[opened]
 
-    def made_for(self, target: Target) -> DeviceInterface:
+    def device_for(self, target: Target) -> DeviceInterface:
         """Returns the device of `target`, open for the TARGET that `target` was chosen by, whatever the current TARGET
         is."""
         with Context(TARGET=target.chosen):

@@ -28,7 +28,15 @@ from tinyexplore.execute.memory import (
 from tinyexplore.execute.plan import NumberedGraph, Plan, walk
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.sampling import Sampling, sampling
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
+from tinyexplore.lazy import (
+    LazyBuffer,
+    ShardedBuffer,
+    Since,
+    forget_sources,
+    note_since,
+    parts_of,
+    smallest_number_behind,
+)
 from tinyexplore.schedule import NO_OVERRIDES, NO_WRITES, Overrides, ScheduleItem, Writes, schedule_graph
 from tinyexplore.target import Target
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_if_no_recorder
@@ -41,7 +49,7 @@ from tinyexplore.util.locks import new_in_children
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     """Returns the kernels and copies that `realize(outputs)` would run, in order."""
-    unrealized = [_to_realize(output) for output in spread(outputs)]
+    unrealized = [_to_realize(output) for output in parts_of_outputs(outputs)]
     if active_capture() is None:
         unrealized = [node for node in unrealized if not _is_constant(node)]
     return create_schedule(unrealized, writes_now(unrealized))
@@ -59,7 +67,7 @@ def target_of(device: str) -> Target:
     return Device[device].target
 
 
-def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
+def parts_of_outputs(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
     """Returns the outputs, with each value on several devices replaced by its parts."""
     for output in outputs:
         if isinstance(output, ShardedBuffer):
@@ -72,7 +80,7 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Computes each of `outputs`, or the base of a view, stores it in memory, and opens its device."""
     unrealized = []
-    for output in spread(outputs):
+    for output in parts_of_outputs(outputs):
         if output.buffer is not None:
             make_ready(output.device)
             continue
@@ -90,7 +98,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
 
 def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
     """Computes `outputs` like `realize`, but also stores a view in its own memory."""
-    unrealized = [output for output in spread(outputs) if output.buffer is None and output.size]
+    unrealized = [output for output in parts_of_outputs(outputs) if output.buffer is None and output.size]
     if unrealized:
         _compute(unrealized)
 
@@ -151,7 +159,7 @@ def _make_plan(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
     """Schedules, compiles and runs kernel by kernel: for recorders, captures, and graphs too large for a plan."""
-    first = first_made(unrealized) if active_capture() is None else 0
+    first = smallest_number_behind(unrealized) if active_capture() is None else 0
     with console():
         items = list(create_schedule(unrealized, writes_now(unrealized)))
         record_memory(items, unrealized)

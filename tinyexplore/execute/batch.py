@@ -29,10 +29,10 @@ def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     )
     for queues in stretches:
         if len(queues) == 1:
-            steps += _one_after_another(queues[0])
+            steps += _run_in_sequence(queues[0])
         else:
             prepared = [
-                for_instance(number, len(queues), partial(_one_after_another, queue))
+                for_instance(number, len(queues), partial(_run_in_sequence, queue))
                 for number, queue in enumerate(queues)
             ]
             steps.append(partial(run_side_by_side, [partial(_run_all, functions) for functions in prepared]))
@@ -44,7 +44,7 @@ def _run_all(functions: Sequence[Callable[[], None]]) -> None:
         function()
 
 
-def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
+def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     for item in items:
         if item.runner is not None:
             item.bind()

@@ -10,7 +10,7 @@ from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.lazy import LazyBuffer, Simplified, written_from
+from tinyexplore.lazy import LazyBuffer, Simplified, graph_as_written
 
 R = TypeVar("R")
 
@@ -47,7 +47,7 @@ class ExecutionCapture:
             self.used.update(node.src)
             for used in (node, *node.src):
                 if type(used.noted) is Simplified:
-                    self.used.update(written_from(used))
+                    self.used.update(graph_as_written(used))
         for node, buffer in zip(done.item.outputs, done.buffers):
             self.owners[buffer] = ref(node)
         item = replace(done.item, outputs=(), members=(), origins=(), reads=())

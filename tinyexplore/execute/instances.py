@@ -25,7 +25,7 @@ T = TypeVar("T")
 Work = Callable[[], None]
 
 
-def side_by_side(
+def divide_among_instances(
     items: Sequence[T], device: Callable[[T], str | None], work_ns: Callable[[T], float]
 ) -> list[list[list[T]]]:
     """Divides `items` into stages. Each stage is a list of queues that may run at the same time, one for each instance.

@@ -16,7 +16,13 @@ from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, grouped
-from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
+from tinyexplore.execute.instances import (
+    divide_among_instances,
+    estimated_work,
+    for_instance,
+    instance_of,
+    run_side_by_side,
+)
 from tinyexplore.execute.liveness import Chosen, needed_later, reference_counts, unseen_writes
 from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
@@ -200,7 +206,7 @@ class Plan:
             steps.append(PlanStep(runner, slots, plan_steps, done, item.variables, item.starts))
         flops, moved = _work_of(items, runners)
         requires = tuple(node for item in items for node in item.requires if node.buffer is None)
-        stretches = side_by_side(
+        stretches = divide_among_instances(
             range(len(items)),
             lambda step: instance_of(items[step].device, items[step].buffers, runners[step]),
             lambda step: estimated_work(runners[step]),
@@ -225,7 +231,7 @@ class Plan:
         try:
             units: Units = self._prepared(graph.nodes) if is_first else self.steps
             nodes = graph.nodes
-            todo = [[[_aimed(unit, nodes) for unit in queue] for queue in queues] for queues in units]
+            todo = [[[_with_nodes(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
             since = Since(graph.first) if graph.first else None
             graph.nodes, graph.buffers = [], []  # consumed, so that a buffer is freed after its last reader
@@ -292,7 +298,7 @@ class Plan:
         return slots
 
 
-def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
+def _with_nodes(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
     """Returns `unit` with the nodes that get its buffers."""
     return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
 

@@ -163,7 +163,7 @@ def _names_text(structure: dict[str, Any]) -> str:
 
 def settle(tensors: list[Tensor]) -> None:
     """Realizes each tensor, row-major, in a buffer of exactly its size. A capture does not record this."""
-    lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
+    lazy = [tensor.lazydata for tensor in tensors if not is_packed(tensor.lazydata)]
     if lazy:
         engine.capturing(None, lambda: _settle(tensors, lazy))
 
@@ -171,12 +171,12 @@ def settle(tensors: list[Tensor]) -> None:
 def _settle(tensors: list[Tensor], lazy: list[LazyBuffer]) -> None:
     engine.realize(lazy)
     for tensor in tensors:
-        if not lies_packed(tensor.lazydata):
+        if not is_packed(tensor.lazydata):
             tensor.lazydata = tensor.lazydata.packed()
     engine.realize([tensor.lazydata for tensor in tensors])
 
 
-def lies_packed(value: LazyBuffer) -> bool:
+def is_packed(value: LazyBuffer) -> bool:
     """Whether the whole value is row-major in separate memory."""
     return all(part.buffer is not None for part in parts_of(value))
 

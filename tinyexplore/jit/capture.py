@@ -15,17 +15,17 @@ from tinyexplore.jit.arguments import (
     buffers_of,
     extract_tensors,
     insert_tensors,
-    lies_packed,
+    is_packed,
     own_buffers,
     settle,
 )
 from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import CallReplay, CapturedCall, Output, State, written_by
-from tinyexplore.jit.slots import forget_making
+from tinyexplore.jit.slots import mark_sources_unknown
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Notes, undone_on_error
+from tinyexplore.tensor.changes import Notes, undo_on_error
 from tinyexplore.tensor.live_tensors import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import OpGroups, Ops, UOp
@@ -124,7 +124,7 @@ def _capture_call(
     run = partial(
         _call_and_realize, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
     )
-    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(executed, run))
+    result, names, changed, values = undo_on_error(notes, lambda: engine.capturing(executed, run))
     if not executed.items:
         raise JitError(
             f"{getattr(fxn, '__qualname__', fxn)} realized nothing: TinyJit replays kernels, so a function must "
@@ -229,7 +229,7 @@ def _call_and_realize(
     for tensor, old in changed:
         is_in_place = buffers_of(tensor.lazydata) == buffers_of(old)
         unavailable = used if is_in_place else used | executed.given  # memory written in place stays with its tensor
-        if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, unavailable):
+        if not is_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, unavailable):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
         used.update(own_buffers(tensor.lazydata))
@@ -241,7 +241,7 @@ def _call_and_realize(
             engine.realize([value])
         values[id(tensor)] = value
     for value in (*values.values(), *[tensor.lazydata for tensor, _ in changed]):
-        forget_making(value)
+        mark_sources_unknown(value)
     return result, names, changed, values
 
 
@@ -308,7 +308,7 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
     Example: a lazy gradient of an earlier call. If captured kernels have already used the value, nothing is done.
     """
     old_tensor, value = before.get(id(tensor), (None, None))
-    if old_tensor is None or value is None or tensor.lazydata is not value or lies_packed(value):
+    if old_tensor is None or value is None or tensor.lazydata is not value or is_packed(value):
         return
     if not any(part in executed.used for part in parts_of(value)):
         # for a view, too, because its memory belongs to another tensor
@@ -341,7 +341,7 @@ def _why_not_state(
     The captured call assigned to `tensor`. A replay finds the reads of its old value by their memory, so that value
     needs memory before the call, and no other tensor may use the same memory.
     """
-    if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
+    if not is_packed(old) or not written.isdisjoint(own_buffers(old)):
         return (
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"

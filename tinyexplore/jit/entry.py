@@ -101,7 +101,7 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
         if entry.has_moved:
             for uses in slot.places:
                 uses.buffer = None  # unknown, so that the next buffer is put there again
-    entry.taken_back()  # last, so that a call after an interrupt repeats all of it
+    entry.mark_known()  # last, so that a call after an interrupt repeats all of it
 
 
 def settle(entry: NativeEntry, replay: CallReplay) -> None:

@@ -12,8 +12,16 @@ from typing import Any, cast
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
-from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, insert_tensors, lies_packed, own_buffers
-from tinyexplore.jit.slots import BufferUses, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
+from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, insert_tensors, is_packed, own_buffers
+from tinyexplore.jit.slots import (
+    BufferUses,
+    Slot,
+    copy_bytes,
+    described,
+    in_new_buffers,
+    is_alike,
+    mark_sources_unknown,
+)
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.schedule import Requirement
@@ -130,7 +138,7 @@ def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
     if value.buffer is None or not is_symbolic(value.shape):
         return value
     rebound_value = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
-    forget_making(rebound_value)
+    mark_sources_unknown(rebound_value)
     return rebound_value
 
 
@@ -316,7 +324,7 @@ class CallReplay:
         fixed = list(self.captured.baked)
         for tensor, value in readers:
             shared = any(sharers[buffer] > 1 for buffer in buffers_of(value))
-            if shared or not lies_packed(value) or self.captured.baked:
+            if shared or not is_packed(value) or self.captured.baked:
                 fixed.append((tensor, value))
                 continue
             slot = Slot("a tensor read", value, own_buffers(value), all_items)

@@ -10,7 +10,7 @@ from typing import cast
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem
-from tinyexplore.jit.arguments import JitError, lies_packed, own_buffers
+from tinyexplore.jit.arguments import JitError, is_packed, own_buffers
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.tensor import Tensor
@@ -45,7 +45,7 @@ class Slot:
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
-        stays = lies_packed(value)
+        stays = is_packed(value)
         if not stays:
             engine.realize([value])
         for part, uses in zip(parts_of(value), self.places):
@@ -66,7 +66,7 @@ class Slot:
         if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
             engine.realize([value])
-        forget_making(value)
+        mark_sources_unknown(value)
         assert value.buffer is not None
         self.places[0].put(value.buffer)
 
@@ -145,11 +145,11 @@ def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
         buffer = Buffer(part.device, part.size, part.dtype).allocate()
         parts.append(LazyBuffer.from_buffer(buffer, part.shape))
     storage = ShardedBuffer(parts, value.axis) if isinstance(value, ShardedBuffer) else parts[0]
-    forget_making(storage)
+    mark_sources_unknown(storage)
     return storage
 
 
-def forget_making(value: LazyBuffer) -> None:
+def mark_sources_unknown(value: LazyBuffer) -> None:
     """Marks memory that replays write, so that gradients know that its sources are unknown."""
     for part in parts_of(value):
         part.base.note = Origin.UNKNOWN

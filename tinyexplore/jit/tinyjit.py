@@ -183,7 +183,7 @@ class Calls(Generic[R]):
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         replay, entry = self.replay, self.entry
         if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
-            return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
+            return self._first(args, kwargs) if self.count == 0 else self._capture_again(args, kwargs)
         if entry is not None:
             unsettle(entry, replay)  # another thread must not run `entry` during this replay
         elif not replay.is_known:
@@ -205,7 +205,7 @@ class Calls(Generic[R]):
         self.entry = entry
         return entry
 
-    def _captured_anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    def _capture_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         if self.replay is not None:
             states, self.parts_of = self.replay.states, self.replay.captured.in_place
             self.changed = _with(self.changed, [state.tensor for state in states])
@@ -213,10 +213,10 @@ class Calls(Generic[R]):
             self.replay = None
         self._leave(None)
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
-        in_part = _alive(self.in_part)
+        in_part = _living_tensors(self.in_part)
         in_part.extend(tensors[number] for number in self.parts_of if number < len(tensors))
         try:
-            replay, result = capture(self.fxn, args, kwargs, _alive(self.changed), in_part, self.prune)
+            replay, result = capture(self.fxn, args, kwargs, _living_tensors(self.changed), in_part, self.prune)
         except CaptureLater as later:
             self.changed = _with(self.changed, later.changed)
             self.in_part = _with(self.in_part, later.in_part)
@@ -243,13 +243,15 @@ class Calls(Generic[R]):
         return result
 
 
-def _alive(references: list[ref[Any]]) -> list[Any]:
+def _living_tensors(references: list[ref[Any]]) -> list[Any]:
     return [tensor for reference in references if (tensor := reference()) is not None]
 
 
 def _with(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
     """Returns references to the referenced objects and to `tensors`, each once."""
-    return [ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_alive(references), *tensors]}.values()]
+    return [
+        ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_living_tensors(references), *tensors]}.values()
+    ]
 
 
 def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) -> TinyJit[R]:

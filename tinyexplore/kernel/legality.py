@@ -40,16 +40,16 @@ def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         if KINDS[done.op].comes_last:
             return f"{KINDS[done.op].comes_last}: {done.op.name} comes last"
     reason = (
-        wrong_machine(kernel, opt.op)
-        or held_by_cores(kernel, opt, axis)
+        machine_error(kernel, opt.op)
+        or core_error(kernel, opt, axis)
         or KINDS[opt.op].legality_error(kernel, axis, opt.amount)
     )
     if reason is None and kernel.target.has_local and opt.amount and KINDS[opt.op].partners is None:
-        return too_large_a_group(kernel, opt, axis)
+        return group_size_error(kernel, opt, axis)
     return reason
 
 
-def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
+def machine_error(kernel: Kernel, op: OptOps) -> str | None:
     """Returns the legality error if this kind of Opt is for other machines; else None."""
     target = kernel.target
     if KINDS[op].machine == "gpu" and not target.has_local:
@@ -59,7 +59,7 @@ def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
     return None
 
 
-def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+def core_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """Returns the legality error if tensor cores fix the loop that `opt` would change; else None.
 
     A kernel whose sum is on tensor cores has its results in the registers that the core fixes.
@@ -74,7 +74,7 @@ def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     return None
 
 
-def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+def group_size_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """Returns the legality error of the work-group that a GPU kernel would have after `opt`; None if the group is
     legal."""
     target = kernel.target

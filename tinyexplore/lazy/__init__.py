@@ -1,7 +1,7 @@
 """LazyBuffer: the immutable node of the tensor graph. It describes the value of a Tensor before it is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.folding import Simplified, sources_of, written_from
+from tinyexplore.lazy.folding import Simplified, graph_as_written, sources_of
 from tinyexplore.lazy.lazybuffer import (
     Copied,
     Gathered,
@@ -10,9 +10,9 @@ from tinyexplore.lazy.lazybuffer import (
     Outside,
     ShapeError,
     Since,
-    first_made,
     first_number,
     note_since,
+    smallest_number_behind,
 )
 from tinyexplore.lazy.sharded import ShardedBuffer, forget_sources, laid_out_as, parts_of
 from tinyexplore.lazy.stored import StorageError, StoredBuffer
@@ -30,12 +30,12 @@ __all__ = [
     "StorageError",
     "StoredBuffer",
     "as_bits",
-    "first_made",
+    "smallest_number_behind",
     "first_number",
     "forget_sources",
     "laid_out_as",
     "note_since",
     "parts_of",
     "sources_of",
-    "written_from",
+    "graph_as_written",
 ]

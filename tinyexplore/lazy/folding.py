@@ -69,7 +69,7 @@ def sources_of(node: N) -> tuple[N, ...]:
     return note.src if type(note) is Simplified else node.src
 
 
-def written_from(node: N) -> set[N]:
+def graph_as_written(node: N) -> set[N]:
     """Returns all nodes that `node` was computed from as the user wrote it, down to realized nodes."""
     written: set[N] = set()
     stack = list(sources_of(node))

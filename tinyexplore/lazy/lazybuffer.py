@@ -128,7 +128,7 @@ def first_number(node: LazyBuffer) -> int:
     return min(node.number, *note.numbers) if type(note) is Copied else 0
 
 
-def first_made(nodes: Sequence[LazyBuffer]) -> int:
+def smallest_number_behind(nodes: Sequence[LazyBuffer]) -> int:
     """Returns the smallest number in the graph behind `nodes`; 0 if unknown."""
     stack, seen = list(nodes), set(nodes)
     first = stack[0].number
@@ -221,7 +221,7 @@ class LazyBuffer:
         self.number = next(numbers)
         recorder = _recorder()
         if recorder is not None:
-            frame, self.calls = _asked_for()
+            frame, self.calls = _find_user_call()
             recorder.record(Recorded(self, src, frame, self.calls))
 
     def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
@@ -724,7 +724,7 @@ def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
 _PACKAGE = __name__.split(".")[0]
 
 
-def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
+def _find_user_call() -> tuple[UserFrame | None, tuple[str, ...]]:
     """Returns the user's stack frame that made this call, and the public functions called inside the package."""
     calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)

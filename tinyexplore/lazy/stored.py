@@ -125,15 +125,15 @@ class StoredBuffer(LazyBuffer):
         base = self.base
         if base.buffer is None:
             assert base.op is Ops.COPY  # a copy to this storage that has not been computed yet
-            return self._moved_again(base.src[0].copy_to_device(device))
+            return self._replay_movements(base.src[0].copy_to_device(device))
         memory = base.buffer.memory
         memory.check_backed()
         if memory.address % self.dtype.itemsize:
-            return self._moved_again(base.copy_to_device(device))
+            return self._replay_movements(base.copy_to_device(device))
         in_place = Buffer(device, base.size, self.dtype, memory.part(0, memory.nbytes, readonly=True))
-        return self._moved_again(LazyBuffer.from_buffer(in_place, base.shape)).contiguous()
+        return self._replay_movements(LazyBuffer.from_buffer(in_place, base.shape)).contiguous()
 
-    def _moved_again(self, start: LazyBuffer) -> LazyBuffer:
+    def _replay_movements(self, start: LazyBuffer) -> LazyBuffer:
         """Applies the movements between the base and this view to `start`."""
         steps: list[LazyBuffer] = []
         node: LazyBuffer = self

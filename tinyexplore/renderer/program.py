@@ -129,7 +129,7 @@ class StoredSpec(ProgramSpec):
         self, again: Callable[[], ProgramSpec], key: str, spec: ProgramSpec | None = None, **facts: Any
     ) -> None:
         vars(self).update(facts, flops=0, bytes_moved=0, key=key)
-        vars(self).update(_again=again, _made=spec, _elsewhere=_nowhere)
+        vars(self).update(_again=again, _made=spec, _elsewhere=_no_program)
 
     @staticmethod
     def of(spec: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
@@ -182,7 +182,7 @@ class StoredSpec(ProgramSpec):
         return self._whole.options
 
 
-def _nowhere() -> None:
+def _no_program() -> None:
     """Stands for a missing reference to the whole program."""
 
 

@@ -143,7 +143,7 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
     numbers = list(at_work)
     for start in range(0, len(numbers), lanes):
         warp = {number: at_work[number] for number in numbers[start : start + lanes]}
-        for number, stop in past_cores(items, warp, lanes).items():
+        for number, stop in run_past_cores(items, warp, lanes).items():
             first_at_stop.setdefault(stop, number)
     if len(first_at_stop) > 1:
         (line, first), (_, other) = sorted(first_at_stop.items(), key=lambda entry: entry[0] is None)[:2]
@@ -155,7 +155,7 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
     return {} if None in first_at_stop else at_work
 
 
-def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
+def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
     """Runs the lanes of a warp to their next barrier or end, and multiplies at each tensor core in between.
 
     All lanes pass their operands to a tensor core. Returns the stop of each lane. Raises DivergenceError if lanes reach
@@ -228,6 +228,6 @@ __all__ = [
     "Watched",
     "bind",
     "fresh",
-    "past_cores",
+    "run_past_cores",
     "places_of",
 ]

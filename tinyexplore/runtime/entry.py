@@ -224,15 +224,15 @@ class NativeEntry:
     def unsettle(self) -> None:
         """Makes the entry not ready: every call runs in Python.
 
-        The caller then reads the last arguments from `held` and calls `taken_back`. `has_moved`: machine code has
-        exchanged arguments since the last call of `taken_back`.
+        The caller then reads the last arguments from `held` and calls `mark_known`. `has_moved`: machine code has
+        exchanged arguments since the last call of `mark_known`.
         """
         record = self._record
         record.ready = 0
         self.has_moved = self.has_moved or record.moves != self._moves
         self._moves = record.moves = record.moves + 1
 
-    def taken_back(self) -> None:
+    def mark_known(self) -> None:
         """Marks the arguments as known to Python."""
         self.is_lent = self.has_moved = False
 

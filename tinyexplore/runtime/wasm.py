@@ -160,8 +160,8 @@ class Engine:
         """Returns `spec` as a module, compiled to machine code now or read from disk."""
         return cached(
             spec.key,
-            lambda: _where_no_signal_is_heard(lambda: self._compiled(spec)),
-            lambda code: _where_no_signal_is_heard(lambda: self._loaded(spec, code)),
+            lambda: _run_without_signals(lambda: self._compiled(spec)),
+            lambda code: _run_without_signals(lambda: self._loaded(spec, code)),
         )
 
     def _compiled(self, spec: ProgramSpec) -> bytes:
@@ -267,7 +267,7 @@ def _copy(to: Memory, source: Memory) -> None:
     ctypes.memmove(to.address, source.address, source.nbytes)
 
 
-def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
+def _run_without_signals(work: Callable[[], T]) -> T:
     """Calls `work` on a separate thread and returns its result. This thread waits and receives signals.
 
     wasmtime's objects have Python finalizers. An exception that a signal handler raises in a finalizer would be printed
@@ -298,7 +298,7 @@ def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
 
 @cache
 def _engine() -> Engine:
-    return _where_no_signal_is_heard(Engine)
+    return _run_without_signals(Engine)
 
 
 def wasm_target(text: str = "", name: str = "WASM") -> Target:

@@ -79,10 +79,10 @@ def _schedule(
     for item in items:
         for variable, value in item.bound.items():
             bind_together(bound, variable, value)
-    return tuple([_of_the_user(item, graph) for item in _in_order(items, fusion)])
+    return tuple([_with_user_nodes(item, graph) for item in _in_order(items, fusion)])
 
 
-def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
+def _with_user_nodes(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
     """Replaces the nodes of the rewritten graph in `item` by the nodes that the user wrote."""
     if not graph.original:
         return item

@@ -151,7 +151,7 @@ class Fusion:
         if row is not None:
             self.buffer_row(node, uses, row)
             return
-        legality_error = against_fusing(node)
+        legality_error = reason_against_fusing(node)
         is_joined = reason is not None and node in self.overrides.join and not legality_error
         if reason is not None and not is_joined:
             self.realize(node, reason, legality_error)
@@ -219,12 +219,12 @@ class Fusion:
         must = "an output of the program" if node in self.outputs else must
         if node in self.writes.first:
             return (must := "read later, and what it is made from will be overwritten by then"), must
-        fusion_error = must
+        reason = must
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
-            fusion_error = "asked to be contiguous"
+            reason = "asked to be contiguous"
         if node in self.overrides.cut:
-            fusion_error = f"{fusion_error}, and you cut here" if fusion_error else "you cut here"
-        return fusion_error, must
+            reason = f"{reason}, and you cut here" if reason else "you cut here"
+        return reason, must
 
     def why_not_stored_by_reader(self, node: LazyBuffer, uses: list[Use]) -> tuple[str, str | None]:
         """Returns the legality error and the cost reason against storing `node` in the kernel that reads it; "" and
@@ -248,7 +248,7 @@ class Fusion:
             return "the loops of the kernel that reads it are not over places of its result", None
         if not is_same_place(node, use):
             return "the kernel that reads it has another shape or order", None
-        if legality_error := against_fusing(node):
+        if legality_error := reason_against_fusing(node):
             return legality_error, None
         if node in self.overrides.cut:
             return "", "you cut here"
@@ -286,7 +286,7 @@ class Fusion:
         """Returns the reason to store `node`; None if the kernels that read it can compute it."""
         plans = {use.plan for use in uses}
         is_reduce = node.op is Ops.REDUCE_AXIS
-        if legality_error := against_fusing(node):
+        if legality_error := reason_against_fusing(node):
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
@@ -369,10 +369,10 @@ class Fusion:
         ):
             return "the loops around its use read with a large stride: alone it is computed in vectors"
         if use.plan.sums:
-            return self.reason_to_part(node, use.plan)
+            return self.reason_to_separate(node, use.plan)
         return None
 
-    def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
+    def reason_to_separate(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
         """Returns the reason to give `node` a separate kernel instead of adding it to the reductions of `plan`; None to
         fuse it.
 
@@ -663,7 +663,7 @@ def is_padded_with_number(node: LazyBuffer) -> bool:
     )
 
 
-def against_fusing(node: LazyBuffer) -> str:
+def reason_against_fusing(node: LazyBuffer) -> str:
     """Returns the reason why `node` cannot be computed inside another kernel, or "" if it can."""
     if node.op is Ops.SCAN_AXIS:
         return "a running result: its loop must go in order"

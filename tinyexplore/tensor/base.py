@@ -467,7 +467,7 @@ class Base(Findable):
                 )
             return self
         reached = gradients(self, seed)
-        for (tensor, gradient_value), is_wanted in zip(reached, _wanted(reached)):
+        for (tensor, gradient_value), is_wanted in zip(reached, _gets_gradient(reached)):
             if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # the tape of a repeated walk
                 continue
             if tensor.grad is None:
@@ -601,7 +601,7 @@ class Base(Findable):
         return gradient.cast(self.dtype).to(self.device)
 
 
-def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
+def _gets_gradient(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
     """Returns whether each tensor gets a `grad`: the tensors at which the tape begins, and those with references from
     outside the tape.
 

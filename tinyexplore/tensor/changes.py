@@ -92,7 +92,7 @@ def noting(notes: Notes, work: Callable[[], T]) -> T:
         _notes.set(notes.outer)
 
 
-def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
+def undo_on_error(notes: Notes, work: Callable[[], T]) -> T:
     """Calls `noting`. If `work` raises or is interrupted, restores the tensors that it changed."""
     try:
         return noting(notes, work)
@@ -101,7 +101,7 @@ def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
         raise
 
 
-def is_noted() -> bool:
+def is_recording_changes() -> bool:
     """Whether the program is inside `noting`."""
     return _notes.get() is not None
 
@@ -171,25 +171,25 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
         return value
     if value.size == 0:
         return root
-    if type(root) is LazyBuffer and root.can_be_written and all([_keeps_apart(step) for step in steps]):
+    if type(root) is LazyBuffer and root.can_be_written and all([_shows_each_once(step) for step in steps]):
         indices = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
         for step in reversed(steps):
             indices = moved_like(indices, step)
         return root.written_at(indices, value)
     written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     for step in steps:
-        value, written = moved_back(step, value), moved_back(step, written)
+        value, written = invert_movement(step, value), invert_movement(step, written)
     return written.alu(Ops.WHERE, value, root)
 
 
-def _keeps_apart(step: LazyBuffer) -> bool:
+def _shows_each_once(step: LazyBuffer) -> bool:
     """Whether a movement shows each element at most once and adds no padding."""
     if step.op is Ops.WINDOW:
         return bool(step.arg[1] == 1)
     return step.op in (Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK)
 
 
-def moved_back(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+def invert_movement(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
     """Applies the inverse of the movement `step` to `value`. Elements that `step` leaves out become 0."""
     source = step.src[0].shape
     match step.op:

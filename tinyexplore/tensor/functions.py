@@ -102,7 +102,7 @@ class Functions(Operators):
         excess = whole - 1.0
         is_lost = excess.eq(0)
         near_zero = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
-        return self._ruled((x.abs() < 0.5).where(near_zero, whole.log()), log1p_gradient)
+        return self._with_rule((x.abs() < 0.5).where(near_zero, whole.log()), log1p_gradient)
 
     @rounded_once
     def sinh(self) -> Self:
@@ -147,7 +147,7 @@ class Functions(Operators):
         usual = is_huge.where(1.0, size)
         result = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
         result = is_huge.where(size.log() + math.log(2), result)
-        return taped._ruled(x._lend_sign(result), asinh_gradient)
+        return taped._with_rule(x._lend_sign(result), asinh_gradient)
 
     @rounded_once
     def acosh(self) -> Self:
@@ -158,33 +158,33 @@ class Functions(Operators):
         is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
         result = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
-        return taped._ruled(is_huge.where(x.log() + math.log(2), result), acosh_gradient)
+        return taped._with_rule(is_huge.where(x.log() + math.log(2), result), acosh_gradient)
 
     @rounded_once
     def atanh(self) -> Self:
         """Returns ln((1 + x) / (1 - x)) / 2."""
         taped = self._float()
         x = taped._value()
-        return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
+        return taped._with_rule((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
     @rounded_once
     def atan(self) -> Self:
         taped = self._float()
-        return taped._ruled(_arc_tangent(taped._value()), atan_gradient)
+        return taped._with_rule(_arc_tangent(taped._value()), atan_gradient)
 
     @rounded_once
     def asin(self) -> Self:
         """Returns the arc sine, computed as 2 atan(x / (1 + √(1 - x²)))."""
         taped = self._float()
         x = taped._value()
-        return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
+        return taped._with_rule((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
     @rounded_once
     def acos(self) -> Self:
         """Returns the arc cosine, computed as 2 atan(√(1 - x) / √(1 + x))."""
         taped = self._float()
         x = taped._value()
-        return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
+        return taped._with_rule(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
     def erf(self) -> Self:
         """Returns the error function."""

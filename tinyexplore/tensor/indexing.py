@@ -294,7 +294,7 @@ class Indexing(Reduction):
             self.lazydata = laid_out_as(indices.to(self.device).where(value.reshape(()), self).lazydata, self.lazydata)
             return
         if _is_whole_mask(indices, ()):
-            indices, value = indices.to(self.device)._broadcast_to(self.shape), _fitted(value, self.shape)
+            indices, value = indices.to(self.device)._broadcast_to(self.shape), _broadcast_value(value, self.shape)
             StaleViews.warn_of(self, self.lazydata, v)
             note_change(self)
             self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
@@ -305,7 +305,7 @@ class Indexing(Reduction):
         if any(_is_advanced(item) for item in items):
             self._write_places(items, value)
         else:
-            self._write_view(items, _fitted(value, self._basic_view(items).shape))
+            self._write_view(items, _broadcast_value(value, self._basic_view(items).shape))
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
@@ -313,7 +313,7 @@ class Indexing(Reduction):
         others = [axis for axis in range(view.ndim) if axis not in axes]
         flat_index = view._numbered(numbers, axes)
         first, rank = [view.shape[axis] for axis in others], flat_index.ndim
-        source = _fitted(value, (*first[:position], *flat_index.shape, *first[position:]))
+        source = _broadcast_value(value, (*first[:position], *flat_index.shape, *first[position:]))
         order = [*range(position, position + rank), *range(position), *range(position + rank, source.ndim)]
         source = source.permute(order).reshape((flat_index.numel(), *first))
         rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
@@ -366,7 +366,7 @@ class Indexing(Reduction):
         return self._wrap(gradients_by_id[id(zeros)])
 
 
-def _fitted(value: T, shape: Shape) -> T:
+def _broadcast_value(value: T, shape: Shape) -> T:
     """Broadcasts `value` to the shape of the written part. As in NumPy, it may have additional leading axes of size
     1."""
     while value.ndim > len(shape) and value.shape[0] == 1:

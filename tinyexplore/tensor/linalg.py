@@ -93,7 +93,7 @@ class LinearAlgebra(Creation, Products):
         v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
         joined = w.cat(v, dim=-2)  # the columns of V undergo the same operations as those of W
         for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
-            joined = _turned(_rotated(joined, x.shape[-2])).contiguous()
+            joined = _next_round(_rotate_pairs(joined, x.shape[-2])).contiguous()
         w, v = joined.split([x.shape[-2], even], joined.ndim - 2)
         lengths = w.square().sum(-2).sqrt()
         order = lengths.argsort(-1, descending=True)[..., :count]
@@ -156,7 +156,7 @@ def _quotient(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
     return none.where(0.0, x / none.where(1.0, y))
 
 
-def _rotated(joined: T, rows: int) -> T:
+def _rotate_pairs(joined: T, rows: int) -> T:
     """Rotates columns i of the left and right half so that their first `rows` elements are orthogonal (Jacobi)."""
     half = joined.shape[-1] // 2
     left, right = joined.split(half, joined.ndim - 1)
@@ -172,7 +172,7 @@ def _rotated(joined: T, rows: int) -> T:
     return (left * cosine - right * sine).cat(left * sine + right * cosine, dim=-1)
 
 
-def _turned(joined: T) -> T:
+def _next_round(joined: T) -> T:
     """Permutes the columns for the next round of a tournament: all but the first move by one position around the two
     halves."""
     half = joined.shape[-1] // 2

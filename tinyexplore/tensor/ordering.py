@@ -12,7 +12,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.indexing import Indexing
-from tinyexplore.tensor.radix import are_few, comparable, first_indices, in_order, sorted_indices
+from tinyexplore.tensor.radix import comparable, first_indices, in_order, is_search_cheaper, sorted_indices
 from tinyexplore.tensor.selection import is_selected, selected_indices
 from tinyexplore.uop import Ops
 
@@ -92,7 +92,7 @@ class Ordering(Indexing):
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
         length = self.shape[axis]
-        is_partial = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and are_few(length, k)
+        is_partial = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and is_search_cheaper(length, k)
         if is_partial or (k > 0 and self._is_long(axis) and is_selected(length, k)):
             x = self._value().transpose(axis, -1)
             rows = x.reshape((-1, length))

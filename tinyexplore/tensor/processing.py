@@ -17,7 +17,7 @@ from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.pooling import Pairs, Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.precision import rounded_once, wide_float
 from tinyexplore.tensor.reduction import sum_dtype
-from tinyexplore.tensor.winograd import TAPS, Convolvable, minimal_filters, takes_less
+from tinyexplore.tensor.winograd import TAPS, Convolvable, is_cheaper, minimal_filters
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
@@ -99,7 +99,7 @@ class Processing(Convolvable, Loss):
             return False
         size = [axis_size - TAPS + 1 for axis_size in padded.shape[2:]]
         is_float = dtypes.is_float(padded.dtype)
-        return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
+        return is_float and is_cheaper(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
     def _pad_for_windows(self, pairs: Pairs, groups: int) -> Self:
         """Pads (batch, in, *spatial) with zeros. The copy of a single image is stored row by row, with all channels.

@@ -91,7 +91,7 @@ def _in_runs(length: int, count: int, size: int) -> int:
     return length + 2 * count * count * size
 
 
-def are_few(length: int, count: int) -> bool:
+def is_search_cheaper(length: int, count: int) -> bool:
     """Whether `first_indices` takes less time than sorting, because it examines each element only a few times."""
     size = run_size(length, count)
     looks = count * length if size == 1 else _in_runs(length, count, size)

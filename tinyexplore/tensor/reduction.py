@@ -273,13 +273,13 @@ class Reduction(Movement, Functions):
         largest = value._scanned(Ops.MAX, dim)
         anchor = largest._finite()
         # the running total is relative to the previous anchor; an empty total has none
-        shift = (anchor._later(dim, 0.0) - anchor).exp()
-        factor = largest._later(dim, -math.inf).eq(-math.inf).where(0.0, shift)
+        shift = (anchor._shift_by_one(dim, 0.0) - anchor).exp()
+        factor = largest._shift_by_one(dim, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (value - anchor).exp().lazydata.recurrence(factor.lazydata, dim)
         result = (self._wrap(total).log() + anchor).lazydata
         return x._by_own_rule(result, logcumsumexp_gradient, (x,), dim).cast(self._float().dtype)
 
-    def _later(self, axis: int, first: float) -> Self:
+    def _shift_by_one(self, axis: int, first: float) -> Self:
         """Shifts the elements by one position along `axis`. The first one becomes `first`."""
         bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)

@@ -31,24 +31,24 @@ def _line(old_size: int, count: int, align_corners: bool) -> tuple[int, int, int
     return (old_size - 1, 0, max(count - 1, 1)) if align_corners else (2 * old_size, old_size - count, 2 * count)
 
 
-def _hat(distance: T) -> T:
+def _linear_kernel(distance: T) -> T:
     """Returns the linear kernel: the weight of an element at `distance` from a sample. Two elements have a weight above
     0."""
     return (1 - distance.abs()).relu()
 
 
-def _keys(distance: T) -> T:
+def _keys_kernel(distance: T) -> T:
     """Returns Keys' cubic kernel: the weight of an element at `distance` from a sample. Four elements have a weight."""
     x = distance.abs()
-    return (x <= 1).where(_near(x), (x < 2).where(_far(x), 0.0))
+    return (x <= 1).where(_keys_inner(x), (x < 2).where(_keys_outer(x), 0.0))
 
 
-def _near(x: T) -> T:
+def _keys_inner(x: T) -> T:
     """Returns Keys' kernel for distances from 0 to 1."""
     return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
 
 
-def _far(x: T) -> T:
+def _keys_outer(x: T) -> T:
     """Returns Keys' kernel for distances from 1 to 2."""
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
@@ -157,7 +157,7 @@ class Resampling(Indexing):
             weight = ((start <= element) & (element < stop)).where((stop - start).cast(self.dtype).reciprocal(), 0.0)
         else:
             numerator = samples * times + plus
-            weight_of = _keys if mode == "bicubic" else _hat
+            weight_of = _keys_kernel if mode == "bicubic" else _linear_kernel
             if mode != "bicubic":
                 numerator = numerator.clip(0, (old_size - 1) * divisor)
             weight = weight_of((numerator - element * divisor).cast(self.dtype) / divisor)
@@ -179,7 +179,7 @@ class Resampling(Indexing):
         result: Self | None = None
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
-            weight = _near(x) if step in (0, 1) else _far(x)
+            weight = _keys_inner(x) if step in (0, 1) else _keys_outer(x)
             neighbor = self._take(axis, (first + step).clip(0, self.shape[axis] - 1))
             along = self._broadcast_along(axis, weight)
             part = along.eq(0).where(0.0, neighbor * along)  # an element of weight 0 may be infinite

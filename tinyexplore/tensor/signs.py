@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Signs(Arithmetic):
     __slots__ = ()
 
-    def _ruled(self, value: Self, rule: GradientRule) -> Self:
+    def _with_rule(self, value: Self, rule: GradientRule) -> Self:
         """Wraps `value`, which was computed from this tensor off the tape, with the gradient rule `rule`."""
         return self._by_own_rule(value.lazydata, rule, (self,))
 
@@ -45,7 +45,7 @@ class Signs(Arithmetic):
         whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23
         size = x.abs()
         # a sum of this magnitude has no fraction: the addition rounds it away
-        return self._ruled(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
+        return self._with_rule(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
 
     def abs(self) -> Self:
         """Returns the absolute value."""
@@ -56,7 +56,7 @@ class Signs(Arithmetic):
         x = self._value()
         kind = unsigned_of(x.dtype.itemsize)
         bits = x.bitcast(kind).bitwise_and(dtypes.max(kind) >> 1)  # no comparison distinguishes -0 from 0
-        return self._ruled(bits.bitcast(x.dtype), abs_gradient)
+        return self._with_rule(bits.bitcast(x.dtype), abs_gradient)
 
     def __abs__(self) -> Self:
         return self.abs()
@@ -70,7 +70,7 @@ class Signs(Arithmetic):
         signs = x._alu(Ops.CMPEQ, x._const(0)).where(x._const(0), signs)
         if dtypes.is_float(x.dtype):
             signs = x.isnan().where(x, signs)
-        return self._ruled(signs, step_gradient)
+        return self._with_rule(signs, step_gradient)
 
     def copysign(self, other: Operand) -> Self:
         """Returns the magnitude of this tensor with the sign of `other` (-0 counts as negative)."""

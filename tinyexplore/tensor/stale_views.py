@@ -8,7 +8,7 @@ from warnings import warn
 from weakref import ref
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.tensor.changes import is_noted, is_view
+from tinyexplore.tensor.changes import is_recording_changes, is_view
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import is_symbolic
 from tinyexplore.util.interpreter import ASKING, references, referrers
@@ -36,7 +36,7 @@ class StaleViews:
         known_views: views that do not count.
         """
         root = ref(whole)  # one object, which all views share
-        if not cls.searches or references((root,))[0] <= ASKING + 1 or is_noted():
+        if not cls.searches or references((root,))[0] <= ASKING + 1 or is_recording_changes():
             return
         cls.searches -= 1
         views = referrers(root)

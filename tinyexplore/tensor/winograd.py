@@ -62,7 +62,7 @@ OUTPUT: Matrix = (
 )
 
 
-def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int) -> bool:
+def is_cheaper(batch: int, size: Sequence[int], outs: int, ins: int, groups: int) -> bool:
     """Whether the transforms cost fewer multiplications than they save. `size`: the spatial shape of the result.
 
     False for more than two axes: the transforms would then be products with matrices of 216 columns.

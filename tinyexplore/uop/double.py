@@ -183,7 +183,7 @@ def _log_special(x: UOp, value: UOp) -> UOp:
     return x.eq(0.0).where(-math.inf, value)
 
 
-def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
+def _sine_or_cosine_of(x: UOp, op: Ops, ctx: Any) -> UOp:
     """Returns the sine of |x| with its own sign (op SIN), or the cosine (op COS).
 
     Subtracts n quarter turns part by part (Cody and Waite's reduction), then a polynomial gives sine or cosine. Angles
@@ -264,7 +264,7 @@ def log2_float64(x: UOp, ctx: Any) -> UOp | None:
 def sine_or_cosine_float64(node: UOp, x: UOp, ctx: Any) -> UOp | None:
     """sin(x) and cos(x) within 2.5 ulp: quarter turns are subtracted, then a polynomial; from 2**23 on, the device's
     function."""
-    return None if is_native(ctx, x.dtype, node.op) else _turned(x, node.op, ctx)
+    return None if is_native(ctx, x.dtype, node.op) else _sine_or_cosine_of(x, node.op, ctx)
 
 
 @rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT64))

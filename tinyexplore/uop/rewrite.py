@@ -96,7 +96,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     result = after if _is_final(after, matcher, settles) else done.get(after)
                     if result is None:
                         if current in replaced or len(before) > 2 * MAX_FIRINGS_ON_ONE_NODE:
-                            raise _endless(before, rule, current)
+                            raise _endless_error(before, rule, current)
                         replaced.add(current)
                         before = (*before, node, current)
                         node, sources = after, iter(after.src)
@@ -124,7 +124,7 @@ def _add_note(error: Exception, rule: Rule | None, node: UOp) -> None:
         error.__dict__.setdefault("__notes__", []).append(note)
 
 
-def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
+def _endless_error(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
     """Returns the error for rules that repeatedly fire on one node."""
     return RewriteError(
         f"{1 + len(before) // 2} firings on one node without an end; the last rule was {rule.name} "

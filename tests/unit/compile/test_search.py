@@ -24,7 +24,7 @@ from tinyexplore.compile.candidate import (
     CandidateFailed,
     Workbench,
     alone,
-    among_compilers,
+    compiling_lock,
     differ,
     request_of,
     sampled,
@@ -315,7 +315,7 @@ def test_nothing_compiles_while_something_is_timed() -> None:
     order: list[str] = []
 
     def compiles() -> None:
-        with among_compilers():
+        with compiling_lock():
             order.append("compiled")
 
     with alone():

@@ -18,7 +18,7 @@ from tests.support.interrupts import Interrupter
 from tests.support.patience import seconds
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, capture
 from tinyexplore.execute import instances
-from tinyexplore.execute.instances import run_side_by_side, side_by_side
+from tinyexplore.execute.instances import divide_among_instances, run_side_by_side
 from tinyexplore.execute.plan import plans
 
 INSTANCES = ("LLVM", "LLVM:1", "LLVM:2")
@@ -28,7 +28,7 @@ INSTANCES = ("LLVM", "LLVM:1", "LLVM:2")
 def test_copies_wait_for_all_and_an_instance_keeps_its_order(items: list[tuple[str | None, int]], threads: int) -> None:
     numbered = list(enumerate(items))
     with Context(THREADS=threads):
-        found = side_by_side(numbered, lambda item: item[1][0], lambda item: item[1][1])
+        found = divide_among_instances(numbered, lambda item: item[1][0], lambda item: item[1][1])
     assert sorted(item for stretch in found for queue in stretch for item in queue) == numbered
     done: set[int] = set()
     for stretch in found:

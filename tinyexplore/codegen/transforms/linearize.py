@@ -46,7 +46,7 @@ def common_prefix(first: Path, second: Path) -> Path:
     return first[:length]
 
 
-def kept_rare(shorter_path: Path, path: Path) -> Path:
+def extend_into_rare(shorter_path: Path, path: Path) -> Path:
     """Returns `shorter_path`, extended along `path` so that nodes that only a RARE body needs stay inside that body."""
     rare_depths = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
     return path[: max(len(shorter_path), rare_depths[-1])] if rare_depths else shorter_path
@@ -168,7 +168,7 @@ class _Blocks:
         if node.op is Ops.BARRIER:
             inner_path = node_path + by_id(src for src in node.src if src.op is Ops.RANGE)
             self.path.update({src: inner_path for src in node.src if src.op is Ops.STORE})
-        return kept_rare(node_path, innermost) if self.has_rare and node.op is not Ops.RESULT else node_path
+        return extend_into_rare(node_path, innermost) if self.has_rare and node.op is not Ops.RESULT else node_path
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """Returns the loops outside `loop` at each use of its variable; for a RARE loop, at each use of its result."""
@@ -255,7 +255,7 @@ class _Blocks:
     def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
         """Returns the nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
         position, key = self.place, self.key
-        late = self.not_before(path, loops, plain)
+        late = self.loads_after_loops(path, loops, plain)
         behind = len(self.order)
         units: list[tuple[int, UOp | Path]] = [
             (position[node] + behind if node in late else position[node], node) for node in plain
@@ -318,7 +318,7 @@ class _Blocks:
         if len(emitted) != len(units):
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")
 
-    def not_before(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
+    def loads_after_loops(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
         """Returns loads of arguments, and values computed from them, that are used only after the loops of a block.
 
         They are placed after the loops, because registers would hold them until then for each result of a tile. Before

@@ -37,7 +37,7 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
         barriers.append(node)
         if ends is not None and ends.src[0].arg.ahead and (waiting or fills_again(program, number)):
             barriers.append(ends)
-    return without_early_ones(barriers)
+    return remove_early_barriers(barriers)
 
 
 def fills_again(program: Sequence[UOp], number: int) -> bool:
@@ -46,7 +46,7 @@ def fills_again(program: Sequence[UOp], number: int) -> bool:
     return any(memory is not None and is_shared(memory) and memory in filled[:number] for memory in filled[number:])
 
 
-def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
+def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
     """Returns the program without redundant barriers.
 
     A barrier is redundant if the program up to the next barrier only stores to shared memory that has not been accessed

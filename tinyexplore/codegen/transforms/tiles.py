@@ -20,7 +20,7 @@ WRITTEN_OUT = frozenset({AxisKind.UPCAST, AxisKind.UNROLL})
 TILES = ops_mask((Ops.TILE,))
 
 
-def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
+def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
     """Replaces TILEs by loads, and reads of a tile's elements by a store and loads, through scratch memory in tile
     shape.
 
@@ -129,4 +129,4 @@ def summed(node: UOp, free_id: int) -> UOp:
     return UOp(Ops.REDUCE, node.dtype, (dot, *loops, step), Ops.ADD)
 
 
-__all__ = ["place_tiles"]
+__all__ = ["lower_tiles"]

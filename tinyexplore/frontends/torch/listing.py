@@ -78,7 +78,7 @@ def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
 
     PyTorch marks `b(x))` of `a(b(x))`, and `x).c()` of `a(x).c()`.
     """
-    while (bracket := _unopened(text, start, end)) is not None:
+    while (bracket := _unopened_bracket(text, start, end)) is not None:
         if bracket == end - 1:
             end -= 1
         elif "(" in text[:start]:
@@ -89,7 +89,7 @@ def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _unopened(text: str, start: int, end: int) -> int | None:
+def _unopened_bracket(text: str, start: int, end: int) -> int | None:
     """Returns the index of the first closing bracket in a part of a line that the part does not open; None if there
     is none."""
     depth = 0
@@ -136,7 +136,7 @@ class TorchListing:
             text = node_text(node)
             if node.op == "call_function":
                 self._places[node] = TorchPlace(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
-            lines.append(f"{text}  # {_told_of(node)}" if node.op != "output" else text)
+            lines.append(f"{text}  # {_metadata_of(node)}" if node.op != "output" else text)
         self.text = "\n".join(lines) + "\n"
         # without a modification time, so that `linecache.checkcache` keeps it although the file does not exist
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
@@ -172,7 +172,7 @@ def place_gradients(graph: Any) -> None:
             node.meta["fwd_nn_module_stack"] = forward[number].meta.get("nn_module_stack")
 
 
-def _told_of(node: Any) -> str:
+def _metadata_of(node: Any) -> str:
     """Returns PyTorch's metadata of a node: its type, the operation that it is a part of, its module, the user's
     line."""
     original = _operation(node.meta.get("original_aten") or "")

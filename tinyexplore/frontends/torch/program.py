@@ -146,7 +146,7 @@ def _empty_like(value: Any) -> Any:
     return Tensor.empty(*[1] * value.ndim, dtype=dtype).expand(tuple(value.shape))
 
 
-def divided(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[Part]:
+def divide_graph(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[Part]:
     """Divides a graph into parts, in an order in which they can run.
 
     A part has the nodes of one level: the number of changes between Tensors and ATen on the path to the node.
@@ -216,7 +216,7 @@ class TorchProgram:
             reason = "the graph has a write" if writes else reason_against(node)
             if reason:
                 self.left[node] = reason
-        self.parts = divided(graph, lambda node: node in self.left, _is_random)
+        self.parts = divide_graph(graph, lambda node: node in self.left, _is_random)
         self.calls = {node: call_of(node) for node in functions if node not in self.left}
         self._views = self._movements()
         self._runners: dict[int, PartRunner] = {

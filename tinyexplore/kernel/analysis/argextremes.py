@@ -54,7 +54,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
         if sides is None or bounds(position)[1] > bounds(none)[0] or not grows(position, index_loops):
             continue
         value, whole = sides
-        if not value.ranges.issuperset(in_time(index_loops)):
+        if not value.ranges.issuperset(sequential_loops(index_loops)):
             continue  # the value is the same in several steps, so its comparison would be outside the loop
         for others, by_value in extremes.items():
             loops = same_loops(index_loops, others)
@@ -121,7 +121,7 @@ def grows(position: UOp, loops: Sequence[UOp]) -> bool:
     if factors is None:
         return False
     span = 0
-    for loop in sorted(in_time(loops), key=lambda loop: -loop.arg.id):
+    for loop in sorted(sequential_loops(loops), key=lambda loop: -loop.arg.id):
         factor = factors.get(loop, 0)
         if factor <= span:
             return False
@@ -129,7 +129,7 @@ def grows(position: UOp, loops: Sequence[UOp]) -> bool:
     return True
 
 
-def in_time(loops: Iterable[UOp]) -> list[UOp]:
+def sequential_loops(loops: Iterable[UOp]) -> list[UOp]:
     """Returns the loops whose steps run in sequence. Lanes and unrolled steps have separate extremes."""
     return [loop for loop in loops if loop.arg.kind not in SIDE_BY_SIDE]
 

@@ -77,7 +77,7 @@ def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
             break
     if condition.op not in (Ops.CMPLT, Ops.CMPLE):
         return None
-    left, right = (uncast(src) for src in condition.src)
+    left, right = (strip_casts(src) for src in condition.src)
     if dtypes.is_float(left.dtype):
         return None
     strict = condition.op is Ops.CMPLT
@@ -94,7 +94,7 @@ def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
     return CausalMask(masked, rows[0], columns[0], constant - strict)
 
 
-def uncast(node: UOp) -> UOp:
+def strip_casts(node: UOp) -> UOp:
     """Returns an index without its casts to integer dtypes."""
     while node.op is Ops.CAST and dtypes.is_int(node.dtype) and not dtypes.is_float(node.src[0].dtype):
         node = node.src[0]

@@ -38,7 +38,7 @@ def block_columns(kernel: Kernel) -> Proposals:
     load = next((access for access in accesses if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):
-            yield from whole_rows(columns, loop, kernel.target.sums_in_flight)
+            yield from read_whole_rows(columns, loop, kernel.target.sums_in_flight)
             return
         if takes_long_steps(kernel, load, columns.size, loop):
             wide = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
@@ -53,7 +53,7 @@ def block_columns(kernel: Kernel) -> Proposals:
     rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
     if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
         reason = f"{rows} rows at a time: more DRAM pages are open at the same time"
-        yield from rows_together(kernel, loop, rows, reason)
+        yield from unroll_rows(kernel, loop, rows, reason)
 
 
 def registers_of(kernel: Kernel) -> int:
@@ -61,7 +61,7 @@ def registers_of(kernel: Kernel) -> int:
     return 2 if kernel.argextremes else 1
 
 
-def rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Proposals:
+def unroll_rows(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Proposals:
     """Proposes UNROLL of `loop` by `rows`. For a maximum, also proposes it for the loops that find its index."""
     for axis in kernel.with_partners(loop):
         yield Proposal(Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
@@ -92,7 +92,7 @@ def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp
     return threads < 2 or columns.size <= kernel.target.sums_in_flight or any(axis.size >= threads for axis in outer)
 
 
-def whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
+def read_whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
     """Proposes UPCAST for all vectors of a row, so that hardware prefetchers see one sequential stream.
 
     If rows are short, a step reads several of them, for `sums` independent accumulators.
@@ -101,7 +101,7 @@ def whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
     kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = sums // columns.size
     if rows >= 2 and loop.size >= MANY_ROWS * rows:
-        yield from rows_together(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
+        yield from unroll_rows(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
 
 
 __all__ = ["LONG_STEP", "block_columns", "takes_long_steps"]

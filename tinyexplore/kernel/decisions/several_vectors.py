@@ -24,7 +24,7 @@ def take_several_vectors(kernel: Kernel) -> Proposals:
         return
     accesses = kernel.accesses
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], accesses)), None)
-    yield from four_vectors(outer, kernel.nodes)
+    yield from upcast_four_vectors(outer, kernel.nodes)
 
 
 def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
@@ -40,10 +40,10 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
         return
     lanes = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     outer = next((axis for axis in ends if any(is_outer_of(axis, lane, accesses) for lane in lanes)), None)
-    yield from four_vectors(outer, [node for node in kernel.nodes if outer in node.ranges])
+    yield from upcast_four_vectors(outer, [node for node in kernel.nodes if outer in node.ranges])
 
 
-def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
+def upcast_four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
     """Proposes UPCAST by 4 of a `loop` over vectors, if its `nodes` have few operations."""
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
     are_few_operations = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import prefetches_later_steps, scatters_in_order
+from tinyexplore.kernel.opts.legality import prefetch_error, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
@@ -24,10 +24,10 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
-    if (reason := scatters_in_order(kernel) or prefetches_later_steps(outer)) is not None:
+    if (reason := scatter_order_error(kernel) or prefetch_error(outer)) is not None:
         return reason
     inner = kernel.axis(amount)
-    if (reason := prefetches_later_steps(inner)) is not None:
+    if (reason := prefetch_error(inner)) is not None:
         return reason
     for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
         if axis.arg.kind not in kinds or axis not in kernel.output_axes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType
 from tinyexplore.kernel.analysis.work_groups import fills_shared, group_items, grouped_reductions
 from tinyexplore.kernel.opts.kind import Law
-from tinyexplore.kernel.opts.legality import no_reduction
+from tinyexplore.kernel.opts.legality import reduction_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 
@@ -56,7 +56,7 @@ def bytes_held(kernel: Kernel, tiles: list[UOp]) -> int:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (reason := no_reduction(axis)) is not None:
+    if (reason := reduction_error(axis)) is not None:
         return reason
     tiles = tiles_filled(kernel, axis)
     if not tiles:

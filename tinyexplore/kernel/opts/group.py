@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.work_groups import group_axis_of, grouped_reductions
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
-from tinyexplore.kernel.opts.legality import no_block, no_reduction, scatters_in_order
+from tinyexplore.kernel.opts.legality import block_error, reduction_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
@@ -33,13 +33,13 @@ for q in 0..8: acc += shared[q]""",
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = no_block(kernel, axis, amount) or no_reduction(axis)
-    return reason or (no_group_reduction(kernel, axis, amount) if kernel.target.has_local else None)
+    reason = block_error(kernel, axis, amount) or reduction_error(axis)
+    return reason or (group_reduction_error(kernel, axis, amount) if kernel.target.has_local else None)
 
 
-def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def group_reduction_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """Returns the legality error if the work-items of a group cannot share a reduction; else None."""
-    if (reason := scatters_in_order(kernel)) is not None:
+    if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.src[0].ranges:
         return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no step left"

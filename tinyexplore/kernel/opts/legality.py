@@ -16,14 +16,14 @@ WRITTEN_OUT = (AxisKind.VECTOR, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.COPY)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 
-def scatters_in_order(kernel: Kernel) -> str | None:
+def scatter_order_error(kernel: Kernel) -> str | None:
     """Returns the legality error of a scatter: it adds to a copy, so no step may run before the copy is complete."""
     if kernel.result_copies:
         return "the steps of a scatter run in order, after the copy of the memory that they add to"
     return None
 
 
-def scattered_twice(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def remainder_scatter_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """Returns the legality error of a scatter whose last block is not full: its steps would add to the result twice."""
     if kernel.result_copies and axis in kernel.output_axes:
         if not axis.is_static or axis.size % max(1, amount):
@@ -31,22 +31,22 @@ def scattered_twice(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     return None
 
 
-def copied_by_each_thread(kernel: Kernel, axis: UOp) -> str | None:
+def thread_copy_error(kernel: Kernel, axis: UOp) -> str | None:
     """Returns the legality error of threads around the copy of a scatter's result: each thread would copy all of it."""
     if kernel.result_copies and is_after_copy(kernel, axis):
         return "each thread would copy the whole result of the scatter"
     return None
 
 
-def prefetches_later_steps(axis: UOp) -> str | None:
+def prefetch_error(axis: UOp) -> str | None:
     if axis.arg.ahead:
         return "the axis prefetches later steps; apply this opt before PREFETCH"
     return None
 
 
-def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def block_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """Returns the legality error of a split of an axis into blocks of `amount` steps, for any kind of Opt."""
-    if (reason := prefetches_later_steps(axis)) is not None:
+    if (reason := prefetch_error(axis)) is not None:
         return reason
     if axis in kernel.copied_along:
         return "each step of the axis makes a staged copy; apply this opt before STAGE"
@@ -55,13 +55,13 @@ def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     return None
 
 
-def no_reduction(axis: UOp) -> str | None:
+def reduction_error(axis: UOp) -> str | None:
     if axis.arg.kind is AxisKind.REDUCE:
         return None
     return f"the axis is {axis.arg.kind.value}, and only reduce axes do this"
 
 
-def no_output_loop(axis: UOp) -> str | None:
+def output_loop_error(axis: UOp) -> str | None:
     if axis.arg.kind in LOOP_KINDS:
         return None
     return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"

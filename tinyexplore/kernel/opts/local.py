@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
-from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scatters_in_order
+from tinyexplore.kernel.opts.legality import block_error, output_loop_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
@@ -28,12 +28,12 @@ GPU = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = scatters_in_order(kernel) or no_block(kernel, axis, amount)
+    reason = scatter_order_error(kernel) or block_error(kernel, axis, amount)
     if reason is not None:
         return reason
     if not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a work-group has the same size in every call"
-    if (reason := no_output_loop(axis)) is not None:
+    if (reason := output_loop_error(axis)) is not None:
         return reason
     if kernel.target.has_local:
         if axis.arg.kind is AxisKind.LOCAL:

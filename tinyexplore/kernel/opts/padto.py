@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import LOOP_KINDS, prefetches_later_steps, scatters_in_order
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, prefetch_error, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
@@ -34,7 +34,7 @@ def padded(size: int, amount: int) -> int:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (reason := scatters_in_order(kernel) or prefetches_later_steps(axis)) is not None:
+    if (reason := scatter_order_error(kernel) or prefetch_error(axis)) is not None:
         return reason
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
         return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"

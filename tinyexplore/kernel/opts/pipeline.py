@@ -85,7 +85,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
-    pairs = same_places(reads[0].src[0].src[1], store_axes, fill.src[0].src[1], fill.ranges - row_loops)
+    pairs = matching_axes(reads[0].src[0].src[1], store_axes, fill.src[0].src[1], fill.ranges - row_loops)
     if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or one of them is masked
         return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
     if all(loop.arg.kind in FIXED for loop in pairs):
@@ -138,7 +138,7 @@ def parts_of(value: UOp, varying_axes: Iterable[UOp]) -> tuple[list[UOp], list[U
     return list(along), list(invariant)
 
 
-def same_places(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
+def matching_axes(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
     """Maps each axis of `axes` to the axis of `fillers` with the same stride in the row buffer.
 
     None unless every step has its own position: overlapping blocks would be overwritten before they are stored.
@@ -186,7 +186,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     piped = find_pipelined(kernel, axis)
     assert not isinstance(piped, str)
     how, amount = str(opt), opt.amount
-    fresh = {loop: moved_in(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
+    fresh = {loop: with_higher_id(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
     start = UOp.range(-(-axis.size // amount), replace(axis.arg, ahead=0)) * index_const(amount)
     if axis.size % amount:
         start = start.minimum(index_const(axis.size - amount))
@@ -225,7 +225,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return UOp.sink(substitute_recorded(piped.store, end, how))
 
 
-def moved_in(loop: UOp) -> UOp:
+def with_higher_id(loop: UOp) -> UOp:
     """Raises the id of an axis by one, so that a new axis fits outside it."""
     return loop.replace(arg=replace(loop.arg, id=loop.arg.id + 1))
 

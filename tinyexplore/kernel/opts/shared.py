@@ -9,7 +9,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.strides import strides_of, vector_along
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
 from tinyexplore.kernel.opts.kind import Law
-from tinyexplore.kernel.opts.legality import no_block, no_reduction, scatters_in_order
+from tinyexplore.kernel.opts.legality import block_error, reduction_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import split_reduce
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -77,7 +77,9 @@ def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (reason := scatters_in_order(kernel) or no_reduction(axis) or no_block(kernel, axis, amount)) is not None:
+    if (
+        reason := scatter_order_error(kernel) or reduction_error(axis) or block_error(kernel, axis, amount)
+    ) is not None:
         return reason
     if axis.src[0].ranges or not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"

@@ -14,7 +14,7 @@ from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts import shared
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, scatters_in_order
+from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -67,7 +67,7 @@ def packed_bytes(load: UOp, axis: UOp) -> int:
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if kernel.target.has_local:
         return shared.legality_error(kernel, axis, amount)
-    if (reason := scatters_in_order(kernel)) is not None:
+    if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import LOOP_KINDS, scatters_in_order
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
 
@@ -22,7 +22,7 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (reason := scatters_in_order(kernel)) is not None:
+    if (reason := scatter_order_error(kernel)) is not None:
         return reason
     other = kernel.axis(amount)
     for loop in (axis, other):

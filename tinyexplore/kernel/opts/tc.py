@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.tensor_cores import fit_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import prefetches_later_steps
+from tinyexplore.kernel.opts.legality import prefetch_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.kernel.transforms.tensor_cores import on_cores
 from tinyexplore.kernel.transforms.tiles import on_tiles, word_of
@@ -62,7 +62,7 @@ for i in 0..4: for j in 0..4:
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (error := prefetches_later_steps(axis)) is not None:
+    if (error := prefetch_error(axis)) is not None:
         return error
     if kernel.target.has_local or amount in TILE_STEPS:
         fit = fit_of(kernel, axis, amount)

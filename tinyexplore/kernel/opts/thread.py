@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, copied_by_each_thread
+from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, thread_copy_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, UOp
 
@@ -22,7 +22,7 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
-    if (reason := copied_by_each_thread(kernel, axis)) is not None:
+    if (reason := thread_copy_error(kernel, axis)) is not None:
         return reason
     if kernel.target.threads < 2:
         return f"{kernel.target.name} has one thread"

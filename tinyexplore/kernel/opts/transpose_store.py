@@ -10,7 +10,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.opts.legality import scatters_in_order
+from tinyexplore.kernel.opts.legality import scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
@@ -28,7 +28,7 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
-    if (reason := scatters_in_order(kernel)) is not None:
+    if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, but this Opt takes only the lanes of results"

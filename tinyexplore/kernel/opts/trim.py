@@ -47,7 +47,7 @@ def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int,
             name = axis.arg.id
             if mask is None or mask.column is not axis or mask.row.arg.id != rows.arg.id:
                 whole.add(name)
-            elif mask.constant != IDENTITY.get(reduce.arg) or not goes_in_blocks(kernel, axis):
+            elif mask.constant != IDENTITY.get(reduce.arg) or not has_full_blocks(kernel, axis):
                 whole.add(name)
             else:
                 ahead_of[name] = max(mask.ahead, ahead_of.get(name, mask.ahead))
@@ -75,7 +75,7 @@ def trimmed_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
     return ahead_of
 
 
-def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
+def has_full_blocks(kernel: Kernel, axis: UOp) -> bool:
     """Whether all blocks of `axis`, an axis of the ast before any Opt, are full."""
     return axis.is_static and axis.size % block_of(kernel, axis.arg.id) == 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.legality import no_block, no_reduction
+from tinyexplore.kernel.opts.legality import block_error, reduction_error
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 
@@ -23,7 +23,7 @@ acc = a0 + a1 + a2 + a3""",
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    return no_block(kernel, axis, amount) or no_reduction(axis)
+    return block_error(kernel, axis, amount) or reduction_error(axis)
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:

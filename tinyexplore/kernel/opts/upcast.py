@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.legality import no_block, no_output_loop, scattered_twice
+from tinyexplore.kernel.opts.legality import block_error, output_loop_error, remainder_scatter_error
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
 
@@ -21,9 +21,9 @@ LAW = Law(
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = scattered_twice(kernel, axis, amount) or no_block(kernel, axis, amount)
+    reason = remainder_scatter_error(kernel, axis, amount) or block_error(kernel, axis, amount)
     if reason is None and axis.arg.kind is not AxisKind.ROW:
-        reason = no_output_loop(axis)
+        reason = output_loop_error(axis)
     return reason
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.scratch import kept_along
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.legality import LOOP_KINDS, no_block, scattered_twice
+from tinyexplore.kernel.opts.legality import LOOP_KINDS, block_error, remainder_scatter_error
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -32,11 +32,11 @@ for i in 0..32: v = f(2*i .. 2*i+1); v[1] += v[0]
 
 
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    reason = scattered_twice(kernel, axis, amount) or no_block(kernel, axis, amount)
-    return reason or unsuited_axis(kernel, axis) or unsuited_lanes(kernel, axis, amount) or second_lanes(kernel, axis)
+    reason = remainder_scatter_error(kernel, axis, amount) or block_error(kernel, axis, amount)
+    return reason or axis_error(kernel, axis) or lanes_error(kernel, axis, amount) or second_lanes_error(kernel, axis)
 
 
-def unsuited_axis(kernel: Kernel, axis: UOp) -> str | None:
+def axis_error(kernel: Kernel, axis: UOp) -> str | None:
     if axis.arg.kind is AxisKind.SCAN:
         return scan_legality_error(kernel, axis)
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
@@ -57,7 +57,7 @@ def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
     return "the steps of a scatter run in order"
 
 
-def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def lanes_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if amount & (amount - 1) or amount > max(1, kernel.lanes):
         lanes_text = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
         return f"{lanes_text}; choose a power of two up to that"
@@ -68,7 +68,7 @@ def unsuited_lanes(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     return None
 
 
-def second_lanes(kernel: Kernel, axis: UOp) -> str | None:
+def second_lanes_error(kernel: Kernel, axis: UOp) -> str | None:
     """Returns the legality error of a second vector axis: a value has lanes along one axis only, even if nothing
     reads them."""
     vector_axes = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]

@@ -26,7 +26,7 @@ def with_split_axes(kernel: Kernel) -> Kernel:
     """Splits every axis whose index is divided by a constant, so that no division remains. Example: the heads of an
     attention."""
     while divided := divided_axes(kernel):
-        digits, count = in_digits(kernel, divided)
+        digits, count = split_divided_axes(kernel, divided)
         how = ", ".join(f"axis {axis.arg.id} is divided by {divisor}" for axis, divisor in divided)
         changes: dict[UOp, UOp] = {}
         for axis, axis_digits in digits.items():
@@ -48,7 +48,7 @@ def with_split_axes(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp, Digits], int]:
+def split_divided_axes(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp, Digits], int]:
     """Returns the loops that replace each axis of `divided`, and the number of added loops.
 
     Skips a divisor that fits none of the loops so far: its division remains.

@@ -260,7 +260,7 @@ class WasmArithmetic(Casts):
         for number in range(dtype.count):
             texts = [self.lane(value, number, scalar) for value in locals_of]
             lanes.append(self.scalar_arithmetic(op, scalar, texts))
-        return self.put_together(lanes, dtype)
+        return self.assemble_lanes(lanes, dtype)
 
     def horizontal(self, op: Ops, value: Value, dtype: DType) -> str:
         """Combines all lanes: lane i with lane i + half."""

@@ -183,7 +183,7 @@ class Casts(ABC):
         single = dtypes.float32.vec(source.count)
         if source.scalar is dtypes.float64 and target.scalar is dtypes.float16:
             halves = [f"(call ${self.needs('f64_to_odd_f32')} {part})" for part in value.parts]
-            floats = self.in_pairs(halves)
+            floats = self.merge_halves(halves)
         else:
             floats = self.cast(value, source, single).parts
         name = self.needs(_to_bits_name(target))
@@ -198,7 +198,7 @@ class Casts(ABC):
         if not dtypes.is_float(int_type) and (int_type.scalar.itemsize == 8 or target.scalar is dtypes.uint32):
             local = self.held(value)
             scalars = [self.lane(local, lane, source.scalar) for lane in range(count)]
-            return self.put_together([self.cast_scalar(x, source.scalar, target.scalar) for x in scalars], target)
+            return self.assemble_lanes([self.cast_scalar(x, source.scalar, target.scalar) for x in scalars], target)
         if not dtypes.is_float(source):
             words = self.resized(value, 4, count, signed=letter == "s")
             letter = letter if lane_bytes(source) == 4 else "s"
@@ -208,14 +208,16 @@ class Casts(ABC):
         if target.scalar is dtypes.float64:
             return self.doubled(value, count, lambda part: f"(f64x2.promote_low_f32x4 {part})")
         if target.scalar is dtypes.float32:
-            return Value(self.in_pairs([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
+            return Value(self.merge_halves([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
         if source.scalar is dtypes.float64:
-            words = Value(self.in_pairs([f"(call ${self.needs('f64x2_to_i32')} {part})" for part in value.parts]), 4)
+            words = Value(
+                self.merge_halves([f"(call ${self.needs('f64x2_to_i32')} {part})" for part in value.parts]), 4
+            )
         else:
             words = Value(tuple(f"(call ${self.needs('f32x4_to_i32')} {part})" for part in value.parts), 4)
         return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
 
-    def in_pairs(self, halves: list[str]) -> tuple[str, ...]:
+    def merge_halves(self, halves: list[str]) -> tuple[str, ...]:
         """Merges the lower halves of each pair of registers into one register."""
         if len(halves) == 1:
             return tuple(halves)
@@ -279,7 +281,7 @@ class Casts(ABC):
         letter = f"_{sign(dtype)}" if dtype.itemsize < 4 else ""
         return f"({shape(dtype)}.extract_lane{letter} {lane} {part})"
 
-    def put_together(self, lanes: list[str], dtype: DType) -> Value:
+    def assemble_lanes(self, lanes: list[str], dtype: DType) -> Value:
         """Assembles a vector from the texts of scalars. Bools are 0 or 1."""
         lane = lane_bytes(dtype)
         kind, per = shape(dtype), REGISTER_BYTES // lane

@@ -288,18 +288,18 @@ class _WasmWriter(WasmArithmetic, Accesses):
             return
         kind = scalar_type(dtype.scalar)
         if all(src is node.src[0] for src in node.src):
-            parts = self.put_together([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
+            parts = self.assemble_lanes([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
             self.define(node, Value(parts, lane_bytes(dtype)))
             repeated_parts = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
             self.values[node] = Value(repeated_parts, lane_bytes(dtype))
             return
-        self.define(node, self.put_together([self.number(src, kind) for src in node.src], dtype))
+        self.define(node, self.assemble_lanes([self.number(src, kind) for src in node.src], dtype))
 
     def reduce_lanes(self, node: UOp) -> None:
         dtype, source = node.dtype, node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
         rows = [self.horizontal(node.arg, self.operand(src), source) for src in node.src]
-        self.define(node, Value((rows[0],)) if len(rows) == 1 else self.put_together(rows, dtype))
+        self.define(node, Value((rows[0],)) if len(rows) == 1 else self.assemble_lanes(rows, dtype))
 
 
 def _name_in(text: str) -> str:

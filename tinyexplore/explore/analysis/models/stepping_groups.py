@@ -15,7 +15,7 @@ from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram,
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.renderer.program import Launch, is_group_barrier, is_shared
 from tinyexplore.renderer.python import WorkItemWriter
-from tinyexplore.runtime.emulator import DivergenceError, Items, Stop, Watched, fresh, past_cores, places_of
+from tinyexplore.runtime.emulator import DivergenceError, Items, Stop, Watched, fresh, places_of, run_past_cores
 from tinyexplore.target import TENSOR_CORES
 from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops, UOp
@@ -184,7 +184,7 @@ class _WorkGroup:
         rest = [number for number in others if number not in lanes]
         for start in range(0, len(rest), self.program.lanes):
             warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
-            stops |= past_cores(self.items, warp, self.program.lanes)
+            stops |= run_past_cores(self.items, warp, self.program.lanes)
         self._check(line_number, stops)
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:

@@ -113,11 +113,11 @@ def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
     """Returns the means of windows that divide each axis into the given number of parts."""
     for number, parts in enumerate(sizes):
         axis = x.ndim - len(sizes) + number
-        x = _shared_out(x, axis, parts)
+        x = _windows_means(x, axis, parts)
     return x
 
 
-def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
+def _windows_means(x: Tensor, axis: int, parts: int) -> Tensor:
     """Returns the means of `parts` windows of an axis. Part i is from i·size/parts to (i + 1)·size/parts."""
     size = x.shape[axis]
     if parts == size:
