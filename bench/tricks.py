@@ -273,7 +273,7 @@ TRICKS: tuple[Trick, ...] = (
         "24 small kernels in a row",
         "CPU",
         chain_of_buffers,
-        partial(planning_anew, ("execute.plan", "grouped", list)),
+        partial(planning_anew, ("execute.plan", "group_steps", list)),
         20,
     ),
     Trick(

@@ -39,7 +39,7 @@ class OwnRule:
 
     def __init__(self, rule: GradientRule, inputs: Sequence[LazyBuffer | None], arg: Any = None) -> None:
         self.rule = rule
-        self.inputs = tuple([_gone if tensor is None else ref(tensor) for tensor in inputs])
+        self.inputs = tuple([_no_reference if tensor is None else ref(tensor) for tensor in inputs])
         self.arg = arg
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ class HeldRule(OwnRule):
         return self.held
 
 
-def _gone() -> None:
+def _no_reference() -> None:
     return None
 
 

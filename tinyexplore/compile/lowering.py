@@ -62,9 +62,9 @@ class Recipe:
 
     def kernel(self) -> Kernel:
         """Returns the kernel. Rebuilds it if nothing refers to it any more."""
-        return self.made() or _alone(self.settings, self._again)
+        return self.made() or _without_recorder(self.settings, self._rebuild)
 
-    def _again(self) -> Kernel:
+    def _rebuild(self) -> Kernel:
         kernel = Kernel(self.start, Device[self.device].target, self.original, self.start)
         for opt in self.applied:
             kernel = apply_opt(kernel, opt)
@@ -75,7 +75,7 @@ class Recipe:
         return StoredSpec.of(spec, self._lowered_again)
 
     def _lowered_again(self) -> ProgramSpec:
-        return _alone(self.settings, lambda: lowered(self.device, self._again(), self.passes))
+        return _without_recorder(self.settings, lambda: lowered(self.device, self._rebuild(), self.passes))
 
 
 def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> ProgramSpec:
@@ -146,10 +146,10 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
     facts = find_facts(key) if key is not None else None
     if facts is not None and may_reuse():
         settings = config()  # the current settings
-        spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, choose())))
+        spec = facts.spec(device, lambda: _without_recorder(settings, lambda: lowered(device, choose())))
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
-        return Prepared(device, ast, lambda: _alone(settings, choose), spec, *work, seconds)
+        return Prepared(device, ast, lambda: _without_recorder(settings, choose), spec, *work, seconds)
     prepared = prepare_optimized(device, choose(), start)
     flops, moved, operations = prepared.flops, prepared.bytes_moved, prepared.operations
     if not (isinstance(flops, int) and isinstance(moved, int) and isinstance(operations, int)):
@@ -187,7 +187,7 @@ def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
     return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
 
 
-def _alone(settings: Config, work: Callable[[], R]) -> R:
+def _without_recorder(settings: Config, work: Callable[[], R]) -> R:
     """Calls `work` under `settings`, without a recorder, and returns its result.
 
     It does not copy the context, because that would keep what a TinyJit captures alive.

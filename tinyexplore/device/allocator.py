@@ -226,7 +226,7 @@ class HostAllocator:
                 block = free_blocks.pop().block
                 self._kept_at_most -= size
             except IndexError:
-                block = self._fresh(size)
+                block = self._allocate_block(size)
             memory = Memory(block.address, nbytes, block)
             memory.back = _Back(memory, free_blocks.append)
             memory.back.block = block
@@ -274,7 +274,7 @@ class HostAllocator:
                 blocks.clear()
         return freed
 
-    def _fresh(self, size: int) -> Block:
+    def _allocate_block(self, size: int) -> Block:
         try:
             return self._map(size)
         except (MemoryError, OSError):

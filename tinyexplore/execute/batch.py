@@ -10,8 +10,14 @@ from typing import Any
 
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.graph import in_graphs
-from tinyexplore.execute.group import in_groups, native_call
-from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
+from tinyexplore.execute.group import group_native, native_call
+from tinyexplore.execute.instances import (
+    divide_among_instances,
+    estimated_work,
+    for_instance,
+    instance_of,
+    run_side_by_side,
+)
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import NativePool
 
@@ -22,7 +28,7 @@ def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     Native items are bound now. Their buffers may be exchanged afterwards in `item.bound.pointers`.
     """
     steps: list[Callable[[], None]] = []
-    stretches = side_by_side(
+    stretches = divide_among_instances(
         items,
         lambda item: instance_of(item.item.device, item.buffers, item.runner),
         lambda item: estimated_work(item.runner),
@@ -48,7 +54,7 @@ def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     for item in items:
         if item.runner is not None:
             item.bind()
-    steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
+    steps = group_native(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
     calls: list[Callable[[], None]] = []
     for is_call, neighbors in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
         neighboring_items: list[Any] = list(neighbors)

@@ -52,13 +52,13 @@ class ExecItem:
 
     @property
     def flops(self) -> int:
-        return 0 if self.runner is None else self._now(self.runner.flops)
+        return 0 if self.runner is None else self._current_value(self.runner.flops)
 
     @property
     def bytes_moved(self) -> int:
-        return 2 * self.buffers[0].nbytes if self.runner is None else self._now(self.runner.bytes_moved)
+        return 2 * self.buffers[0].nbytes if self.runner is None else self._current_value(self.runner.bytes_moved)
 
-    def _now(self, cost: sint) -> int:
+    def _current_value(self, cost: sint) -> int:
         return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:

@@ -76,7 +76,7 @@ class PlanStep:
         for output in self.made:
             if output.is_new:
                 memory[output.slot] = Buffer(output.device, output.size, output.dtype)
-        buffers = [_there(memory[slot]) for slot in self.slots]
+        buffers = [_require_buffer(memory[slot]) for slot in self.slots]
         if self.runner is None:
             (output,), source = self.made, buffers[1]
             if source.size != output.size:  # the size is symbolic, so it is that of the source buffer
@@ -94,7 +94,7 @@ class PlanStep:
         return tuple([value_of(variable, bound) for variable in self.variables])
 
 
-def _there(buffer: Buffer | None) -> Buffer:
+def _require_buffer(buffer: Buffer | None) -> Buffer:
     assert buffer is not None
     return buffer
 
@@ -170,7 +170,7 @@ class StepGroup:
             for table, index in uses:
                 table[index] = shared_memory.address
         for slot, uses in self._given:
-            address = _there(memory[slot]).allocate().address
+            address = _require_buffer(memory[slot]).allocate().address
             for table, index in uses:
                 table[index] = address
         if self._inside:
@@ -186,7 +186,7 @@ def _memory_of(device: str) -> Callable[[int], Memory]:
     return Device.allocator(device).allocate
 
 
-def in_groups(
+def group_native(
     items: Sequence[T],
     is_native: Callable[[T], bool],
     made_of: Callable[[list[T], NativePool], G],
@@ -227,9 +227,11 @@ def in_groups(
     return units
 
 
-def grouped(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
+def group_steps(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
     """Returns `steps`, in order, with machine-code steps combined to groups."""
-    return in_groups(steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.made]))
+    return group_native(
+        steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.made])
+    )
 
 
 def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> tuple[BoundProgram, int | None, int]:
@@ -258,4 +260,4 @@ def _needs_only_addresses(step: PlanStep) -> bool:
     return all([step.slots[number] in new_slots for number in (*spec.aligned, *spec.writes)])
 
 
-__all__ = ["NO_NODE", "StepGroup", "StepOutput", "PlanStep", "grouped", "in_groups", "native_call"]
+__all__ = ["NO_NODE", "StepGroup", "StepOutput", "PlanStep", "group_steps", "group_native", "native_call"]

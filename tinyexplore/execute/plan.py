@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, grouped
+from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, group_steps
 from tinyexplore.execute.instances import (
     divide_among_instances,
     estimated_work,
@@ -237,9 +237,9 @@ class Plan:
             graph.nodes, graph.buffers = [], []  # consumed, so that a buffer is freed after its last reader
             for stretch in todo:
                 if len(stretch) == 1:
-                    _do(stretch[0], memory, values, since)
+                    _run_queue(stretch[0], memory, values, since)
                 else:
-                    run_side_by_side([partial(_do, queue, memory, values, since) for queue in stretch])
+                    run_side_by_side([partial(_run_queue, queue, memory, values, since) for queue in stretch])
         finally:
             self.running = not is_first
         seconds = time.perf_counter() - began
@@ -256,7 +256,9 @@ class Plan:
             self.omitted = NO_SLOTS
             self.groups = [
                 [
-                    grouped(queue) if len(queues) == 1 else for_instance(number, len(queues), partial(grouped, queue))
+                    group_steps(queue)
+                    if len(queues) == 1
+                    else for_instance(number, len(queues), partial(group_steps, queue))
                     for number, queue in enumerate(queues)
                 ]
                 for queues in self.steps
@@ -303,7 +305,7 @@ def _with_nodes(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
     return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
 
 
-def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
+def _run_queue(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
     """Runs the steps of a queue. Gives the computed nodes their buffers."""
     for unit, targets in queue:
         unit.run(memory, values)

@@ -17,7 +17,7 @@ from tinyexplore.jit.slots import (
     BufferUses,
     Slot,
     copy_bytes,
-    described,
+    describe,
     in_new_buffers,
     is_alike,
     mark_sources_unknown,
@@ -46,7 +46,7 @@ class State:
     def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
         if not is_alike(before, after):
             raise JitError(
-                f"{tensor!r} was {described(before)} before the captured call and is {described(after)} after it: "
+                f"{tensor!r} was {describe(before)} before the captured call and is {describe(after)} after it: "
                 "a replay needs it to stay as it is; shard it as it is to be before the first call"
             )
         self.tensor, self.before = tensor, own_buffers(before)

@@ -36,7 +36,7 @@ class Slot:
         """Sets the value to `value`. `written`: the addresses that the replay itself writes."""
         if not self._fits(value):
             raise JitError(
-                f"{self.name} was captured as {described(self.like)}, and is now {described(value)}: a replay runs the "
+                f"{self.name} was captured as {describe(self.like)}, and is now {describe(value)}: a replay runs the "
                 "kernels of the first; use a TinyJit of its own for each form, or reset()"
             )
         if self.is_written:
@@ -163,7 +163,7 @@ def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
     return is_equal
 
 
-def described(value: LazyBuffer) -> str:
+def describe(value: LazyBuffer) -> str:
     """Returns the description of a value in error messages."""
     if not isinstance(value, ShardedBuffer):
         return f"{value.shape} {value.dtype.name} on {value.device}"

@@ -166,7 +166,7 @@ class Calls(Generic[R]):
         self.in_part: list[ref[Any]] = []  # those among `changed` of which the function writes parts
         self.parts_of: list[int] = []  # numbers of the arguments of which the function writes parts
         self.put_off = 0  # number of calls that could not be captured yet
-        self._leave(None)
+        self._install_entry(None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         if not config().JIT or engine.active_capture() is not None:
@@ -176,25 +176,25 @@ class Calls(Generic[R]):
                 return self.fxn(*args, **kwargs)
             self.is_busy = True
             try:
-                return self._called(args, kwargs)
+                return self._run_call(args, kwargs)
             finally:
                 self.is_busy = False
 
-    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    def _run_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         replay, entry = self.replay, self.entry
         if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
-            return self._first(args, kwargs) if self.count == 0 else self._capture_again(args, kwargs)
+            return self._run_first(args, kwargs) if self.count == 0 else self._capture_again(args, kwargs)
         if entry is not None:
             unsettle(entry, replay)  # another thread must not run `entry` during this replay
         elif not replay.is_known:
-            entry = self._leave(make_entry(replay))
+            entry = self._install_entry(make_entry(replay))
             replay.is_known = True
         result: R = replay(args, kwargs)
         if entry is not None:
             settle(entry, replay)
         return result
 
-    def _leave(self, entry: NativeEntry | None) -> NativeEntry | None:
+    def _install_entry(self, entry: NativeEntry | None) -> NativeEntry | None:
         """Lets `entry` receive the calls from now on; None: this object receives them. Returns `entry`."""
         if self.entry is not None:
             self.entry.unsettle()
@@ -208,18 +208,18 @@ class Calls(Generic[R]):
     def _capture_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         if self.replay is not None:
             states, self.parts_of = self.replay.states, self.replay.captured.in_place
-            self.changed = _with(self.changed, [state.tensor for state in states])
-            self.in_part = _with(self.in_part, [state.tensor for state in states if state.stays])
+            self.changed = _merge_references(self.changed, [state.tensor for state in states])
+            self.in_part = _merge_references(self.in_part, [state.tensor for state in states if state.stays])
             self.replay = None
-        self._leave(None)
+        self._install_entry(None)
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
         in_part = _living_tensors(self.in_part)
         in_part.extend(tensors[number] for number in self.parts_of if number < len(tensors))
         try:
             replay, result = capture(self.fxn, args, kwargs, _living_tensors(self.changed), in_part, self.prune)
         except CaptureLater as later:
-            self.changed = _with(self.changed, later.changed)
-            self.in_part = _with(self.in_part, later.in_part)
+            self.changed = _merge_references(self.changed, later.changed)
+            self.in_part = _merge_references(self.in_part, later.in_part)
             self.put_off += 1
             if self.put_off > MOST_PUT_OFF:
                 raise
@@ -228,7 +228,7 @@ class Calls(Generic[R]):
         self.replay = replay
         return cast(R, result)
 
-    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    def _run_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Makes an ordinary call. Brings the tensors that it assigns to into memory."""
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors]
         settle_tensors(tensors)
@@ -247,7 +247,7 @@ def _living_tensors(references: list[ref[Any]]) -> list[Any]:
     return [tensor for reference in references if (tensor := reference()) is not None]
 
 
-def _with(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
+def _merge_references(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
     """Returns references to the referenced objects and to `tensors`, each once."""
     return [
         ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_living_tensors(references), *tensors]}.values()

@@ -27,7 +27,7 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
     legal = []
     for axis in kernel.axes:
         for op, kind in KINDS.items():
-            for amount in kind.tried(kernel, axis):
+            for amount in kind.amounts_to_try(kernel, axis):
                 opt = Opt(op, axis.arg.id, amount)
                 if illegal_because(kernel, opt, axis) is None:
                     legal.append(opt)

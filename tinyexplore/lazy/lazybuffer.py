@@ -266,7 +266,7 @@ class LazyBuffer:
             need_dtype_for(value, dtype)
         if not isinstance(value, UOp):
             value = dtypes.as_const(value, dtype)
-        return LazyBuffer(Ops.CONST, dtype, sized(shape), (), value, device)
+        return LazyBuffer(Ops.CONST, dtype, check_sizes(shape), (), value, device)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
@@ -274,7 +274,7 @@ class LazyBuffer:
         device = Device.canonicalize(device)  # for a sharded tensor, a tuple of devices
         if Device.is_group(device):
             return cast(LazyBuffer, LazyBuffer.sharded.iota(length, dtype, device))
-        return LazyBuffer(Ops.IOTA, dtype, sized((length,)), (), None, device)
+        return LazyBuffer(Ops.IOTA, dtype, check_sizes((length,)), (), None, device)
 
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
@@ -544,7 +544,7 @@ class LazyBuffer:
 
     def expand(self, shape: Shape) -> LazyBuffer:
         """Repeats axes of size 1 to the size in `shape` (of the same rank)."""
-        shape = sized(shape)
+        shape = check_sizes(shape)
         if shape == self.shape:
             return self
         if len(shape) != len(self.shape) or any([a not in (1, b) for a, b in zip(self.shape, shape)]):
@@ -567,7 +567,7 @@ class LazyBuffer:
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
         if all([pair == (0, 0) for pair in amounts]):
             return self
-        shape = sized(tuple([before + size + after for size, (before, after) in zip(self.shape, amounts)]))
+        shape = check_sizes(tuple([before + size + after for size, (before, after) in zip(self.shape, amounts)]))
         return self._view(Ops.PAD, shape, amounts)
 
     def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> LazyBuffer:
@@ -611,7 +611,7 @@ class LazyBuffer:
                 f"needs an axis of at least {reach}"
             )
         count = (self.shape[axis] - reach) // stride + 1
-        shape = sized((*self.shape[:axis], count, *self.shape[axis + 1 :], size))
+        shape = check_sizes((*self.shape[:axis], count, *self.shape[axis + 1 :], size))
         return self._view(Ops.WINDOW, shape, (axis, simplified(size), stride, dilation))
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
@@ -684,7 +684,7 @@ def normal(sizes: Shape) -> Shape:
     return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
 
 
-def sized(shape: Shape) -> Shape:
+def check_sizes(shape: Shape) -> Shape:
     """Returns the sizes in normal form. Raises ShapeError for a negative size, or if 64 bits cannot count the
     elements."""
     total: Any = prod(shape)

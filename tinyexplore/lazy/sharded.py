@@ -151,7 +151,7 @@ class ShardedBuffer(LazyBuffer):
 
     # *** part by part ***
 
-    def _each(self, op: Ops, function: Callable[[LazyBuffer], LazyBuffer], arg: Any = None) -> ShardedBuffer:
+    def _map_parts(self, op: Ops, function: Callable[[LazyBuffer], LazyBuffer], arg: Any = None) -> ShardedBuffer:
         return ShardedBuffer([function(part) for part in self.parts], self.axis, op, (self,), arg)
 
     def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
@@ -193,7 +193,7 @@ class ShardedBuffer(LazyBuffer):
         return joined(pieces, self.axis)
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
-        src = self._with(op.name, others)
+        src = self._on_same_devices(op.name, others)
         for other in src:
             if other.shape != self.shape:
                 raise ShapeError(
@@ -204,7 +204,7 @@ class ShardedBuffer(LazyBuffer):
         parts = [first.alu(op, *rest) for first, *rest in zip(*(operand.parts for operand in aligned))]
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
-    def _with(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
+    def _on_same_devices(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
         """Returns this value and `others`. Raises unless all are on the same devices."""
         src: list[ShardedBuffer] = [self]
         for other in others:
@@ -216,22 +216,22 @@ class ShardedBuffer(LazyBuffer):
         return src
 
     def cast(self, dtype: DType) -> LazyBuffer:
-        return self if dtype is self.dtype else self._each(Ops.CAST, lambda part: part.cast(dtype))
+        return self if dtype is self.dtype else self._map_parts(Ops.CAST, lambda part: part.cast(dtype))
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
-        return self if dtype is self.dtype else self._each(Ops.BITCAST, lambda part: part.bitcast(dtype))
+        return self if dtype is self.dtype else self._map_parts(Ops.BITCAST, lambda part: part.bitcast(dtype))
 
     def detached(self) -> LazyBuffer:
-        view = self._each(Ops.RESHAPE, lambda part: part.detached(), self.shape)
+        view = self._map_parts(Ops.RESHAPE, lambda part: part.detached(), self.shape)
         view.note = Origin.DETACHED
         return view
 
     def contiguous(self) -> LazyBuffer:
-        parts = self._each(Ops.CONTIGUOUS, lambda part: part.contiguous())
+        parts = self._map_parts(Ops.CONTIGUOUS, lambda part: part.contiguous())
         return self if parts.parts == self.parts else parts
 
     def packed(self) -> LazyBuffer:
-        return self._each(Ops.CONTIGUOUS, lambda part: part.packed())
+        return self._map_parts(Ops.CONTIGUOUS, lambda part: part.packed())
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
         parts = [part.reduce(op, axes) for part in self.parts]
@@ -255,7 +255,8 @@ class ShardedBuffer(LazyBuffer):
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         x, factors = (
-            operand.whole() if operand.axis == axis else operand for operand in self._with("recurrence", (factor,))
+            operand.whole() if operand.axis == axis else operand
+            for operand in self._on_same_devices("recurrence", (factor,))
         )
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
@@ -263,7 +264,7 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(parts, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        (indices,) = self._with("gather", (index,))[1:]
+        (indices,) = self._on_same_devices("gather", (index,))[1:]
         in_parts = self.axis == len(self.shape) - 1
         gathered = self._gathered_in_parts(indices) if in_parts else self._gathered_part_by_part(indices)
         return ShardedBuffer(gathered.parts, gathered.axis, Ops.GATHER, (self, index))
@@ -290,7 +291,7 @@ class ShardedBuffer(LazyBuffer):
         If another axis is divided, scatters part by part. If `axis` is divided, each device scatters the values for its
         part. If the values are divided, each device scatters its own values, and the results are combined.
         """
-        _, indices, updates = self._with("scatter", (index, values))
+        _, indices, updates = self._on_same_devices("scatter", (index, values))
         parts = self._scattered(op, axis, indices, updates)
         return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
 

@@ -52,7 +52,7 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
         if folder is None:
             content = Tensor.from_url(f"{base}{name}.gz", gunzip=True, checksum=f"md5:{md5}")
         else:
-            content = _local(Path(folder), name)
+            content = _read_local(Path(folder), name)
         arrays.append(_idx(content, name).to(device))
     train, train_labels, test, test_labels = arrays
     return train.unsqueeze(1), train_labels, test.unsqueeze(1), test_labels
@@ -71,7 +71,7 @@ def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) 
             raise FormatError(f"{_CIFAR} lacks {', '.join(missing)}")
         files = {name: archive[f"cifar-10-batches-bin/{name}"] for name in names}
     else:
-        files = {name: _local(Path(folder), name) for name in names}
+        files = {name: _read_local(Path(folder), name) for name in names}
     for name, content in files.items():
         if content.numel() % _CIFAR_RECORD:
             raise FormatError(
@@ -96,7 +96,7 @@ def digits(device: str | None = None) -> Dataset:
     return x[:-_DIGITS_TEST], y[:-_DIGITS_TEST], x[-_DIGITS_TEST:], y[-_DIGITS_TEST:]
 
 
-def _local(folder: Path, name: str) -> Tensor:
+def _read_local(folder: Path, name: str) -> Tensor:
     """Returns the bytes of the file `name` in `folder`. If only its gzip file exists, decompresses that in memory."""
     path, packed = folder / name, folder / f"{name}.gz"
     if path.is_file():

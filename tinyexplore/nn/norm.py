@@ -78,12 +78,12 @@ class BatchNorm:
         var = centered.square().mean(axes)
         if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
             count = x.numel() // x.shape[1]
-            self._follow(self.running_mean, mean, 1.0)
-            self._follow(self.running_var, var, count / max(count - 1, 1))
+            self._update_running(self.running_mean, mean, 1.0)
+            self._update_running(self.running_var, var, count / max(count - 1, 1))
             self.num_batches_tracked.assign(self.num_batches_tracked + 1)
         return mean, var
 
-    def _follow(self, running: Tensor, seen: Tensor, scale: float) -> None:
+    def _update_running(self, running: Tensor, seen: Tensor, scale: float) -> None:
         share = seen.detach() * (scale * self.momentum)
         running.assign((_widened(running) * (1 - self.momentum) + share).cast(running.dtype))
 

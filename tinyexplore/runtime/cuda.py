@@ -74,13 +74,15 @@ class CUDA(LaunchQueue):
             raise DeviceUnavailable(f"{NO_COMPILER} ({first_line(error)})") from error
         self.device = self.do(driver.cuDeviceGet, number)
         self.name = self.do(driver.cuDeviceGetName, 96, self.device).split(b"\0")[0].decode()
-        self.architecture = f"sm_{self.asked('COMPUTE_CAPABILITY_MAJOR')}{self.asked('COMPUTE_CAPABILITY_MINOR')}"
+        self.architecture = (
+            f"sm_{self.query_attribute('COMPUTE_CAPABILITY_MAJOR')}{self.query_attribute('COMPUTE_CAPABILITY_MINOR')}"
+        )
         self.options = [b"--gpu-architecture=" + self.architecture.encode(), b"--std=c++17"]
         self.context = self.do(driver.cuDevicePrimaryCtxRetain, self.device)
         self.enter()
         self.stream = self.do(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
         self.begin, self.end = (self.do(driver.cuEventCreate, 0) for _ in range(2))
-        self.is_concurrent = bool(self.asked("CONCURRENT_MANAGED_ACCESS"))
+        self.is_concurrent = bool(self.query_attribute("CONCURRENT_MANAGED_ACCESS"))
         self.allocator = ManagedMemory(self)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -103,7 +105,7 @@ class CUDA(LaunchQueue):
         text = self.driver.cuGetErrorString(status)[1]
         return f" ({text.decode()})" if text else ""
 
-    def asked(self, attribute: str) -> int:
+    def query_attribute(self, attribute: str) -> int:
         """Returns a numeric attribute of the GPU from the driver."""
         name = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
         number: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
@@ -254,7 +256,7 @@ class BoundKernel:
         """Launches the kernel by `enqueue`, between the copies. Returns False if there is nothing to do."""
         if 0 in self.sizes:
             return False
-        self.bring()
+        self.copy_to_gpu()
         written = [pair[:2] for pair in self.copied if pair[2]]
         try:
             self.cuda.launch((self.program.spec.name,), self.blocks, enqueue)
@@ -265,7 +267,7 @@ class BoundKernel:
             _copy(memory, gpu_memory)
         return True
 
-    def bring(self) -> None:
+    def copy_to_gpu(self) -> None:
         """Copies memory that the GPU cannot access to memory that it can."""
         for memory, gpu_memory, _ in self.copied:
             _copy(gpu_memory, memory)

@@ -29,9 +29,9 @@ def open_cuda(number: int = 0) -> DeviceInterface:
     gpu = replace(
         GPUS[nearest(cuda.architecture)],
         words=cuda.name,
-        shared_bytes=cuda.asked("MAX_SHARED_MEMORY_PER_BLOCK"),
-        group_items=cuda.asked("MAX_THREADS_PER_BLOCK"),
-        warp=cuda.asked("WARP_SIZE"),
+        shared_bytes=cuda.query_attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
+        group_items=cuda.query_attribute("MAX_THREADS_PER_BLOCK"),
+        warp=cuda.query_attribute("WARP_SIZE"),
     )
     name = device_name(number)
     target = gpu_target(name, gpu, cuda.architecture, choice.text)

@@ -58,7 +58,7 @@ class KernelGraph:
             for number in changed:
                 self.kernels[number] = kernels[number]
         for kernel in self.copying:
-            kernel.bring()
+            kernel.copy_to_gpu()
         cuda.launch(self.names, self.blocks, self._enqueue)
 
     def _enqueue(self) -> None:

@@ -118,7 +118,7 @@ class EmulatedGroups:
         items = Items(self.name, grid, group)
         buffers = [Watched(view, f"data{slot}", items) for slot, view in enumerate(views)]
         for number, coordinates in enumerate(places_of(grid)):
-            shared = [Watched(fresh(dtype), name, items) for name, dtype in self.shared]
+            shared = [Watched(new_shared_memory(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(places_of(group or ())):
                 items.now = number * items.size + inner
@@ -189,7 +189,7 @@ def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[
         products = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
 
 
-def fresh(dtype: PtrDType) -> memoryview:
+def new_shared_memory(dtype: PtrDType) -> memoryview:
     """Allocates shared memory for a group, filled with values that expose wrong reads (NaN for floats)."""
     return memoryview(bytearray(b"\xff" * (dtype.size * dtype.base.itemsize))).cast(memory_format(dtype.base))  # type: ignore[call-overload,no-any-return]
 
@@ -227,7 +227,7 @@ __all__ = [
     "Stop",
     "Watched",
     "bind",
-    "fresh",
+    "new_shared_memory",
     "run_past_cores",
     "places_of",
 ]

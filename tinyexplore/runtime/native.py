@@ -59,13 +59,13 @@ class NativeProgram:
         """
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        chosen = self.suited(buffers)
+        chosen = self.variant_for(buffers)
         if chosen is not self:
             return chosen.bind(buffers, values)
         pointers = array("Q", [*(memory.address for memory in memories), *values] or [0])
         return BoundProgram(self, memories, pointers)
 
-    def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
+    def variant_for(self, buffers: Sequence[Buffer]) -> NativeProgram:
         """Returns this program, or its variant for buffers that do not start at a cache line (wrapped memory need
         not)."""
         if all(buffers[position].address % 64 == 0 for position in self.spec.aligned) or self._unaligned is None:

@@ -27,13 +27,13 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
 
 
-def _at(position: int) -> int:
+def _check_position(position: int) -> int:
     if position < 0:
         raise IndexError(f"element {position} lies before the buffer")
     return position
 
 
-def _aligned(position: int, count: int) -> int:
+def _check_aligned(position: int, count: int) -> int:
     if position % count:
         raise IndexError(f"{count} elements from {position} on: a GPU's vector starts at a multiple of its width")
     return position
@@ -42,10 +42,12 @@ def _aligned(position: int, count: int) -> int:
 def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
     """Returns `count` neighbors. Lanes that `mask` excludes are 0 and not read."""
     if mask is None or mask is True:
-        return [view[_at(position + lane)] for lane in range(count)]
+        return [view[_check_position(position + lane)] for lane in range(count)]
     if mask is False:
         return [0] * count
-    return [view[_at(position + lane)] if valid else 0 for lane, valid in zip(range(count), mask, strict=True)]
+    return [
+        view[_check_position(position + lane)] if valid else 0 for lane, valid in zip(range(count), mask, strict=True)
+    ]
 
 
 def _store(view: memoryview, position: int, values: list[Any], mask: Any) -> None:
@@ -54,7 +56,7 @@ def _store(view: memoryview, position: int, values: list[Any], mask: Any) -> Non
     lanes = [True] * len(values) if mask is None or mask is True else mask
     for lane, (value, valid) in enumerate(zip(values, lanes, strict=True)):
         if valid:
-            view[_at(position + lane)] = value
+            view[_check_position(position + lane)] = value
 
 
 def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
@@ -70,8 +72,8 @@ def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 PROGRAM_BYTES = 8 << 10  # bytes of a program beside those proportional to its text
 
 _NAMES: dict[str, Any] = {
-    "at": _at,
-    "aligned": _aligned,
+    "at": _check_position,
+    "aligned": _check_aligned,
     "load": _load,
     "store": _store,
     "halves": halves,

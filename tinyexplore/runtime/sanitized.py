@@ -103,7 +103,7 @@ class SanitizedProgram:
             parts.append(struct.pack(f"<{len(values)}q", *values))
             done = subprocess.run([str(self.path)], input=b"".join(parts), capture_output=True, check=False)
             if done.returncode:
-                raise self.complaint(done.stderr.decode(errors="replace"), done.returncode)
+                raise self.sanitizer_error(done.stderr.decode(errors="replace"), done.returncode)
             offset = 0
             for position, buffer in enumerate(buffers):
                 if position in self.spec.writes:
@@ -112,7 +112,7 @@ class SanitizedProgram:
 
         return run
 
-    def complaint(self, words: str, code: int) -> SanitizerError:
+    def sanitizer_error(self, words: str, code: int) -> SanitizerError:
         """Returns the error that a sanitizer found, in short, with the line."""
         matches = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
         text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"

@@ -101,26 +101,26 @@ class WebGPU:
                 "cut it with .contiguous() in between, or by a smaller MAX_KERNEL_OPS"
             )
         try:
-            return self.apart(partial(WebGPUProgram, self, spec))
+            return self.run_on_own_thread(partial(WebGPUProgram, self, spec))
         except self.wgpu.GPUError as error:
             raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
 
-    def apart(self, work: Callable[[], T]) -> T:
+    def run_on_own_thread(self, work: Callable[[], T]) -> T:
         """Calls `work` on this device's own thread and returns its result. An interrupt waits for the end of `work`.
 
         wgpu is written in Python, and an interrupt inside it would leave locks held.
         """
-        job = Job(partial(self._alone, work))
+        job = Job(partial(self._run_alone, work))
         self._workers.do([job], _nothing)
         return job.result()
 
-    def _alone(self, work: Callable[[], T]) -> T:
+    def _run_alone(self, work: Callable[[], T]) -> T:
         with self.lock:
             while self._gone:  # freed here, on this thread, because their finalizers are Python, too
                 del self._held[self._gone.pop()]
             return work()
 
-    def held(self, bound: _BoundWebGPU) -> _Call:
+    def callable_for(self, bound: _BoundWebGPU) -> _Call:
         """Returns a function that runs `bound`. This device's own thread frees `bound` later."""
         call = _Call(bound)
         self._held[weakref.ref(call, self._gone.append)] = bound
@@ -175,7 +175,7 @@ class WebGPUProgram:
         """Returns a function that runs the program on `buffers` and waits for it."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        return self.webgpu.apart(partial(self._bound, memories, values))
+        return self.webgpu.run_on_own_thread(partial(self._bound, memories, values))
 
     def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
@@ -189,7 +189,7 @@ class WebGPUProgram:
         for value in values:
             uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
             self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
-        return self.webgpu.held(_BoundWebGPU(self, device_buffers, uniforms, group_counts(self.launch, values)))
+        return self.webgpu.callable_for(_BoundWebGPU(self, device_buffers, uniforms, group_counts(self.launch, values)))
 
 
 class _There:
@@ -198,7 +198,7 @@ class _There:
     def __init__(self, memory: Any, here: Memory, factor: int) -> None:
         self.memory, self.here, self.factor = memory, here, factor
 
-    def sent(self) -> Any:
+    def content_to_send(self) -> Any:
         """Returns the content to copy to the device."""
         self.here.check_backed()
         view = self.here.view()
@@ -208,7 +208,7 @@ class _There:
         wide[:: self.factor] = view
         return wide
 
-    def received(self, data: memoryview) -> None:
+    def store_content(self, data: memoryview) -> None:
         """Stores the content copied from the device."""
         self.here.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
 
@@ -245,7 +245,7 @@ class _BoundWebGPU:
         device = self.webgpu.device
         for buffer in self.there:
             if buffer.here.nbytes:
-                device.queue.write_buffer(buffer.memory, 0, buffer.sent())
+                device.queue.write_buffer(buffer.memory, 0, buffer.content_to_send())
         encoder = device.create_command_encoder()
         work = encoder.begin_compute_pass(**self.marks)
         work.set_pipeline(self.program.pipeline)
@@ -269,7 +269,7 @@ class _BoundWebGPU:
     def _receive(self, data: memoryview) -> None:
         offset = TICKS
         for buffer in self.written:
-            buffer.received(data[offset : offset + buffer.here.nbytes * buffer.factor])
+            buffer.store_content(data[offset : offset + buffer.here.nbytes * buffer.factor])
             offset += buffer.memory.size
         if self.marks:
             began, ended = memoryview(bytes(data[:TICKS])).cast("Q")
@@ -289,7 +289,7 @@ class _Call:
 
     def __call__(self, start: int, stop: int) -> None:
         if 0 not in self._bound.counts:
-            self._bound.webgpu.apart(self._bound.run)
+            self._bound.webgpu.run_on_own_thread(self._bound.run)
 
 
 def open_webgpu() -> DeviceInterface:

@@ -49,15 +49,15 @@ def _schedule(
     if recorder is not None and writes is not NO_WRITES:
         recorder.record(WritesAllowed(writes))
     graph = merge_equal(outputs, writes, overrides.cut)
-    cut = overrides.over(graph.made).cut
+    cut = overrides.over(graph.rebuilt_node).cut
     hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
     graph = graph.then(hoisted)
     if hoisted.original:  # rewriting can make different nodes equal
-        cut = overrides.over(graph.made).cut
+        cut = overrides.over(graph.rebuilt_node).cut
         graph = graph.then(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
     graph = graph.then(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
     writes = graph.writes
-    fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.made))
+    fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.rebuilt_node))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     # in the order of the graph, so that the result is deterministic
     realized = (node for node in fusion.order if node in fusion.realized)
@@ -79,7 +79,7 @@ def _schedule(
     for item in items:
         for variable, value in item.bound.items():
             bind_together(bound, variable, value)
-    return tuple([_with_user_nodes(item, graph) for item in _in_order(items, fusion)])
+    return tuple([_with_user_nodes(item, graph) for item in _sort_by_dependence(items, fusion)])
 
 
 def _with_user_nodes(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
@@ -95,7 +95,7 @@ def _with_user_nodes(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
     )
 
 
-def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:
+def _sort_by_dependence(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:
     """Sorts `items` by dependence: writers before readers, and readers of an old value before its overwriter."""
     writer = {node: item for item in items for node in item.outputs}
     readers: dict[LazyBuffer, list[ScheduleItem]] = {}

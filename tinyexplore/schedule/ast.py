@@ -16,7 +16,7 @@ from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest, product, simplified, unbound, variables
 
 
-def all_of(conditions: Conditions) -> UOp | None:
+def conjunction(conditions: Conditions) -> UOp | None:
     """Returns one condition that holds if all of `conditions` hold; None for no conditions."""
     result: UOp | None = None
     for condition in conditions:
@@ -175,7 +175,7 @@ class AstBuilder:
         else:
             pointer = self.pointer(node)
             self.memory_read[node] = None
-            index = pointer.index(flat_index(node.shape, use.idxs), all_of(use.conditions))
+            index = pointer.index(flat_index(node.shape, use.idxs), conjunction(use.conditions))
             value = UOp(Ops.LOAD, node.dtype, (index,))
             self.note(node, pointer, "is read from")
             for idx in use.idxs:
@@ -219,7 +219,7 @@ class AstBuilder:
     def padded(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
         _, conditions = source_index(node, use.idxs)
-        condition = all_of(conditions)
+        condition = conjunction(conditions)
         if condition is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (condition,)):
             return value
         return condition.where(value, UOp.const(node.dtype, 0))

@@ -106,7 +106,7 @@ class ValueNumbers:
         if node.op is Ops.WRITE or node in self.targets or _is_filled(node):
             return (node,)
         if not node.src:
-            return node.op, node.dtype, _exact(node.arg), node.shape, node.device
+            return node.op, node.dtype, _constant_key(node.arg), node.shape, node.device
         src = [self.number[source] for source in node.src]
         if node.op in OpGroups.COMMUTATIVE:
             src.sort(key=id)
@@ -141,7 +141,7 @@ def _is_filled(node: LazyBuffer) -> bool:
     return node.op is Ops.CONTIGUOUS and constant_in(node.src[0]) is not None
 
 
-def _exact(value: Any) -> Any:
+def _constant_key(value: Any) -> Any:
     """Returns a constant's argument as a key that differs for 0.0 and -0.0, and is equal for NaNs."""
     return str(value) if type(value) is float and (value == 0 or value != value) else value
 

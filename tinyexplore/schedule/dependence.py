@@ -121,7 +121,7 @@ def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
     return tuple([outer // inner for inner, outer in zip(steps, steps[1:])][::-1])
 
 
-def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
+def dependence_flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
     """Whether a value that has `digits` depends on each of the finer digits of `sizes`."""
     flags_by_axis: list[bool] = []
     remaining: sint = 1
@@ -140,7 +140,7 @@ def _together(size: sint, digits: Sequence[Digits]) -> Digits:
     sizes = refined(digits)
     if sizes is None:
         return ((size, any(map(depends, digits))),)
-    columns = zip(*[flags(value_digits, sizes) for value_digits in digits])
+    columns = zip(*[dependence_flags(value_digits, sizes) for value_digits in digits])
     return merged(zip(sizes, map(any, columns)))
 
 
@@ -237,7 +237,7 @@ __all__ = [
     "Layout",
     "aligned_groups",
     "depends",
-    "flags",
+    "dependence_flags",
     "refined",
     "regrouped",
     "uniform",

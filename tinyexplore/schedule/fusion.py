@@ -112,13 +112,13 @@ class Fusion:
 
     def exceeds(self, what: str, value: float, bound: float) -> bool:
         """Whether `value` is greater than `bound`. The comparison is recorded with the decision."""
-        return self.noted(what, value, bound, value > bound)
+        return self.record_comparison(what, value, bound, value > bound)
 
     def reaches(self, what: str, value: float, bound: float) -> bool:
         """Whether `value` is at least `bound`. The comparison is recorded with the decision."""
-        return self.noted(what, value, bound, value >= bound)
+        return self.record_comparison(what, value, bound, value >= bound)
 
-    def noted(self, what: str, value: float, bound: float, over: bool) -> bool:
+    def record_comparison(self, what: str, value: float, bound: float, over: bool) -> bool:
         if self.recorder is not None:
             self.compared[what] = NumberCompared(what, value, bound, over)
         return over
@@ -385,17 +385,19 @@ class Fusion:
             if self.is_product(other, other.src[0].size) is not is_product:
                 if not self.are_related(node, other):
                     return "a product and another reduction beside it: there is no tile of registers for both"
-            elif is_product and other not in self.made_of(node) and node not in self.made_of(other):
+            elif (
+                is_product and other not in self.nodes_computed_for(node) and node not in self.nodes_computed_for(other)
+            ):
                 if self.reaches("steps of a product beside another one", work, LARGE_PRODUCT):
                     return "two large products: each one reaches its speed with panels and a tile of its own"
         return None
 
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
         """Whether both reductions read a common computed value, or one of them reads the other."""
-        node_inputs, other_inputs = self.made_of(node), self.made_of(other)
+        node_inputs, other_inputs = self.nodes_computed_for(node), self.nodes_computed_for(other)
         return not node_inputs.isdisjoint(other_inputs) or max(len(node_inputs), len(other_inputs)) > MOST_RELATED
 
-    def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
+    def nodes_computed_for(self, node: LazyBuffer) -> set[LazyBuffer]:
         """Returns the nodes computed for `node`, without those of other reductions. Stops after about `MOST_RELATED`
         nodes."""
         cached = self.descendants.get(node)

@@ -28,8 +28,8 @@ from tinyexplore.schedule.dependence import (
     Digit,
     Layout,
     aligned_groups,
+    dependence_flags,
     depends,
-    flags,
     refined,
     regrouped,
 )
@@ -141,7 +141,7 @@ class _Reduction:
                     list_of.append(depends(value_digits))
             else:
                 for value_digits, list_of in zip(digits, depending):
-                    list_of += flags(value_digits, sizes)
+                    list_of += dependence_flags(value_digits, sizes)
             if axis in self.axes:
                 self.reduced.update(range(len(self.sizes), len(self.sizes) + len(sizes)))
             self.cut.append(sizes)
@@ -240,14 +240,14 @@ class _Reduction:
         return groups
 
     def _as_a_whole(self, needed: frozenset[int]) -> LazyBuffer:
-        value = taken(self.source, self._layout(needed), self.in_memory)
+        value = slice_independent(self.source, self._layout(needed), self.in_memory)
         return self._reduce(value, self.reduced & needed)
 
     def _by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
         """Builds the groups in order: multiplies and sums the terms of each group. The result is a term of a later
         group."""
         terms = [
-            (taken(factor, self._layout(digits), self.in_memory), is_divisor)
+            (slice_independent(factor, self._layout(digits), self.in_memory), is_divisor)
             for (factor, is_divisor), digits in zip(self.factors, self.depending)
         ]
         for using, digits, summed in groups:
@@ -286,7 +286,7 @@ def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
     return value.cast(wide).alu(Ops.MUL, factor).cast(value.dtype)
 
 
-def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
+def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
     """Returns `node` with one axis per digit of `layout`: the whole digit if it is flagged, else its first element.
 
     `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down to
@@ -299,7 +299,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
         return _first_elements(node, layout)
     depth += 1
     if node.op in OpGroups.ALU:
-        src = tuple([taken(source, layout, in_memory, depth) for source in node.src])
+        src = tuple([slice_independent(source, layout, in_memory, depth) for source in node.src])
         return LazyBuffer(node.op, node.dtype, flat, src, node.arg, node.device)
     if node.op is Ops.CONST:
         return LazyBuffer(Ops.CONST, node.dtype, flat, (), node.arg, node.device)
@@ -311,7 +311,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
                 for digits, source_size, size in zip(layout, source.shape, node.shape)
             ]
         )
-        inner = taken(source, source_layout, in_memory, depth)
+        inner = slice_independent(source, source_layout, in_memory, depth)
         sliced_sources = [
             size if whole and source_size == new_size else 1
             for digits, source_size, new_size in zip(layout, source.shape, node.shape)
@@ -320,7 +320,9 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
         return inner.reshape(tuple(sliced_sources)).expand(flat)
     if node.op is Ops.PERMUTE:
         result_axis = {axis: number for number, axis in enumerate(node.arg)}
-        inner = taken(node.src[0], tuple([layout[result_axis[axis]] for axis in range(len(layout))]), in_memory, depth)
+        inner = slice_independent(
+            node.src[0], tuple([layout[result_axis[axis]] for axis in range(len(layout))]), in_memory, depth
+        )
         first = [0]
         for axis in range(len(layout)):
             first.append(first[-1] + len(layout[result_axis[axis]]))
@@ -328,7 +330,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
     if node.op is Ops.RESHAPE:
         own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
         if own_layout is not None:
-            return taken(node.src[0], own_layout, in_memory, depth).reshape(flat)
+            return slice_independent(node.src[0], own_layout, in_memory, depth).reshape(flat)
     return _first_elements(node, layout)
 
 

@@ -28,7 +28,7 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
             order = node.arg
             return tuple(idxs[order.index(axis)] for axis in range(len(order))), ()
         case Ops.SHRINK:
-            return tuple(_plus(idx, start) for idx, (start, _) in zip(idxs, node.arg)), ()
+            return tuple(_add_offset(idx, start) for idx, (start, _) in zip(idxs, node.arg)), ()
         case Ops.FLIP:
             return tuple(_mirrored(idx, source.shape[a]) if a in node.arg else idx for a, idx in enumerate(idxs)), ()
         case Ops.PAD:
@@ -161,7 +161,7 @@ def _is_negative(terms: dict[UOp, int], constant: int) -> bool:
     return bounds(from_terms(terms, constant))[0] < 0
 
 
-def _plus(idx: UOp, offset: sint) -> UOp:
+def _add_offset(idx: UOp, offset: sint) -> UOp:
     return idx if offset == 0 else from_terms_of((idx, 1), (as_size(offset), 1))
 
 
@@ -182,5 +182,5 @@ def _padded(shape: tuple[sint, ...], amounts: tuple[tuple[sint, sint], ...], idx
             conditions.append(as_size(simplified(before - 1)) < idx)
         if after != 0 and not (isinstance(stop, int) and high < stop):
             conditions.append(idx < as_size(stop))
-        result.append(_plus(idx, simplified(-before)))
+        result.append(_add_offset(idx, simplified(-before)))
     return tuple(result), tuple(conditions)

@@ -30,7 +30,7 @@ class Rewritten:
         """Returns the node that the user wrote; `node` itself where a rewrite introduced it."""
         return self.original.get(node, node)
 
-    def made(self, node: LazyBuffer) -> LazyBuffer:
+    def rebuilt_node(self, node: LazyBuffer) -> LazyBuffer:
         """Returns the node of the new graph that gets the memory of `node`, which the user wrote."""
         return self.instead.get(node, node)
 
@@ -48,7 +48,7 @@ class Rewritten:
         if not later.original:
             return replace(self, outputs=later.outputs, writes=later.writes)
         original = {**self.original, **{node: self.original_of(before) for node, before in later.original.items()}}
-        replacements = {node: later.made(before) for node, before in self.instead.items()}
+        replacements = {node: later.rebuilt_node(before) for node, before in self.instead.items()}
         equal = dict(self.equal)
         for representative, nodes in later.equal.items():
             first = self.original_of(representative)

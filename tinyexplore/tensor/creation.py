@@ -38,7 +38,7 @@ class Creation(Ordering):
     __slots__ = ()
 
     @classmethod
-    def _given(cls, tensor: Self, requires_grad: bool | None) -> Self:
+    def _mark_as_data(cls, tensor: Self, requires_grad: bool | None) -> Self:
         """Marks a new tensor as data and sets its `requires_grad`. Returns the tensor."""
         tensor.lazydata.note = Origin.DATA
         tensor.requires_grad = requires_grad
@@ -63,7 +63,7 @@ class Creation(Ordering):
         sizes = _sizes((shape,))
         value = fill_value if isinstance(fill_value, UOp) else checked(fill_value, target)
         lazydata = LazyBuffer.const(value, target, Device.canonicalize(device), sizes)
-        return cls._given(cls._wrap(lazydata), requires_grad)
+        return cls._mark_as_data(cls._wrap(lazydata), requires_grad)
 
     @classmethod
     def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
@@ -88,7 +88,9 @@ class Creation(Ordering):
         for member in Device.members(Device.canonicalize(device)):
             buffer = Buffer(member, greatest(product(sizes)), target).allocate()
             shards.append(LazyBuffer.from_buffer(buffer, sizes))
-        return cls._given(cls._wrap(shards[0] if len(shards) == 1 else ShardedBuffer(shards, None)), requires_grad)
+        return cls._mark_as_data(
+            cls._wrap(shards[0] if len(shards) == 1 else ShardedBuffer(shards, None)), requires_grad
+        )
 
     @classmethod
     def from_blob(
@@ -99,7 +101,7 @@ class Creation(Ordering):
         sizes = _sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
-        return cls._given(cls._wrap(lazydata.reshape(sizes)), None)
+        return cls._mark_as_data(cls._wrap(lazydata.reshape(sizes)), None)
 
     @classmethod
     def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Self:
@@ -165,7 +167,7 @@ class Creation(Ordering):
                     checked(end, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
         counter = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
-        return cls._given(counter._progression(start, step, target), requires_grad)
+        return cls._mark_as_data(counter._progression(start, step, target), requires_grad)
 
     def _progression(self, start: Any, step: Any, target: DType) -> Self:
         """Returns start + step · self for self = 0, 1, …, rounded to `target` once.
@@ -221,7 +223,7 @@ class Creation(Ordering):
         falling = (counter._const(last) - counter).cast(wide) * -step + stop
         half = last.maximum(1) if isinstance(steps, UOp) else last
         places_of_values = (counter < (half + 1) // 2).where(rising, falling)
-        return cls._given(places_of_values.cast(target), requires_grad)
+        return cls._mark_as_data(places_of_values.cast(target), requires_grad)
 
     @classmethod
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
@@ -233,7 +235,7 @@ class Creation(Ordering):
             raise ValueError(f"eye({n}, {columns}): sizes cannot be negative")
         requires_grad = kwargs.pop("requires_grad", None)
         row, column = cls.arange(n, **kwargs).unsqueeze(1), cls.arange(columns, **kwargs)
-        return cls._given((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
+        return cls._mark_as_data((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
 
     def meshgrid(self, *args: Self, indexing: str = "ij") -> tuple[Self, ...]:
         """Returns the coordinates of a grid over vectors, as one tensor per axis."""
@@ -269,7 +271,7 @@ class Creation(Ordering):
     ) -> Self:
         """Returns random numbers, uniform in [0, 1)."""
         result = random.rand(cls, _sizes(shape), dtype, Device.canonicalize(device))
-        return cls._given(result, requires_grad)
+        return cls._mark_as_data(result, requires_grad)
 
     @classmethod
     def randn(
@@ -282,7 +284,7 @@ class Creation(Ordering):
         """Returns normally distributed numbers with mean 0 and standard deviation 1. An int dtype rounds them towards
         zero."""
         result = random.randn(cls, _sizes(shape), dtype, Device.canonicalize(device))
-        return cls._given(result, requires_grad)
+        return cls._mark_as_data(result, requires_grad)
 
     @classmethod
     def randint(
@@ -317,7 +319,7 @@ class Creation(Ordering):
     @classmethod
     def _scaled(cls, random_tensor: Self, scale: float, shift: float, requires_grad: bool | None) -> Self:
         result = random_tensor if scale == 1 else random_tensor * scale
-        return cls._given(result if shift == 0 else result + shift, requires_grad)
+        return cls._mark_as_data(result if shift == 0 else result + shift, requires_grad)
 
     @classmethod
     def normal(
@@ -350,9 +352,9 @@ class Creation(Ordering):
         checked(high, target)
         drawn = cls.rand(*shape, **kwargs)
         if dtypes.is_float(target):
-            return cls._given(random.between(drawn, low, high, target), requires_grad)
+            return cls._mark_as_data(random.between(drawn, low, high, target), requires_grad)
         scaled = (drawn * (high - low)).cast(target)
-        return cls._given(scaled if low == 0 else (scaled + low).cast(target), requires_grad)
+        return cls._mark_as_data(scaled if low == 0 else (scaled + low).cast(target), requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
@@ -371,7 +373,7 @@ class Creation(Ordering):
     def _uniform_within(
         cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any
     ) -> Self:
-        return cls._given(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
+        return cls._mark_as_data(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
 
     @classmethod
     def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:

@@ -50,7 +50,7 @@ class Indexing(Reduction):
         items = self._index_items(indices)
         if not any(_is_advanced(item) for item in items):
             return self._basic_view(items)
-        view, numbers, axes, position = self._named(items)
+        view, numbers, axes, position = self._split_index(items)
         return view._gathered(numbers, axes, position)
 
     def __iter__(self) -> Iterator[Self]:
@@ -58,7 +58,7 @@ class Indexing(Reduction):
             raise TypeError("a tensor without axes cannot be iterated over: use .item()")
         return (self[index] for index in range(len(self)))
 
-    def _named(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
+    def _split_index(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
         """Splits `items` into a view and index tensors.
 
         Returns:
@@ -170,7 +170,7 @@ class Indexing(Reduction):
         counted = _mapped(indices, lambda index: index % size if size else index)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
-    def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
+    def _flatten_indices(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
         """Combines the coordinates `numbers` on `axes` to flat indices over these axes, broadcast together.
 
         An index is out of range if one of its coordinates is.
@@ -198,16 +198,16 @@ class Indexing(Reduction):
     def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], position: int) -> Self:
         """Gathers the elements whose coordinates on `axes` are `numbers`, broadcast together. Their axes are put at
         position `position`."""
-        flat_index = self._numbered(numbers, axes)
+        flat_index = self._flatten_indices(numbers, axes)
         shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]
         table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:position], *(1,) * len(shape), *table.shape[position:-1], total)
         chosen = flat_index.reshape((*(1,) * position, *shape, *(1,) * (len(others) - position), 1))
-        return table.reshape(spread)._picked(chosen)
+        return table.reshape(spread)._gather_last_axis(chosen)
 
-    def _picked(self, indices: Self) -> Self:
+    def _gather_last_axis(self, indices: Self) -> Self:
         """Gathers result[...] = self[..., indices[..., 0]]. All axes but the last broadcast."""
         shape = broadcast_shape("gather", self.shape[:-1], indices.shape[:-1])
         if self.shape[-1] == 0:
@@ -242,7 +242,7 @@ class Indexing(Reduction):
             indices = (indices < 0).where(indices + size, indices)
         order = [i for i in range(self.ndim) if i != axis] + [axis]
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
-        return table._picked(indices)
+        return table._gather_last_axis(indices)
 
     def _true_places(self) -> list[Self]:
         """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the
@@ -309,9 +309,9 @@ class Indexing(Reduction):
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
-        view, numbers, axes, position = self._named(items)
+        view, numbers, axes, position = self._split_index(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
-        flat_index = view._numbered(numbers, axes)
+        flat_index = view._flatten_indices(numbers, axes)
         first, rank = [view.shape[axis] for axis in others], flat_index.ndim
         source = _broadcast_value(value, (*first[:position], *flat_index.shape, *first[position:]))
         order = [*range(position, position + rank), *range(position), *range(position + rank, source.ndim)]

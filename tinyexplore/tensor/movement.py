@@ -49,7 +49,7 @@ def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
     return normal(tuple(checked))
 
 
-def _some(tensors: Sequence[T], what: str) -> Sequence[T]:
+def _require_tensors(tensors: Sequence[T], what: str) -> Sequence[T]:
     """Returns the tensors to join. Raises if there are none. A method has its own tensor first."""
     if not tensors:
         raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
@@ -460,7 +460,7 @@ class Movement(Operators):
 
     def cat(*tensors: Self, dim: int = 0) -> Self:
         """Concatenates the tensors along `dim`. `Tensor.cat` also accepts them in a list."""
-        self, *args = _some(tensors, "cat")
+        self, *args = _require_tensors(tensors, "cat")
         if isinstance(self, (list, tuple)):
             return _first_of(self, "cat").cat(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "cat")
@@ -486,7 +486,7 @@ class Movement(Operators):
 
     def stack(*tensors: Self, dim: int = 0) -> Self:
         """Stacks tensors of equal shape along a new axis. `Tensor.stack` also accepts them in a list."""
-        self, *args = _some(tensors, "stack")
+        self, *args = _require_tensors(tensors, "stack")
         if isinstance(self, (list, tuple)):
             return _first_of(self, "stack").stack(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "stack")

@@ -62,18 +62,18 @@ def first_indices(x: T, count: int, descending: bool) -> T:
     packed = _packed(key ^ -1 if descending else key)
     size = run_size(length, count)
     if size == 1:
-        return _least(packed.contiguous(), count) & LOWER
+        return _least_elements(packed.contiguous(), count) & LOWER
     runs = -(-length // size)
     padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
     least = padded.reshape((rows, runs, size)).min(2).contiguous()
-    chosen = (_least(least, count) & LOWER) // size
+    chosen = (_least_elements(least, count) & LOWER) // size
     indices = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
         (rows, count * size)
     )
     is_inside = indices < length
     values_there = ordered_int(x.gather(1, indices.minimum(length - 1)))
     candidates = _at_indices(values_there ^ -1 if descending else values_there, indices)
-    return _least(is_inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
+    return _least_elements(is_inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
 def run_size(length: int, count: int) -> int:
@@ -98,7 +98,7 @@ def is_search_cheaper(length: int, count: int) -> bool:
     return count <= MOST_WANTED and looks <= MOST_LOOKS * length
 
 
-def _least(packed: T, count: int) -> T:
+def _least_elements(packed: T, count: int) -> T:
     """Returns the `count` least elements of each row, in order. All elements differ."""
     rows = packed.lazydata
     most = _filled(int(dtypes.max(dtypes.int64)), rows)
@@ -178,12 +178,12 @@ def _sorted_rows(x: T, lowest: int) -> T:
     """Sorts each row of `x`, int32 or int64, by the bits from `lowest` on."""
     rows = x.lazydata
     if not isinstance(rows, ShardedBuffer):
-        return x._wrap(_in_order(rows, lowest))
+        return x._wrap(_sort_bits(rows, lowest))
     rows = rows.whole() if rows.axis == 1 else rows
-    return x._wrap(ShardedBuffer([_in_order(part, lowest) for part in rows.parts], rows.axis))
+    return x._wrap(ShardedBuffer([_sort_bits(part, lowest) for part in rows.parts], rows.axis))
 
 
-def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
+def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
     """Sorts each row of `x` (rows, length) by the bits from `lowest` on."""
     rows, length = x.shape
     bits = 8 * x.dtype.itemsize - lowest

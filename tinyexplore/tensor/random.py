@@ -255,7 +255,7 @@ def places_in(bounds: T, values: T) -> T:
     step = 1 << (count.bit_length() - 1)
     while step:
         probe = index + step
-        is_below = table._picked((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
+        is_below = table._gather_last_axis((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
         index = ((probe <= count) & is_below).where(probe, index)
         step >>= 1
     return index

@@ -168,7 +168,7 @@ class Resampling(Indexing):
         weight = (samples < count).where(weight, 0.0)
         samples_last = self.transpose(axis, -1)
         indices = samples.minimum(count - 1).unsqueeze(-1)
-        gathered = samples_last.unsqueeze(-2).unsqueeze(-2)._picked(indices)
+        gathered = samples_last.unsqueeze(-2).unsqueeze(-2)._gather_last_axis(indices)
         return weight.eq(0).where(0.0, gathered * weight).sum(-1).transpose(axis, -1)
 
     def _sample_cubic(self, axis: int, first: Self, rest: Self) -> Self:
@@ -206,7 +206,7 @@ class Resampling(Indexing):
     def _take(self, axis: int, indices: Self) -> Self:
         """Gathers the elements of `axis` at `indices`, a vector of ints in range."""
         moved = self.transpose(axis, -1)
-        picked = moved.unsqueeze(-2)._picked(indices.unsqueeze(-1))
+        picked = moved.unsqueeze(-2)._gather_last_axis(indices.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
     def _broadcast_along(self, axis: int, line: Self) -> Self:

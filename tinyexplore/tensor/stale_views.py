@@ -40,7 +40,7 @@ class StaleViews:
             return
         cls.searches -= 1
         views = referrers(root)
-        description = _held(views)
+        description = _have_outside_references(views)
         while views:
             view, is_held = views.pop(), description.pop()
             if (
@@ -60,7 +60,7 @@ class StaleViews:
                 return
 
 
-def _held(objects: list[Any]) -> list[bool]:
+def _have_outside_references(objects: list[Any]) -> list[bool]:
     """Returns for each object whether it has references from outside the tape (whose steps use tuples).
 
     objects: a list that only the caller references.

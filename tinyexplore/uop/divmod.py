@@ -80,12 +80,12 @@ def wrapped_index(value: int) -> UOp:
 
 def quotient(expr: UOp, divisor: int) -> UOp | None:
     """Returns `expr` // `divisor` with only the necessary division; None if no term can be taken out."""
-    return None if _is_indivisible(expr, divisor) else _quotient(_apart(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _quotient(_split_multiples(expr, divisor), divisor)
 
 
 def remainder(expr: UOp, divisor: int) -> UOp | None:
     """Returns `expr` % `divisor` of only the terms that leave a remainder; None if no term can be taken out."""
-    return None if _is_indivisible(expr, divisor) else _remainder(_apart(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _remainder(_split_multiples(expr, divisor), divisor)
 
 
 def _is_indivisible(expr: UOp, divisor: int) -> bool:
@@ -103,13 +103,13 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
     """
     if divisor == 1:
         return expr, index_const(0)
-    parts = _apart(expr, divisor)
-    return _or(_quotient(parts, divisor), Ops.IDIV, expr, divisor), _or(
+    parts = _split_multiples(expr, divisor)
+    return _or_operation(_quotient(parts, divisor), Ops.IDIV, expr, divisor), _or_operation(
         _remainder(parts, divisor), Ops.MOD, expr, divisor
     )
 
 
-def _apart(expr: UOp, divisor: int) -> Parts | None:
+def _split_multiples(expr: UOp, divisor: int) -> Parts | None:
     """Splits `expr` into (whole, rest, common, left over) with expr = whole * divisor + rest * common + left over.
 
     Here left over < `common`, and `common` divides the divisor and every term of the original rest. It is 0 if the rest
@@ -173,7 +173,7 @@ def _quotient(parts: Parts | None, divisor: int) -> UOp | None:
         divisor //= unit
     elif common == 1 and not has_whole:
         return None
-    result = small if divisor == 1 else _or(quotient(small, divisor), Ops.IDIV, small, divisor)
+    result = small if divisor == 1 else _or_operation(quotient(small, divisor), Ops.IDIV, small, divisor)
     return from_terms(*whole) + result if has_whole else result
 
 
@@ -190,10 +190,10 @@ def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
         unit_count = divisor // unit
         if unit_count == 1:
             return low
-        return _or(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
+        return _or_operation(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
     if common == 1 and not whole[0] and not whole[1]:
         return None
-    result = _or(remainder(small, divisor), Ops.MOD, small, divisor)
+    result = _or_operation(remainder(small, divisor), Ops.MOD, small, divisor)
     if common > 1:
         result = result * index_const(common)
     return result + index_const(left_over) if left_over else result
@@ -222,6 +222,6 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
     return None
 
 
-def _or(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
+def _or_operation(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
     """Returns `simpler`, or the operation itself if `simpler` is None."""
     return expr.alu(op, index_const(divisor)) if simpler is None else simpler

@@ -361,7 +361,7 @@ class _MatcherWriter:
         if newly_bound and pattern.name is not None:
             del self.bound[pattern.name]
 
-    def built(self, pattern: UPat, like: str, depth: int) -> str:
+    def build_expression(self, pattern: UPat, like: str, depth: int) -> str:
         """Returns an expression that builds `pattern`, the right side of a law. A number has the dtype of `like`."""
         if pattern.name is not None and pattern.name in self.bound:
             return self.bound[pattern.name]
@@ -373,11 +373,11 @@ class _MatcherWriter:
         typed = None if op is Ops.WHERE else next((src for src in sources if src.ops != _CONST_ONLY), None)
         parts: dict[UPat, str] = {}
         if typed is not None:
-            like = parts[typed] = self.stored(self.built(typed, like, depth), depth)
-        first, *others = [parts.get(src) or self.built(src, like, depth) for src in sources]
+            like = parts[typed] = self.store_value(self.build_expression(typed, like, depth), depth)
+        first, *others = [parts.get(src) or self.build_expression(src, like, depth) for src in sources]
         return f"{first}.alu({', '.join([self.value(op), *others])})"
 
-    def stored(self, expression: str, depth: int) -> str:
+    def store_value(self, expression: str, depth: int) -> str:
         """Returns a variable name for the value of `expression`."""
         if expression.isidentifier():
             return expression
@@ -415,7 +415,7 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
             if rule.function is not _always:
                 writer.line(depth, f"if {result_text}:")
                 depth += 1
-            result_text = writer.built(rule.result, "root", depth)
+            result_text = writer.build_expression(rule.result, "root", depth)
         writer.line(depth, f"found = {result_text}")
         writer.line(depth, "if found is not None and found is not root: return found")
 

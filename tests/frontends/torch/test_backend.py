@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tinyexplore import GlobalCounters
 from tinyexplore.frontends.torch import supported_operations, tinyexplore
-from tinyexplore.frontends.torch.program import LeftToAten, Part, TorchProgram, divided
+from tinyexplore.frontends.torch.program import LeftToAten, Part, TorchProgram, divide_graph
 
 
 @pytest.fixture(autouse=True)
@@ -324,7 +324,7 @@ def test_parts_run_in_an_order_in_which_they_can() -> None:
         return e * c
 
     graph = graph_of(program, torch.ones(3)).graph
-    parts = divided(graph, lambda node: "cos" in str(node.target), lambda node: False)
+    parts = divide_graph(graph, lambda node: "cos" in str(node.target), lambda node: False)
     assert [part.by_aten for part in parts] == [False, True, False, True, False]
     known = {node for node in graph.nodes if node.op == "placeholder"}
     for part in parts:

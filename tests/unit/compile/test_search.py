@@ -23,11 +23,11 @@ from tinyexplore.compile import candidate, search, workers
 from tinyexplore.compile.candidate import (
     CandidateFailed,
     Workbench,
-    alone,
     compiling_lock,
     differ,
     request_of,
     sampled,
+    timing_lock,
 )
 from tinyexplore.compile.candidate import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
@@ -318,7 +318,7 @@ def test_nothing_compiles_while_something_is_timed() -> None:
         with compiling_lock():
             order.append("compiled")
 
-    with alone():
+    with timing_lock():
         other = threading.Thread(target=compiles)
         other.start()
         time.sleep(0.2)

@@ -51,7 +51,7 @@ def _ordered(body: list[UOp], target: Target) -> list[UOp]:
     chains = [[node for node in body if owner[node] is store and _moves(node)] for store in stores]
     if not _are_copies(chains) or _needs_several_registers(chains[0], target):
         return body
-    group_size = _room(chains[0], target.vector_registers)
+    group_size = _copies_that_fit(chains[0], target.vector_registers)
     if group_size < 2:
         return body
     out = [node for node in body if owner[node] is None or not _moves(node)]
@@ -92,7 +92,7 @@ def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
     return any(_is_vector(node) and node.dtype.count > target.lanes(node.dtype) for node in chain)
 
 
-def _room(chain: Sequence[UOp], registers: int) -> int:
+def _copies_that_fit(chain: Sequence[UOp], registers: int) -> int:
     """Returns how many copies of `chain` have values that fit in registers together, beside the values that they
     share."""
     chain_nodes = set(chain)

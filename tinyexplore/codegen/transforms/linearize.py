@@ -62,7 +62,7 @@ class _Between:
             for src in node.src:
                 self.users.setdefault(src, []).append(node)
 
-    def made_of(self, value: UOp, register: UOp) -> set[UOp]:
+    def nodes_between(self, value: UOp, register: UOp) -> set[UOp]:
         """Returns `value` and the nodes below it that depend on `register`. The cost is proportional to their
         number."""
         last, above, todo = self.place[value], {register}, [register]
@@ -108,7 +108,7 @@ class _Blocks:
             if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
                 # a scan's register may be read in several steps; also, (acc + x) + 1 reads one
                 between = between or _Between(self.order)
-                reading.update(between.made_of(node.src[1], node.src[0]))
+                reading.update(between.nodes_between(node.src[1], node.src[0]))
             node_path = path.get(node)
             if node_path is None:
                 if op is Ops.DEFINE_ACC:
@@ -262,7 +262,7 @@ class _Blocks:
         ]
         units += [(key[loop], loop) for loop in loops]
         if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
-            units += [(position[node], self.asked_for(node)) for node in plain if node in late and self.is_far(node)]
+            units += [(position[node], self.prefetch_of(node)) for node in plain if node in late and self.is_far(node)]
         units.sort(key=itemgetter(0))
         return units
 
@@ -355,7 +355,7 @@ class _Blocks:
         dtype = node.src[0].src[0].dtype
         return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
 
-    def asked_for(self, load: UOp) -> UOp:
+    def prefetch_of(self, load: UOp) -> UOp:
         """Returns the prefetch of the cache line of `load`."""
         prefetch = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:

@@ -43,7 +43,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     coordinate_of = grid_places(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
     for axes, item in zip(dimensions, items):
         coordinate_of.update(dict.fromkeys(axes, item))
-    stores = [with_gate(store, gate(dimensions, items, store)) for store in sink.src]
+    stores = [with_gate(store, gate_condition(dimensions, items, store)) for store in sink.src]
     record_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
@@ -52,7 +52,9 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
         part = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
-        met = group_reduction(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
+        met = group_reduction(
+            part, f"shared{number}", items[0], gate_condition(dimensions[1:], items[1:], reduce), numbers
+        )
         record_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
     met_sink = UOp.sink(*stores).substitute(meetings, how="in shared memory")
@@ -80,7 +82,7 @@ def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
     return coordinate_of
 
 
-def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
+def gate_condition(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
     """Returns the condition to execute `node`: in the first work-item of each dimension that it does not depend on."""
     condition: UOp | None = None
     for axes, item in zip(dimensions, items):

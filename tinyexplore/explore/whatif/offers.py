@@ -27,7 +27,7 @@ def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
 
 def _of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
     amounts_by_reason: dict[tuple[str, str], list[int]] = {}
-    for amount in KINDS[op].tried(kernel, axis):
+    for amount in KINDS[op].amounts_to_try(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)
         against = illegal_because(kernel, opt, axis) or ""
         caution = CAUTIONS.get(op, "") if not against and is_too_much(kernel, opt) else ""

@@ -171,7 +171,7 @@ class Explored:
             }
             supported = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
             stack.enter_context(torch._dynamo.config.patch(supported))
-            function = torch.compile(_ended(self.function), backend=self._compiled, dynamic=False)
+            function = torch.compile(_detach_results(self.function), backend=self._compiled, dynamic=False)
             result = function(*args)
         new_reasons = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
         counts = {reason: count - before.get(reason, 0) for reason, count in counted.items()}
@@ -222,7 +222,7 @@ def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
     return torch.autograd.grad(outputs, *args, **kwargs)
 
 
-def _ended(function: Callable[..., Any]) -> Callable[..., Any]:
+def _detach_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with detached results."""
 
     def ended(*args: Any) -> Any:

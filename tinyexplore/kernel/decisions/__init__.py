@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tinyexplore.kernel.decisions.accumulators import add_accumulators
 from tinyexplore.kernel.decisions.columns import block_columns
-from tinyexplore.kernel.decisions.decision import Heuristic, Proposal, ScheduleAspect, decided
+from tinyexplore.kernel.decisions.decision import Heuristic, Proposal, ScheduleAspect, apply_heuristic
 from tinyexplore.kernel.decisions.dot_words import use_dot_instructions
 from tinyexplore.kernel.decisions.lanes import choose_lanes
 from tinyexplore.kernel.decisions.prefetches import prefetch
@@ -79,7 +79,7 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
         if recorder is not None:
             recorder.record(HeuristicConsidered(decision, settled_by))
         if not settled_by:
-            after = decided(kernel, decision)
+            after = apply_heuristic(kernel, decision)
             if after is not kernel:
                 settled.update(dict.fromkeys(decision.settles, decision.name))
             kernel = after

@@ -55,15 +55,15 @@ class Heuristic:
 
 def exceeds(what: str, value: float, bound: float) -> bool:
     """Whether `value` is greater than `bound`. Records the comparison under the name `what`."""
-    return _noted(what, value, bound, value > bound)
+    return _record_comparison(what, value, bound, value > bound)
 
 
 def reaches(what: str, value: float, bound: float) -> bool:
     """Whether `value` is at least `bound`. Records the comparison under the name `what`."""
-    return _noted(what, value, bound, value >= bound)
+    return _record_comparison(what, value, bound, value >= bound)
 
 
-def _noted(what: str, value: float, bound: float, over: bool) -> bool:
+def _record_comparison(what: str, value: float, bound: float, over: bool) -> bool:
     recorder = active_recorder()
     if recorder is not None:
         recorder.record(NumberCompared(what, value, bound, over))
@@ -89,7 +89,7 @@ def block_of(what: str, size: int, most: int, limit: int) -> int:
     return size_of_block
 
 
-def decided(kernel: Kernel, decision: Heuristic) -> Kernel:
+def apply_heuristic(kernel: Kernel, decision: Heuristic) -> Kernel:
     """Applies the Opts that `decision` proposes, one after the other. Illegal ones are recorded and skipped."""
     choices = decision.choose(kernel)
     choice = next(choices, None)

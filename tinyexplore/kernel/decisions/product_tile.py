@@ -87,7 +87,7 @@ def tile_product(kernel: Kernel) -> Proposals:
     along_sum = reduced_cost(product)
     costs_by_axis = {
         "the sum itself": along_sum,
-        "nothing": one_by_one(product),
+        "nothing": scalar_cost(product),
         **{axis.arg.name: cost for axis, cost in costs.items()},
     }
     best = min(costs_by_axis, key=lambda name: costs_by_axis[name])
@@ -95,14 +95,16 @@ def tile_product(kernel: Kernel) -> Proposals:
     if lanes is None or best != lanes.arg.name:
         return
     tile = tiles[lanes]
-    kernel = yield from tiled(kernel, tile, lanes, costs[lanes])
-    kernel = yield from (panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile))
+    kernel = yield from tile_loops(kernel, tile, lanes, costs[lanes])
+    kernel = yield from (
+        pack_panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile)
+    )
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
         yield Proposal(Opt(OptOps.TRANSPOSE_STORE, vector.arg.id), "each lane holds the result of another row")
 
 
-def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
+def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
     """Proposes the lanes and the register tile around them. Returns the kernel after these Opts."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
@@ -178,7 +180,7 @@ def reduced_cost(product: Product) -> float:
     return best
 
 
-def one_by_one(product: Product) -> float:
+def scalar_cost(product: Product) -> float:
     """Returns `lane_cost` without lanes. Later heuristics may find better lanes for a kernel that is hardly a sum of
     products."""
     return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
@@ -189,7 +191,7 @@ def is_masked(access: IndexStrides) -> bool:
 
 
 def is_packable(product: Product, load: IndexStrides) -> bool:
-    """Whether `panels` can pack one panel of this operand for all rows.
+    """Whether `pack_panels` can pack one panel of this operand for all rows.
 
     At most one loop over its columns may be inside the loops over the rows. SWAP moves that loop outside.
     """
@@ -394,7 +396,7 @@ def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) ->
 # *** panels ***
 
 
-def panels(kernel: Kernel) -> Tiling:
+def pack_panels(kernel: Kernel) -> Tiling:
     """Proposes STAGE: packs the operand with the lanes into panels that stay in L2, if it is transposed or too large.
 
     The other operand is packed too, in blocks of rows, if the reduction would read it in strides past the cache.

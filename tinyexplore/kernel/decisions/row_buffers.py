@@ -114,7 +114,7 @@ def pipeline_rows(kernel: Kernel) -> Proposals:
         yield Proposal(opt, "a row of results is stored while the next one is computed")
 
 
-def twice(size: int, rows: int) -> float:
+def rows_stored_twice(size: int, rows: int) -> float:
     """Returns how many rows blocks of `rows` store twice: the first row of each block, and the overlap of the last
     block."""
     blocks = -(-size // rows)
@@ -138,7 +138,7 @@ def find_pipeline(kernel: Kernel) -> Opt | None:
         if are_staggered and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):
             weigh(
                 TWICE,
-                {str(size): twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},
+                {str(size): rows_stored_twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},
                 str(rows),
                 least=True,
             )

@@ -46,7 +46,7 @@ def use_tiles(kernel: Kernel) -> Proposals:
         if amount > 1:
             reason = f"a tile of a factor serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, side.arg.id, amount), reason)
-    yield from packed(kernel, fit, tall)
+    yield from pack_factors(kernel, fit, tall)
 
 
 def best_fit(kernel: Kernel) -> Fit | None:
@@ -86,7 +86,7 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
     return tile_sizes[best]
 
 
-def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
+def pack_factors(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
     """Proposes STAGE for both factors, with the loop order that it needs.
 
     Rows are packed `tall` tiles at a time. They run in blocks outside the columns if all rows would not stay in the L2

@@ -72,7 +72,7 @@ class OptKind:
     machine: str = ""
     items: tuple[int, ...] = ()
 
-    def tried(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
+    def amounts_to_try(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
         """Returns the amounts to try on this axis."""
         if self.partners is not None:
             return self.partners(kernel, axis)

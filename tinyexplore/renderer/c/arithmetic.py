@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c import parts
-from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, short, type_name
+from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, short_name, type_name
 from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
 from tinyexplore.target import TENSOR_CORES
@@ -72,7 +72,7 @@ class CArithmetic(TextWriter):
         users = self._types.setdefault(dtype, [])
         if self.node is not None:
             users.append(self.node)
-        return short(dtype)
+        return short_name(dtype)
 
     def vector_type(self, dtype: DType) -> str:
         """Returns the definition of a vector type."""
@@ -115,7 +115,7 @@ class CArithmetic(TextWriter):
 
     def splat(self, text: str, dtype: DType) -> str:
         plain = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
-        name = self.needs(f"splat_{short(plain)}", lambda: parts.splat_text(plain), types=(plain,))
+        name = self.needs(f"splat_{short_name(plain)}", lambda: parts.splat_text(plain), types=(plain,))
         return f"{name}({text})"
 
     # *** operations ***
@@ -222,7 +222,7 @@ class CArithmetic(TextWriter):
         return f"{values[0]} {_BOOL_SYMBOL[op]} {values[1]}", LOOSE
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        name = f"{op.name.lower()}_{short(dtype)}"
+        name = f"{op.name.lower()}_{short_name(dtype)}"
         types = (dtype,) if dtype.count == 1 else (dtype, parts.mask_int(dtype))
         self.needs(name, lambda: parts.extreme_text(op, dtype), types=types)
         return f"{name}({', '.join(values)})"
@@ -230,7 +230,7 @@ class CArithmetic(TextWriter):
     def select(self, dtype: DType) -> str:
         dtype = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
         types = (dtype, parts.mask_int(dtype), dtypes.bool.vec(dtype.count))
-        return self.needs(f"select_{short(dtype)}", lambda: parts.select_text(dtype), types=types)
+        return self.needs(f"select_{short_name(dtype)}", lambda: parts.select_text(dtype), types=types)
 
     def where(self, node: UOp, source: DType, dtype: DType) -> str:
         yes, no = self.operand(node.src[1], ATOM), self.operand(node.src[2], ATOM)
@@ -246,22 +246,22 @@ class CArithmetic(TextWriter):
         if dtype.count == 1:
             return f"{function}({', '.join(values)})"
         call = f"{function}({', '.join(f'{letter}[i]' for letter in 'xyz'[: len(values)])})"
-        name = f"{LIBM[op]}_{short(dtype)}"
+        name = f"{LIBM[op]}_{short_name(dtype)}"
         self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, len(values)), types=(dtype,))
         return f"{name}({', '.join(values)})"
 
     def scale(self, dtype: DType, values: list[str]) -> str:
-        scalar = self.needs(f"scale_{short(dtype.scalar)}", lambda: parts.scale_text(dtype.scalar))
+        scalar = self.needs(f"scale_{short_name(dtype.scalar)}", lambda: parts.scale_text(dtype.scalar))
         if dtype.count == 1:
             return f"{scalar}({', '.join(values)})"
-        name = f"scale_{short(dtype)}"
+        name = f"scale_{short_name(dtype)}"
         call = f"{scalar}(x[i], y[i])"
         self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
         return f"{name}({', '.join(values)})"
 
     def table_name(self, numbers: tuple[float, ...], target: DType) -> str:
         """Returns the name of the function that looks up a number in a table."""
-        return f"table{self._tables.setdefault(numbers, len(self._tables))}_{short(target)}"
+        return f"table{self._tables.setdefault(numbers, len(self._tables))}_{short_name(target)}"
 
     def table(self, node: UOp) -> str:
         target, source = node.dtype, node.src[0].dtype
@@ -281,14 +281,14 @@ class CArithmetic(TextWriter):
         name = self.divisor(op, dtype.scalar)
         if dtype.count > 1:
             function = name
-            name = f"{op.name.lower()}_{short(dtype)}"
+            name = f"{op.name.lower()}_{short_name(dtype)}"
             call = f"{function}(x[i], y[i])"
             self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
         return f"{name}({left}, {right})", ATOM
 
     def divisor(self, op: Ops, dtype: DType) -> str:
         """Returns the name of the function that divides any two numbers."""
-        return self.needs(f"{op.name.lower()}_{short(dtype)}", lambda: parts.divide_text(op, dtype))
+        return self.needs(f"{op.name.lower()}_{short_name(dtype)}", lambda: parts.divide_text(op, dtype))
 
     # *** conversions ***
 
@@ -333,7 +333,7 @@ class CArithmetic(TextWriter):
         name = self.needs("f64_to_u64", lambda: parts.TO_UINT64)
         if source.count == 1:
             return f"{name}({text})"
-        return self.by_lane(f"{name}_{short(source)}", name, source, target) + f"({text})"
+        return self.by_lane(f"{name}_{short_name(source)}", name, source, target) + f"({text})"
 
     def float_to_int(self, text: str, source: DType, target: DType) -> str:
         """Calls a helper that tests whether the number fits, because C leaves other conversions undefined."""
@@ -347,7 +347,7 @@ class CArithmetic(TextWriter):
                 if helpers[name].startswith(f"static inline {result} ")
                 else f"({result}){name}({text})"
             )
-        lanes = f"{short(source)}_to_{short(target)}"
+        lanes = f"{short_name(source)}_to_{short_name(target)}"
         return self.by_lane(lanes, name, source, target) + f"({text})"
 
     def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:

@@ -51,10 +51,10 @@ BITS_ONLY = (dtypes.float16, dtypes.bfloat16)
 
 def type_name(dtype: DType) -> str:
     """Returns the C type of a value: `float`, `f32x16`."""
-    return SCALAR[dtype] if dtype.count == 1 else f"{short(dtype)}"
+    return SCALAR[dtype] if dtype.count == 1 else f"{short_name(dtype)}"
 
 
-def short(dtype: DType) -> str:
+def short_name(dtype: DType) -> str:
     """Returns the name of a dtype in helpers: f32, f32x16. 16-bit floats are u16 vectors."""
     name = SHORT[dtype.scalar]
     if dtype.count == 1:
@@ -119,16 +119,16 @@ def _float_literal(value: float, *, single: bool) -> str:
 def vector_type(dtype: DType) -> str:
     """Returns the typedefs of a vector type: one for registers, one for unaligned memory (`_u`)."""
     scalar = "int8_t" if dtype.scalar is dtypes.bool else SCALAR[dtype.scalar]
-    size = dtype.itemsize * dtype.count
+    name, size = short_name(dtype), dtype.itemsize * dtype.count
     return (
-        f"typedef {scalar} {short(dtype)} __attribute__((vector_size({size})));\n"
-        f"typedef {scalar} {short(dtype)}_u __attribute__((vector_size({size}), aligned({dtype.itemsize}), may_alias));"
+        f"typedef {scalar} {name} __attribute__((vector_size({size})));\n"
+        f"typedef {scalar} {name}_u __attribute__((vector_size({size}), aligned({dtype.itemsize}), may_alias));"
     )
 
 
 def select_text(dtype: DType) -> str:
-    vector, bits = short(dtype), short(mask_int(dtype))
-    mask = short(dtypes.bool.vec(dtype.count))
+    vector, bits = short_name(dtype), short_name(mask_int(dtype))
+    mask = short_name(dtypes.bool.vec(dtype.count))
     return (
         f"static inline {vector} select_{vector}({mask} c, {vector} x, {vector} y) {{\n"
         f"  {bits} m = __builtin_convertvector(c, {bits});\n"
@@ -141,11 +141,11 @@ def extreme_text(op: Ops, dtype: DType) -> str:
     """Writes the function of the greater or lesser value. NaN if either is NaN."""
     name, symbol = op.name.lower(), ">" if op is Ops.MAX else "<"
     kind = type_name(dtype)
-    head = f"static inline {kind} {name}_{short(dtype)}({kind} x, {kind} y)"
+    head = f"static inline {kind} {name}_{short_name(dtype)}({kind} x, {kind} y)"
     if dtype.count == 1:
         nan = " || x != x" if dtypes.is_float(dtype) else ""
         return f"{head} {{ return x {symbol} y{nan} ? x : y; }}"
-    bits = short(mask_int(dtype))
+    bits = short_name(mask_int(dtype))
     nan = " | (x != x)" if dtypes.is_float(dtype) else ""
     return f"{head} {{\n  {bits} m = (x {symbol} y){nan};\n  return ({kind})((m & ({bits})x) | (~m & ({bits})y));\n}}"
 
@@ -158,17 +158,17 @@ def divide_text(op: Ops, dtype: DType) -> str:
     if not dtypes.is_unsigned(dtype):
         by_minus_one = f"y == -1 ? {f'({kind})-x' if op is Ops.IDIV else '0'} : "
     return (
-        f"static inline {kind} {name}_{short(dtype)}({kind} x, {kind} y) "
+        f"static inline {kind} {name}_{short_name(dtype)}({kind} x, {kind} y) "
         f"{{ return y == 0 ? 0 : {by_minus_one}x {symbol} y; }}"
     )
 
 
 def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity: int) -> str:
     """Writes a function that calls a scalar function for each lane. `scalar_call` contains `x[i]`, `y[i]`, `z[i]`."""
-    parameters = ", ".join(f"{short(source)} {letter}" for letter in "xyz"[:arity])
+    parameters = ", ".join(f"{short_name(source)} {letter}" for letter in "xyz"[:arity])
     return (
-        f"static inline {short(target)} {name}({parameters}) {{\n"
-        f"  {short(target)} result;\n"
+        f"static inline {short_name(target)} {name}({parameters}) {{\n"
+        f"  {short_name(target)} result;\n"
         f"  for (int i = 0; i < {target.count}; i++) result[i] = {scalar_call};\n"
         "  return result;\n"
         "}"
@@ -180,7 +180,7 @@ def scale_text(dtype: DType) -> str:
     kind, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
     exponent = f"n < -5000 ? -5000 : n > 5000 ? 5000 : (int)floor{letter}(n)"
     return (
-        f"static inline {kind} scale_{short(dtype)}({kind} x, {kind} n) "
+        f"static inline {kind} scale_{short_name(dtype)}({kind} x, {kind} n) "
         f"{{ return n != n ? n : ldexp{letter}(x, {exponent}); }}"
     )
 
@@ -195,7 +195,7 @@ def table_text(name: str, values: Sequence[float], target: DType, source: DType)
     if target.count == 1:
         return f"{head}  return numbers[x & {len(values) - 1}];\n}}"
     return (
-        f"{head}  {short(target)} result;\n"
+        f"{head}  {short_name(target)} result;\n"
         f"  for (int i = 0; i < {target.count}; i++) result[i] = numbers[x[i] & {len(values) - 1}];\n"
         "  return result;\n"
         "}"
@@ -214,8 +214,9 @@ def dot_text(op: Ops) -> str:
 
 def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> str:
     """Writes `dot_text` for each lane."""
+    factor, total = short_name(words), short_name(result)
     return (
-        f"static inline {short(result)} {name}({short(words)} x, {short(words)} y, {short(result)} z) {{\n"
+        f"static inline {total} {name}({factor} x, {factor} y, {total} z) {{\n"
         f"  for (int i = 0; i < {result.count}; i++) z[i] = {scalar_name}(x[i], y[i], z[i]);\n"
         "  return z;\n"
         "}"
@@ -225,9 +226,10 @@ def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> 
 def tiles_text(name: str, scalar_name: str, words: DType, result: DType, shape: tuple[int, int, int]) -> str:
     """Writes C + A · B of tiles in plain C. `shape` has the rows and columns of C, and the words of a row of A."""
     rows, columns, word_count = shape
+    factor, tile = short_name(words), short_name(result)
     product = f"{scalar_name}(a[i * {word_count} + k], b[k * {columns} + j], c[i * {columns} + j])"
     return (
-        f"static inline {short(result)} {name}({short(words)} a, {short(words)} b, {short(result)} c) {{\n"
+        f"static inline {tile} {name}({factor} a, {factor} b, {tile} c) {{\n"
         f"  for (int i = 0; i < {rows}; i++)\n"
         f"    for (int j = 0; j < {columns}; j++)\n"
         f"      for (int k = 0; k < {word_count}; k++) c[i * {columns} + j] = {product};\n"
@@ -237,7 +239,7 @@ def tiles_text(name: str, scalar_name: str, words: DType, result: DType, shape: 
 
 
 def splat_text(dtype: DType) -> str:
-    vector = short(dtype)
+    vector = short_name(dtype)
     if dtypes.is_bool(dtype):
         return f"static inline {vector} splat_{vector}(bool x) {{ return (int8_t)-x - ({vector}){{0}}; }}"
     scalar = SCALAR[dtype.scalar]
@@ -245,7 +247,7 @@ def splat_text(dtype: DType) -> str:
 
 
 def masked_load_text(dtype: DType) -> str:
-    vector, mask = short(dtype), short(dtypes.bool.vec(dtype.count))
+    vector, mask = short_name(dtype), short_name(dtypes.bool.vec(dtype.count))
     element = memory_name(dtype)
     value = "-(p[i] != 0)" if dtypes.is_bool(dtype) else "p[i]"
     return (
@@ -258,7 +260,7 @@ def masked_load_text(dtype: DType) -> str:
 
 
 def masked_store_text(dtype: DType) -> str:
-    vector, mask = short(dtype), short(dtypes.bool.vec(dtype.count))
+    vector, mask = short_name(dtype), short_name(dtypes.bool.vec(dtype.count))
     element = memory_name(dtype)
     value = "x[i] & 1" if dtypes.is_bool(dtype) else "x[i]"
     return (
@@ -271,7 +273,7 @@ def masked_store_text(dtype: DType) -> str:
 def horizontal_text(op: Ops, dtype: DType, step: str) -> str:
     """Writes the function that combines all lanes: lane i with lane i + half. `step` combines `x[i]` and `x[i +
     half]`."""
-    vector = short(dtype)
+    vector = short_name(dtype)
     return (
         f"static inline {SCALAR[dtype.scalar]} h{op.name.lower()}_{vector}({vector} x) {{\n"
         f"  for (int half = {dtype.count // 2}; half > 0; half /= 2)\n"

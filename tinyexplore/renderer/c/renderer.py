@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c import parts
 from tinyexplore.renderer.c.arithmetic import CArithmetic
-from tinyexplore.renderer.c.parts import memory_name, short
+from tinyexplore.renderer.c.parts import memory_name, short_name
 from tinyexplore.renderer.program import (
     LOCALITY,
     STACK_LIMIT_BYTES,
@@ -224,12 +224,12 @@ class CWriter(CArithmetic):
     def horizontal(self, node: UOp) -> str:
         dtype = node.src[0].dtype
         assert isinstance(dtype, DType)
-        helper = f"h{node.arg.name.lower()}_{short(dtype)}"
+        helper = f"h{node.arg.name.lower()}_{short_name(dtype)}"
         if dtype.scalar in parts.BITS_ONLY:
             helper = f"h{node.arg.name.lower()}_{parts.SHORT[dtype.scalar]}x{dtype.count}"
         step = self.combine(node.arg, dtype.scalar, "x[i]", "x[i + half]")
         text = parts.horizontal_text(node.arg, dtype, step).replace(
-            f"h{node.arg.name.lower()}_{short(dtype)}(", f"{helper}(", 1
+            f"h{node.arg.name.lower()}_{short_name(dtype)}(", f"{helper}(", 1
         )
         self.needs(helper, lambda: text, types=(dtype,))
         rows = [f"{helper}({self.operand(src)})" for src in node.src]

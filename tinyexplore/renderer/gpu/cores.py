@@ -8,7 +8,7 @@ Metal uses a simdgroup matrix, whose elements in a lane are `thread_elements()`.
 from __future__ import annotations
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.c.parts import SCALAR, short
+from tinyexplore.renderer.c.parts import SCALAR, short_name
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
 from tinyexplore.target import FragmentLayout, TensorCore
 
@@ -22,7 +22,7 @@ def held_text(dtype: DType) -> str:
     """
     nbytes = dtype.itemsize * dtype.count
     aligned = f" __attribute__((aligned({nbytes})))" if nbytes <= ALIGNMENT else ""
-    return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }}{aligned};"
+    return f"struct {short_name(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }}{aligned};"
 
 
 def types_of(core: TensorCore) -> tuple[DType, DType, DType]:
@@ -34,7 +34,7 @@ def types_of(core: TensorCore) -> tuple[DType, DType, DType]:
 
 def core_text(core: TensorCore) -> str:
     """Returns the function of a core, which has the core's name."""
-    a, b, c = map(short, types_of(core))
+    a, b, c = map(short_name, types_of(core))
     body = {"cuda": _cuda, "hip": _hip, "metal": _metal}[core.language](core)
     lines = [f"static inline {c} {core.name}({a} a, {b} b, {c} c) {{", *(f"  {line}" for line in body)]
     return "\n".join((*lines, "  return c;", "}"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name, short
+from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name, short_name
 from tinyexplore.renderer.c.renderer import CWriter
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT, in_vectors, one_by_one
 from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
@@ -281,7 +281,7 @@ class GPUWriter(CWriter):
         """Returns the name of a vector type. Bools are bytes."""
         if dtype.count > 1 and dtypes.is_bool(dtype):
             dtype = dtypes.uint8.vec(dtype.count)
-        return short(dtype) if self.dialect.vectors and dtype.count > 1 else super().vector(dtype)
+        return short_name(dtype) if self.dialect.vectors and dtype.count > 1 else super().vector(dtype)
 
 
 def _is_short(node: UOp) -> bool:

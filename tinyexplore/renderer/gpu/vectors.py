@@ -12,7 +12,16 @@ from dataclasses import replace
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.arithmetic import LIBM, conversion_type
-from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, literal, mask_int, memory_name, short, type_name
+from tinyexplore.renderer.c.parts import (
+    BITS_ONLY,
+    SCALAR,
+    SHORT,
+    literal,
+    mask_int,
+    memory_name,
+    short_name,
+    type_name,
+)
 from tinyexplore.renderer.gpu.dialects import OPENCL, WIDTHS
 from tinyexplore.renderer.gpu.renderer import WRAPPING, GPUWriter, check_types
 from tinyexplore.renderer.program import (
@@ -114,7 +123,7 @@ class VectorWriter(GPUWriter):
             return type_name(dtype)
         if dtype.count not in WIDTHS:
             raise RenderError(f"{dtype!r}: OpenCL's vectors have 2, 4, 8 or 16 lanes")
-        return short(dtype)
+        return short_name(dtype)
 
     def splat(self, text: str, dtype: DType) -> str:
         return f"({self.vector(dtype)})({'-' if dtypes.is_bool(dtype) else ''}{text})"
@@ -144,12 +153,12 @@ class VectorWriter(GPUWriter):
             return super().alu(node)
         unsigned = _UNSIGNED[dtype.scalar].vec(dtype.count)
         values = [self.as_unsigned(src, unsigned) for src in node.src]
-        return f"as_{short(dtype)}({WRAPPING[node.op].format(*values)})", ATOM
+        return f"as_{short_name(dtype)}({WRAPPING[node.op].format(*values)})", ATOM
 
     def as_unsigned(self, node: UOp, dtype: DType) -> str:
         if node.op is Ops.CONST:
             return self.operand(UOp.const(dtype, node.arg % (1 << dtype.bits)))
-        return f"as_{short(dtype)}({self.operand(node)})"
+        return f"as_{short_name(dtype)}({self.operand(node)})"
 
     def compare(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
         if dtype.count == 1 or dtypes.is_bool(dtype):
@@ -160,7 +169,7 @@ class VectorWriter(GPUWriter):
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1:
             return super().extreme(op, dtype, values)
-        kind, name = short(dtype), f"{op.name.lower()}_{short(dtype)}"
+        kind, name = short_name(dtype), f"{op.name.lower()}_{short_name(dtype)}"
         test = f"x {'>' if op is Ops.MAX else '<'} y"
         test = f"(({test}) | (x != x))" if dtypes.is_float(dtype) else f"({test})"
         text = f"static inline {kind} {name}({kind} x, {kind} y) {{ return {test} ? x : y; }}"
@@ -170,19 +179,19 @@ class VectorWriter(GPUWriter):
         if source.count == 1 or dtypes.is_bool(dtype):
             return super().where(node, source, dtype)
         condition, yes, no = (self.operand(src, ATOM) for src in node.src)
-        mask = short(mask_int(dtype))
+        mask = short_name(mask_int(dtype))
         return f"{condition if dtype.itemsize == 1 else f'convert_{mask}({condition})'} ? {yes} : {no}"
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1 or op in (Ops.SQRT, Ops.FLOOR):
             return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
-        kind = short(dtype)  # lane by lane: PoCL's sin of a vector is wrong in all lanes if one is large
+        kind = short_name(dtype)  # lane by lane: PoCL's sin of a vector is wrong in all lanes if one is large
         return self.by_lanes(LIBM[op], kind, [kind] * len(values), dtype.count, values)
 
     def scale(self, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1:
             return super().scale(dtype, values)
-        kind, exponents = short(dtype), f"i32x{dtype.count}"
+        kind, exponents = short_name(dtype), f"i32x{dtype.count}"
         name, most = f"scale_{kind}", f"({kind})(5000)"
         text = (
             f"static inline {kind} {name}({kind} x, {kind} n) {{\n"
@@ -201,9 +210,9 @@ class VectorWriter(GPUWriter):
         name = self.table_name(node.arg, target)
         lanes = _lanes(target.count, f"numbers[x.{{0}} & {len(node.arg) - 1}]")
         text = (
-            f"static inline {short(target)} {name}({short(source)} x) {{\n"
+            f"static inline {short_name(target)} {name}({short_name(source)} x) {{\n"
             f"  const {SCALAR[target.scalar]} numbers[] = {{{numbers}}};\n"
-            f"  return ({short(target)})({lanes});\n"
+            f"  return ({short_name(target)})({lanes});\n"
             "}"
         )
         return f"{self.needs(name, lambda: text)}({self.operand(node.src[0])})"
@@ -212,15 +221,15 @@ class VectorWriter(GPUWriter):
         scalar = super().dot(op, dtype.scalar, values)
         if dtype.count == 1:
             return scalar
-        words = short(dtypes.uint32.vec(dtype.count))
-        result = short((dtypes.float32 if op is Ops.DOT_BF16 else dtypes.int32).vec(dtype.count))
+        words = short_name(dtypes.uint32.vec(dtype.count))
+        result = short_name((dtypes.float32 if op is Ops.DOT_BF16 else dtypes.int32).vec(dtype.count))
         return self.by_lanes(op.name.lower(), result, (words, words, result), dtype.count, values)
 
     def divide(self, node: UOp, op: Ops, dtype: DType) -> tuple[str, int]:
         low, high = bounds(node.src[1])
         if dtype.count == 1 or low > 0 or high < -1:
             return super().divide(node, op, dtype)
-        kind, values = short(dtype), [self.operand(src) for src in node.src]
+        kind, values = short_name(dtype), [self.operand(src) for src in node.src]
         return self.by_lanes(self.divisor(op, dtype.scalar), kind, (kind, kind), dtype.count, values), ATOM
 
     def by_lanes(self, function: str, result: str, kinds: Sequence[str], count: int, values: Sequence[str]) -> str:
@@ -239,7 +248,7 @@ class VectorWriter(GPUWriter):
             return super().cast(text, source, target)
         name = f"convert_{self.vector(target)}"
         if dtypes.is_bool(target):
-            return f"{name}({text} != ({short(source)})(0))"
+            return f"{name}({text} != ({short_name(source)})(0))"
         if dtypes.is_bool(source):
             return f"{name}(-{text})"
         if dtypes.is_float(source) and dtypes.is_int(target):
@@ -248,10 +257,10 @@ class VectorWriter(GPUWriter):
             if target.scalar is dtypes.uint64:
                 return self.float_to_uint64(text, source, target)
         step = conversion_type(source, target)
-        return f"{name}({text})" if step is None else f"{name}(convert_{short(step.vec(target.count))}({text}))"
+        return f"{name}({text})" if step is None else f"{name}(convert_{short_name(step.vec(target.count))}({text}))"
 
     def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
-        kind, result = short(source), short(target)
+        kind, result = short_name(source), short_name(target)
         call = _lanes(source.count, function + "(x.{})")
         text = f"static inline {result} {name}({kind} x) {{\n  return ({result})({call});\n}}"
         return self.needs(name, lambda: text)
@@ -281,17 +290,19 @@ class VectorWriter(GPUWriter):
     def horizontal_text(self, name: str, op: Ops, dtype: DType) -> str:
         wraps = op in WRAPPING and dtype.scalar in _UNSIGNED
         scalar = _UNSIGNED[dtype.scalar] if wraps else dtype.scalar
-        lines, value, count = [], f"as_{short(scalar.vec(dtype.count))}(x)" if wraps else "x", dtype.count
+        lines, value, count = [], f"as_{short_name(scalar.vec(dtype.count))}(x)" if wraps else "x", dtype.count
         while count > 2:
             kind = scalar.vec(count // 2)
             if wraps and count == dtype.count:
-                lines.append(f"  {short(scalar.vec(count))} y = {value};")
+                lines.append(f"  {short_name(scalar.vec(count))} y = {value};")
                 value = "y"
-            lines.append(f"  {short(kind)} x{count // 2} = {self.combine(op, kind, f'{value}.lo', f'{value}.hi')};")
+            lines.append(
+                f"  {short_name(kind)} x{count // 2} = {self.combine(op, kind, f'{value}.lo', f'{value}.hi')};"
+            )
             value, count = f"x{count // 2}", count // 2
         total = f"({self.combine(op, scalar.vec(2), value, f'{value}.yx')}).x"
         total = f"{total} != 0" if dtypes.is_bool(dtype) else total
-        head = f"static inline {SCALAR[dtype.scalar]} {name}({short(dtype)} x) {{"
+        head = f"static inline {SCALAR[dtype.scalar]} {name}({short_name(dtype)} x) {{"
         return "\n".join([head, *lines, f"  return {total};", "}"])
 
     # *** memory ***
@@ -323,7 +334,7 @@ class VectorWriter(GPUWriter):
             return
         text = f"vload{dtype.count}(0, {address})"
         if dtypes.is_bool(dtype):
-            text = f"{text} != ({short(dtypes.uint8.vec(dtype.count))})(0)"
+            text = f"{text} != ({short_name(dtypes.uint8.vec(dtype.count))})(0)"
         if valid is not None:
             text = f"{self.operand(valid, ATOM)} ? {f'({text})' if dtypes.is_bool(dtype) else text} : ({vector})(0)"
         self.declare(node, text)
@@ -343,7 +354,7 @@ class VectorWriter(GPUWriter):
         condition = "" if valid is None else f"if ({self.operand(valid)}) "
         text = self.operand(value)
         if dtypes.is_bool(dtype):
-            text = f"convert_{short(dtypes.uint8.vec(dtype.count))}(-{self.operand(value, ATOM)})"
+            text = f"convert_{short_name(dtypes.uint8.vec(dtype.count))}(-{self.operand(value, ATOM)})"
         self.line(f"{condition}vstore{dtype.count}({text}, 0, {address});")
 
     def address(self, index: UOp) -> str:
@@ -354,7 +365,7 @@ class VectorWriter(GPUWriter):
         return index.src[2] if len(index.src) > 2 else None
 
     def masked_load(self, dtype: DType, space: str) -> str:
-        vector, mask, element = short(dtype), f"b8x{dtype.count}", memory_name(dtype)
+        vector, mask, element = short_name(dtype), f"b8x{dtype.count}", memory_name(dtype)
         name = f"load_{vector}{'' if space == '__global' else '_here'}"
         value = "-(p[{0}] != 0)" if dtypes.is_bool(dtype) else "p[{0}]"
         lanes = ", ".join([f"valid.{_lane(n)} ? {value.format(n)} : 0" for n in range(dtype.count)])
@@ -362,7 +373,7 @@ class VectorWriter(GPUWriter):
         return self.needs(name, lambda: f"{head}\n  return ({vector})({lanes});\n}}")
 
     def masked_store(self, dtype: DType, space: str) -> str:
-        vector, mask, element = short(dtype), f"b8x{dtype.count}", memory_name(dtype)
+        vector, mask, element = short_name(dtype), f"b8x{dtype.count}", memory_name(dtype)
         name = f"store_{vector}{'' if space == '__global' else '_here'}"
         value = "x.{0} & 1" if dtypes.is_bool(dtype) else "x.{0}"
         lanes = [f"  if (valid.{_lane(n)}) p[{n}] = {value.format(_lane(n))};" for n in range(dtype.count)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.c.parts import literal, short
+from tinyexplore.renderer.c.parts import literal, short_name
 from tinyexplore.renderer.c.renderer import CWriter
 from tinyexplore.renderer.program import (
     Launch,
@@ -299,7 +299,7 @@ class WGSLWriter(CWriter):
         return f"select({no}, {yes}, {condition})"
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        name, kind = f"{op.name.lower()}_{short(dtype)}", TYPES[dtype]
+        name, kind = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
         nan = f" || {self.is_nan()}(x)" if dtypes.is_float(dtype) else ""
         body = f"return select(y, x, x {'>' if op is Ops.MAX else '<'} y{nan});"
         self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
@@ -324,7 +324,7 @@ class WGSLWriter(CWriter):
         low, high = bounds(node.src[1])
         if low > 0 or high < -1:
             return f"{left} {symbol} {right}", LOOSE
-        name, kind = f"{op.name.lower()}_{short(dtype)}", TYPES[dtype]
+        name, kind = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
         text = f"x {symbol} y"
         if not dtypes.is_unsigned(dtype):
             text = f"select({text}, {'-x' if op is Ops.IDIV else '0'}, y == -1)"

@@ -319,7 +319,7 @@ class FunctionWriter(InstructionWriter):
         if index not in self.near:
             return self.pointer(buffer, base, position), base
         first, distance = position.src
-        return self.behind(base, self.pointer(buffer, base, first), distance), base
+        return self.offset_pointer(base, self.pointer(buffer, base, first), distance), base
 
     def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
         """Returns the pointer to an element of the buffer, computed once while it is valid.
@@ -329,13 +329,13 @@ class FunctionWriter(InstructionWriter):
         """
         address = self.pointers.get((buffer, position))
         if address is None:
-            address = self.behind(base, self.names[buffer], position)
+            address = self.offset_pointer(base, self.names[buffer], position)
             if (buffer, position) in self.serving:
                 address = self.value(f"freeze ptr {address}", "base")
             self.pointers[buffer, position] = address
         return address
 
-    def behind(self, base: DType, start: str, distance: UOp) -> str:
+    def offset_pointer(self, base: DType, start: str, distance: UOp) -> str:
         """Returns a pointer `distance` elements after another one in the same buffer."""
         text = f"getelementptr inbounds {memory_type(base)}, ptr {start}, i64 {self.operand(distance)}"
         return self.value(text, "ptr")
@@ -565,7 +565,7 @@ class FunctionWriter(InstructionWriter):
             group = [self.shuffled_by(kind, group[i], group[i + width], both_vectors) for i in firsts]
             count *= 2
         whole = register_type(dtype.scalar.vec(size))
-        group = [self.fenced(row, dtype.scalar.vec(size)) for row in group]
+        group = [self.hide_origin(row, dtype.scalar.vec(size)) for row in group]
         for step in [1 << number for number in range(width.bit_length() - 1)]:
             chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
             low = [start + i for chunk in chunks for start in (chunk, size + chunk) for i in range(step)]
@@ -600,10 +600,10 @@ class FunctionWriter(InstructionWriter):
                 for half in halves
             ]
             if are_fenced and number % 2 == 0 and number < rounds:
-                rows = [self.fenced(row, matrix[0].dtype) for row in rows]
+                rows = [self.hide_origin(row, matrix[0].dtype) for row in rows]
         return rows
 
-    def fenced(self, vector: str, dtype: DType) -> str:
+    def hide_origin(self, vector: str, dtype: DType) -> str:
         """Returns `vector` with its origin hidden from LLVM. Only floats have `llvm.arithmetic.fence`."""
         kind, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
         floats = register_type(words)

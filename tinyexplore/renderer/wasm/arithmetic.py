@@ -10,11 +10,11 @@ from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     Value,
     constant,
-    lacking,
     registers,
     scalar_type,
     shape,
     sign,
+    unsupported_error,
 )
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -106,7 +106,7 @@ class WasmArithmetic(Casts):
                 return text if kind == "f64" else f"(f32.demote_f64 {text})"
             name = _FLOATS.get(op) or _EXTREME.get(op) or _COMPARE.get(op)
             if name is None:
-                raise lacking(f"{op.name} of {dtype.scalar!r}")
+                raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
             return f"({kind}.{name} {' '.join(texts)})"
         text = self.int_text(op, kind, sign(dtype), texts)
         exact = op in OpGroups.COMPARE or op in _BITS or op in _EXTREME or op in (Ops.SHR, Ops.MOD)
@@ -131,7 +131,7 @@ class WasmArithmetic(Casts):
             return self.guarded_divide(op, kind, sign, joined)
         name = {Ops.ADD: "add", Ops.MUL: "mul", Ops.SHL: "shl", **_BITS}.get(op)
         if name is None:
-            raise lacking(f"{op.name} of integers")
+            raise unsupported_error(f"{op.name} of integers")
         return f"({kind}.{name} {joined})"
 
     def guarded_divide(self, op: Ops, kind: str, sign: str, joined: str) -> str:
@@ -179,7 +179,7 @@ class WasmArithmetic(Casts):
         if op in (Ops.IDIV, Ops.MOD, Ops.SHL, Ops.SHR):
             return self.lane_by_lane(op, dtype, values)
         if op in _EXTREME and (dtypes.is_float(dtype) or dtype.itemsize == 8):
-            values = [self.held(value) for value in values]
+            values = [self.store_in_locals(value) for value in values]
         texts = [self.register(op, dtype, list(parts)) for parts in zip(*[value.parts for value in values])]
         return Value(tuple(texts), dtype.scalar.itemsize)
 
@@ -194,7 +194,7 @@ class WasmArithmetic(Casts):
                 return f"(v128.bitselect {texts[0]} {greater} ({kind}.ne {texts[0]} {texts[0]}))"
             name = _FLOATS.get(op) or _COMPARE.get(op)
             if name is None:
-                raise lacking(f"{op.name} of {dtype.scalar!r}")
+                raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
             return f"({kind}.{name} {joined})"
         letter = sign(dtype)
         if dtype.scalar.itemsize == 8 and letter == "u" and (op in _EXTREME or op in (Ops.CMPLT, Ops.CMPLE)):
@@ -213,7 +213,7 @@ class WasmArithmetic(Casts):
             return f"(i8x16.narrow_i16x8_u (v128.and {low} {bytes_only}) (v128.and {high} {bytes_only}))"
         name = {Ops.ADD: "add", Ops.MUL: "mul", Ops.NEG: "neg", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}.get(op)
         if name is None:
-            raise lacking(f"{op.name} of {dtype.scalar!r}")
+            raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
         return f"({kind}.{name} {joined})"
 
     def extreme_of_number(self, op: Ops, dtype: DType, values: list[Value]) -> Value:
@@ -226,7 +226,7 @@ class WasmArithmetic(Casts):
     def masks(self, op: Ops, count: int, values: Sequence[Value]) -> Value:
         """Computes an operation of bools, which are masks, after resizing them to one width."""
         lane = values[0].lane
-        rows = list(zip(*[self.resized(value, lane, count, signed=True).parts for value in values]))
+        rows = list(zip(*[self.resize_lanes(value, lane, count, signed=True).parts for value in values]))
         if op is Ops.NEG:
             return values[0]
         forms = {
@@ -238,7 +238,7 @@ class WasmArithmetic(Casts):
             **{comparison: f"(v128.{name} {{0}} {{1}})" for comparison, name in _BOOLS.items()},
         }
         if op not in forms:
-            raise lacking(f"{op.name} of bools")
+            raise unsupported_error(f"{op.name} of bools")
         return Value(tuple(forms[op].format(*row) for row in rows), lane)
 
     def shift_lanes(self, op: Ops, dtype: DType, values: list[Value], counts: UOp) -> Value:
@@ -255,7 +255,7 @@ class WasmArithmetic(Casts):
 
     def lane_by_lane(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
         scalar = dtype.scalar
-        locals_of = [self.held(value) for value in values]
+        locals_of = [self.store_in_locals(value) for value in values]
         lanes = []
         for number in range(dtype.count):
             texts = [self.lane(value, number, scalar) for value in locals_of]
@@ -267,13 +267,13 @@ class WasmArithmetic(Casts):
         count = dtype.count
         while count > 1:
             count //= 2
-            value = self.held(value)
+            value = self.store_in_locals(value)
             half = count * value.lane
             if half >= 16:
                 cut = registers(count, value.lane)
                 first, second = Value(value.parts[:cut], value.lane), Value(value.parts[cut:], value.lane)
             else:
                 byte_numbers = [*range(half, 2 * half)] * (16 // half)
-                first, second = value, self.moved(value, byte_numbers)
+                first, second = value, self.permute_bytes(value, byte_numbers)
             value = self.arithmetic(op, dtype.scalar.vec(max(count, 2)), [first, second])
         return self.lane(value, 0, dtype.scalar)

@@ -38,7 +38,7 @@ class Casts(ABC):
         """Returns the value of a source."""
 
     @abstractmethod
-    def held(self, value: Value) -> Value:
+    def store_in_locals(self, value: Value) -> Value:
         """Stores `value` in locals, so that it can be used more than once."""
 
     @abstractmethod
@@ -167,17 +167,17 @@ class Casts(ABC):
         if dtypes.is_bool(source):
             if target.scalar in BITS_ONLY:
                 return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
-            mask, ones = self.resized(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
+            mask, ones = self.resize_lanes(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
             return Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), mask.lane)
         if source.scalar in BITS_ONLY:
-            words = self.resized(value, 4, count, signed=False)
+            words = self.resize_lanes(value, 4, count, signed=False)
             parts = tuple(self.from_bits(source, part) for part in words.parts)
             return self.cast_lanes(Value(parts, 4), single, target) if target is not single else Value(parts, 4)
         if target.scalar in BITS_ONLY:
             return self.to_bits_lanes(value, source, target)
         if dtypes.is_float(source) or dtypes.is_float(target):
             return self.cast_float_lanes(value, source, target)
-        return self.resized(value, lane_bytes(target), count, signed=sign(source) == "s")
+        return self.resize_lanes(value, lane_bytes(target), count, signed=sign(source) == "s")
 
     def to_bits_lanes(self, value: Value, source: DType, target: DType) -> Value:
         single = dtypes.float32.vec(source.count)
@@ -188,7 +188,7 @@ class Casts(ABC):
             floats = self.cast(value, source, single).parts
         name = self.needs(_to_bits_name(target))
         words = Value(tuple(f"(call ${name} {part})" for part in floats), 4)
-        return self.resized(words, 2, source.count, signed=False)
+        return self.resize_lanes(words, 2, source.count, signed=False)
 
     def cast_float_lanes(self, value: Value, source: DType, target: DType) -> Value:
         """Converts between floats, and between floats and integers; in 32 bits, or lane by lane."""
@@ -196,17 +196,17 @@ class Casts(ABC):
         int_type = target if dtypes.is_float(source) else source
         ints = dtypes.int32.vec(count)
         if not dtypes.is_float(int_type) and (int_type.scalar.itemsize == 8 or target.scalar is dtypes.uint32):
-            local = self.held(value)
+            local = self.store_in_locals(value)
             scalars = [self.lane(local, lane, source.scalar) for lane in range(count)]
             return self.assemble_lanes([self.cast_scalar(x, source.scalar, target.scalar) for x in scalars], target)
         if not dtypes.is_float(source):
-            words = self.resized(value, 4, count, signed=letter == "s")
+            words = self.resize_lanes(value, 4, count, signed=letter == "s")
             letter = letter if lane_bytes(source) == 4 else "s"
             if target.scalar is dtypes.float32:
                 return Value(tuple(f"(f32x4.convert_i32x4_{letter} {part})" for part in words.parts), 4)
-            return self.doubled(words, count, lambda part: f"(f64x2.convert_low_i32x4_{letter} {part})")
+            return self.widen_halves(words, count, lambda part: f"(f64x2.convert_low_i32x4_{letter} {part})")
         if target.scalar is dtypes.float64:
-            return self.doubled(value, count, lambda part: f"(f64x2.promote_low_f32x4 {part})")
+            return self.widen_halves(value, count, lambda part: f"(f64x2.promote_low_f32x4 {part})")
         if target.scalar is dtypes.float32:
             return Value(self.merge_halves([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
         if source.scalar is dtypes.float64:
@@ -215,7 +215,7 @@ class Casts(ABC):
             )
         else:
             words = Value(tuple(f"(call ${self.needs('f32x4_to_i32')} {part})" for part in value.parts), 4)
-        return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
+        return words if target is ints else self.resize_lanes(words, lane_bytes(target), count, signed=True)
 
     def merge_halves(self, halves: list[str]) -> tuple[str, ...]:
         """Merges the lower halves of each pair of registers into one register."""
@@ -223,12 +223,12 @@ class Casts(ABC):
             return tuple(halves)
         return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))
 
-    def doubled(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
+    def widen_halves(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
         """Converts each half of a register to a whole register."""
         if count == 2:
             return Value((convert(value.text),), 8)
         parts = []
-        for part in self.held(value).parts:
+        for part in self.store_in_locals(value).parts:
             high = shuffled(part, part, [*range(8, 16), *range(8)])
             parts += [convert(part), convert(high)]
         return Value(tuple(parts), 8)
@@ -238,15 +238,15 @@ class Casts(ABC):
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
             return constant(node.arg, node.dtype, lane)
-        return self.resized(self.operand(node), lane, node.dtype.count, signed=True)
+        return self.resize_lanes(self.operand(node), lane, node.dtype.count, signed=True)
 
-    def resized(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
+    def resize_lanes(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
         """Converts `count` integers to lanes of `lane` bytes: extends them, or takes their low bits."""
         while value.lane < lane:
             name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
             count_after = registers(count, 2 * value.lane)
             if count_after > 1:
-                value = self.held(value)
+                value = self.store_in_locals(value)
             parts = [f"({name.format(half)} {part})" for part in value.parts for half in ("low", "high")]
             value = Value(tuple(parts[:count_after]), 2 * value.lane)
         while value.lane > lane:
@@ -256,11 +256,11 @@ class Casts(ABC):
             ]
             parts = list(value.parts)
             if len(parts) % 2:
-                parts[-1:] = self.held(Value((parts[-1],), value.lane)).parts * 2
+                parts[-1:] = self.store_in_locals(Value((parts[-1],), value.lane)).parts * 2
             value = Value(tuple(shuffled(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half)
         return value
 
-    def moved(self, value: Value, byte_numbers: list[int]) -> Value:
+    def permute_bytes(self, value: Value, byte_numbers: list[int]) -> Value:
         """Returns one register with its bytes permuted."""
         return Value((shuffled(value.text, value.text, byte_numbers),), value.lane)
 

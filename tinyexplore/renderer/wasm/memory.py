@@ -32,7 +32,7 @@ class Accesses(Casts):
     addresses: dict[Place, str]
 
     @abstractmethod
-    def also(self, *nodes: UOp) -> None:
+    def attribute_to(self, *nodes: UOp) -> None:
         """Adds nodes to those that the current line comes from."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Accesses(Casts):
         """Returns the base address of an INDEX, and its byte offset."""
         place, offset = place_of(index)
         buffer, varying = place
-        self.also(index)
+        self.attribute_to(index)
         assert isinstance(buffer.dtype, PtrDType)
         if varying is None:
             text = self.start_of(buffer)
@@ -183,10 +183,10 @@ class Accesses(Casts):
     def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
         """Returns the registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
-            return self.held(self.operand(value)).parts
+            return self.store_in_locals(self.operand(value)).parts
         ones = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
         mask = self.mask(value, 1)
-        return self.held(Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), 1)).parts
+        return self.store_in_locals(Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), 1)).parts
 
     def mask_bits(self, valid: UOp) -> str:
         """Returns the lanes of a vector of bools as bits of an i32."""

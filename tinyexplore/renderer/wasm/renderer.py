@@ -108,7 +108,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         made_by = () if self.node is None else tuple(dict.fromkeys((self.node, *self.collected)))
         self.lines.append(SourceLine("  " * self.depth + text, made_by))
 
-    def also(self, *nodes: UOp) -> None:
+    def attribute_to(self, *nodes: UOp) -> None:
         self.collected.extend(nodes)
 
     def local(self, name: str, kind: str) -> str:
@@ -127,7 +127,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.locals[unique_name] = kind
         return unique_name
 
-    def held(self, value: Value) -> Value:
+    def store_in_locals(self, value: Value) -> Value:
         parts = []
         for part in value.parts:
             if not part.startswith(("(local.get", "(v128.const")):
@@ -145,12 +145,12 @@ class _WasmWriter(WasmArithmetic, Accesses):
     def operand(self, node: UOp) -> Value:
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
-            self.also(node)
+            self.attribute_to(node)
             return constant(node.arg, node.dtype) if node not in self.narrow else Value((f"(i32.const {node.arg})",))
         expression = self.values.get(node)
         if expression is None:
             raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
-        self.also(*self.made_by.get(node, ()))
+        self.attribute_to(*self.made_by.get(node, ()))
         return expression
 
     def define(self, node: UOp, value: Value, name: str = "v") -> None:
@@ -257,7 +257,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
 
     def close_loop(self, node: UOp) -> None:
         loop = node.src[0]
-        self.also(loop)
+        self.attribute_to(loop)
         kind, (name,) = self.kind(loop), self.values[loop].parts
         low, high = bounds(loop.src[0])
         if high <= 1 and loop.arg.kind is not AxisKind.THREAD:

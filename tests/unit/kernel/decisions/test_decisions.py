@@ -8,7 +8,7 @@ from tests.graphs import from_numpy, numbers
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import Kernel, Opt, OptOps, decisions, hand_coded
 from tinyexplore.kernel.decisions import HEURISTICS, Heuristic, Proposal, ScheduleAspect
-from tinyexplore.kernel.decisions.decision import Proposals, decided
+from tinyexplore.kernel.decisions.decision import Proposals, apply_heuristic
 from tinyexplore.trace import OptApplied, OptRejected, Recorder, recording
 from tinyexplore.uop import Ops
 
@@ -71,7 +71,7 @@ def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
 
     start, recorder = row_sum(), Recorder()
     with recording(recorder):
-        end = decided(start, Heuristic(two_steps))
+        end = apply_heuristic(start, Heuristic(two_steps))
     assert seen == [start, end] and end.applied == (Opt(OptOps.UPCAST, 0, 2),)
     told = [event for event in recorder.events if isinstance(event, OptApplied | OptRejected)]
     rejected, accepted = told

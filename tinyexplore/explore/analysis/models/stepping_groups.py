@@ -15,7 +15,15 @@ from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram,
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.renderer.program import Launch, is_group_barrier, is_shared
 from tinyexplore.renderer.python import WorkItemWriter
-from tinyexplore.runtime.emulator import DivergenceError, Items, Stop, Watched, fresh, places_of, run_past_cores
+from tinyexplore.runtime.emulator import (
+    DivergenceError,
+    Items,
+    Stop,
+    Watched,
+    new_shared_memory,
+    places_of,
+    run_past_cores,
+)
 from tinyexplore.target import TENSOR_CORES
 from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops, UOp
@@ -108,7 +116,7 @@ class _WorkGroup:
         self.followed = outer * items.size + _number(program.item, "lidx", group or ())
         self.notes: list[Note] = []
         buffers = [self._noted(view, f"data{number}") for number, view in enumerate(views)]
-        self.shared = [self._noted(fresh(node.dtype), str(node.arg)) for node in program.shared]
+        self.shared = [self._noted(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
         self.at_work: dict[int, Stepped] = {}
         for inner, local in enumerate(places_of(group or ())):
             indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tinyexplore.compile.candidate import PATIENCE_S, alone, expendable, in_turns
+from tinyexplore.compile.candidate import PATIENCE_S, expendable, in_turns, timing_lock
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
@@ -177,7 +177,7 @@ def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram
     for own_spec, program_of in ((spec, program), (subject.spec, subject.program)):
         bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
-    with alone():
+    with timing_lock():
         edit_s, before_s = in_turns(runs, SAMPLES)
     return [round(seconds * 1e6, 3) for seconds in edit_s], [round(seconds * 1e6, 3) for seconds in before_s]
 
